@@ -1,5 +1,5 @@
 /**
- * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N]`: what goes on for longer than
+ * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N]`: what goes on for longer than
  * `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. Prints a table for people, ends with
  * one JSON line for machines, and with 1 when something did not hold. `--quick` ends within minutes.
  */
@@ -32,6 +32,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
   'compat-objectstore': {
     what: 'S3 clients that are not ours (--only NAME,…), against the S3 listener of the object-storage broker',
     load: () => import('./compat-objectstore.ts'),
+  },
+  conformance: {
+    what: 'a million changes, anchors and answers (--events N) of real brokers that are killed: each is one that the models permit',
+    load: () => import('./conformance.ts'),
   },
   'custody-kills': {
     what: 'object-storage brokers killed (100 times) while they rotate a key',
@@ -88,7 +92,7 @@ const SOAKS: Readonly<Record<string, Entry>> = {
 };
 
 const USAGE =
-  'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N]';
+  'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N]';
 
 const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
@@ -99,6 +103,7 @@ const { values, positionals } = commandLine(USAGE, {
     only: { type: 'string' },
     list: { type: 'boolean', default: false },
     examples: { type: 'string' },
+    events: { type: 'string' },
   },
 });
 const [name = ''] = positionals;
@@ -109,7 +114,7 @@ if (soak === undefined) {
   process.exit(positionals.length === 0 ? 0 : 2);
 }
 
-const { quick, cluster, list, kills, only, examples } = values;
+const { quick, cluster, list, kills, only, examples, events } = values;
 const { run } = await soak.load();
 const started = performance.now();
 const { passed, ...report } = await run({
@@ -117,6 +122,7 @@ const { passed, ...report } = await run({
   ...(kills === undefined ? {} : { kills: Number(kills) }),
   ...(only === undefined ? {} : { only: only.split(',') }),
   ...(examples === undefined ? {} : { examples: Number(examples) }),
+  ...(events === undefined ? {} : { events: Number(events) }),
 });
 printReport(report, { soak: name, quick, passed }, performance.now() - started);
 process.exitCode = passed ? 0 : 1;

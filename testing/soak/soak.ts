@@ -12,6 +12,8 @@ export interface SoakOptions {
   readonly list?: boolean;
   /** For what tries documents: requests of each operation. */
   readonly examples?: number;
+  /** For what judges events: how many. */
+  readonly events?: number;
 }
 
 /** What a soak reports: everything is counted to its end, and then it passed or it did not. */

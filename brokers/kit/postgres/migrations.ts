@@ -20,7 +20,11 @@ export async function applyMigrations(session: Session, migrations: readonly str
     'SELECT coalesce(max(version), 0) AS version FROM broker.migration',
   );
   const from = applied?.version ?? 0;
-  if (from > migrations.length) throw new ConfigError('the registry was written by a newer broker');
+  const known = migrations.length;
+  if (from > known)
+    throw new ConfigError(
+      `the registry was written by a newer broker: its version is ${from}, and this broker knows ${known}; run the newer one again, or restore a backup of before`,
+    );
   for (const [index, statements] of migrations.entries()) {
     if (index < from) continue;
     await session.run(`migration ${index + 1}`, statements);

@@ -164,6 +164,29 @@ describe('a registry that was restored', () => {
     await acceptCommand(custody, 'forgotten', 'b'.repeat(32));
     expect((await own.list()).json).toMatchObject({ selected: set_id, inventory_generation: 3 });
   });
+
+  it('is not taken for one where the bucket was: it is closed alike, and nothing is lost once it is accepted', async () => {
+    const own = await capsule('newer');
+    const fields = store.fields();
+    const { custody } = fixture.broker.context;
+    const { set_id } = (await own.create('one', fields, 0)).json;
+    const first = readFileSync(anchorFile('newer'));
+    await own.select(set_id, 1);
+    await own.rotate(set_id, fields, 1);
+    writeFileSync(anchorFile('newer'), first);
+    expect(code(await own.list())).toBe('custody_rollback');
+    expect(code(await own.select(null, 3))).toBe('custody_rollback');
+    await acceptCommand(custody, 'newer', 'c'.repeat(32));
+    expect((await own.list()).json).toMatchObject({ selected: set_id, inventory_generation: 4 });
+    const values = await custody.reveal(await custody.read('newer', lifeOne), set_id);
+    expect(values.secretAccessKey).toBe(fields['secret-access-key']);
+
+    // One change behind is what a crash leaves, too: the registry is right, and the anchor follows.
+    const behind = readFileSync(anchorFile('newer'));
+    await own.select(null, 4);
+    writeFileSync(anchorFile('newer'), behind);
+    expect((await own.list()).json).toMatchObject({ selected: null, inventory_generation: 5 });
+  });
 });
 
 describe('a life that was edited in the registry', () => {

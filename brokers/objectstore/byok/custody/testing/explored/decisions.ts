@@ -57,6 +57,7 @@ export interface Decisions {
   /** The inventory with one set that everything begins with. */
   readonly created: Version;
   generationOf(version: Version): number;
+  inventoryOf(version: Version): StoredInventory | undefined;
   verdictOf(rows: Version, anchor: Version): AnchorVerdict;
   /** What a change writes: the set rotated, or made anew where there is none. */
   rotated(rows: Version, nonce: number): Version;
@@ -134,5 +135,6 @@ export function createDecisions(defect: Defect | undefined): Decisions {
     return versions.add({ ...base, sets, ...same });
   }
 
-  return { created, generationOf, verdictOf, rotated, decided };
+  const inventoryOf = (version: Version) => versions.of(version);
+  return { created, generationOf, inventoryOf, verdictOf, rotated, decided };
 }

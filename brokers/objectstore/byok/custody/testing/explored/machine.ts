@@ -6,12 +6,15 @@
  */
 import type { Space, Step } from '../../../../../../testing/explore.ts';
 import type { Bounds, Defect } from './bounds.ts';
-import { createDecisions, type Version } from './decisions.ts';
+import { createDecisions, type Decisions, type Version } from './decisions.ts';
 import { type At, among, keyOf, LOST, type Process, put, type State, type Work } from './state.ts';
 
-export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
+/** With what its numbers of inventories stand for. */
+type CustodySpace = Space<State> & Pick<Decisions, 'inventoryOf'>;
+
+export function custodySpace(bounds: Bounds, defect?: Defect): CustodySpace {
   const is = (one: Defect) => defect === one;
-  const { created, generationOf, verdictOf, rotated, decided } = createDecisions(defect);
+  const { created, generationOf, inventoryOf, verdictOf, rotated, decided } = createDecisions(defect);
   const initial: State = {
     rows: created,
     anchor: created,
@@ -25,6 +28,7 @@ export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
   };
 
   return {
+    inventoryOf,
     initial,
     key: keyOf,
     next: (state) => [

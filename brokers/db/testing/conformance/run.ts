@@ -1,0 +1,68 @@
+import type { Conformance } from '../../../../testing/conformance.ts';
+import { LOGGED } from '../../../../testing/postgres/changes.ts';
+import { seeded } from '../../../../testing/random.ts';
+import { census } from '../census.ts';
+import { intoDatabase, MANY_DATABASES, openFixture } from '../postgres.ts';
+import { bundleBroker } from '../process.ts';
+import { startDoomed, tenantOf } from './acts.ts';
+import { watchRegistry } from './checker.ts';
+
+export interface RunOptions {
+  readonly events: number;
+  readonly seed: number;
+  readonly tenants?: number;
+  readonly onRound?: (conformance: Conformance) => void;
+}
+
+export interface Ran extends Conformance {
+  readonly killed: number;
+  /** What server and registry do not agree about when all has come to rest. */
+  readonly problems: readonly string[];
+}
+
+/** Rounds between two looks at the log, and acts of each caller in one. */
+const ACTS = 6;
+
+/** Real brokers on a real server, with callers and kills at random, until so many events of its log were judged. */
+export async function runRegistry({ events, seed, tenants = 8, onRound }: RunOptions): Promise<Ran> {
+  const random = seeded(seed);
+  const fixture = await openFixture(
+    { settings: { ...MANY_DATABASES, ...LOGGED, synchronous_commit: 'on' } },
+    { environment: { LOG_LEVEL: 'silent' } },
+  );
+  const program = await bundleBroker();
+  const checker = await watchRegistry(intoDatabase(fixture.server.superuserUrl, 'space_registry'));
+  const doomed = await startDoomed(() => program.spawn(fixture.mounts.environment), 2);
+  try {
+    const acting = {
+      doomed,
+      survivor: fixture.broker,
+      provisioner: fixture.mounts.provisioner,
+      checker,
+      random,
+    };
+    const all = Array.from({ length: tenants }, (_, i) => tenantOf(`tenant-${i}`, acting));
+    let conformance = await checker.check();
+    while (conformance.events < events && conformance.wrong === undefined) {
+      const rounds = all.map(async ({ act }) => {
+        for (let acts = 0; acts < ACTS; acts += 1) await act();
+      });
+      if (random(3) === 0) rounds.push(doomed.killOne(random));
+      await Promise.all(rounds);
+      conformance = await checker.check();
+      onRound?.(conformance);
+    }
+    await doomed.stop();
+    // What an administrator closed, or a rotation that was cut short left shut.
+    for (const { reopen } of all) await reopen();
+    await fixture.broker.round('pending drops');
+    await fixture.broker.round('spares');
+    const problems = conformance.wrong === undefined ? await census(fixture.server.superuserUrl) : [];
+    return { ...(await checker.check()), killed: doomed.killed, problems };
+  } finally {
+    await doomed.stop();
+    await checker.close();
+    program.remove();
+    await fixture.close();
+  }
+}
