@@ -23,11 +23,9 @@ import { reviewToken } from './kubernetes/token-review.ts';
 import { type CertificatesOf, certificatesOf } from './machinery/certificates.ts';
 import { machineryOf } from './machinery/machinery.ts';
 import { setsOf } from './pages/credential-sets.ts';
-import { credentialRoutes } from './pages/credentials.ts';
-import { diagnosticsRoutes } from './pages/diagnostics.ts';
 import { LiveStreams } from './pages/live-streams.ts';
 import { countRepairs } from './pages/repairs.ts';
-import { ROUTES } from './routes.ts';
+import { everyRoute } from './routes.ts';
 import type { Issuer } from './session/issuer.ts';
 import { KeptForms } from './session/kept-forms.ts';
 import { Sealed } from './session/sealed.ts';
@@ -94,11 +92,7 @@ export async function startConsole({
       kubernetes: api,
       lists,
       callerOf,
-      routes: [
-        ...ROUTES,
-        ...diagnosticsRoutes(now),
-        ...(credentials === undefined ? [] : credentialRoutes(credentials)),
-      ],
+      routes: everyRoute({ now, credentials }),
       countRepairs,
       live,
       setsOf: credentials === undefined ? undefined : setsOf(credentials),
