@@ -98,6 +98,14 @@ describe('Repairs', () => {
   });
 });
 
+describe('Capsules', () => {
+  it('says of each how it is and when it was made', async () => {
+    const { text } = await as.viewer.get('/capsules');
+    expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 Ready – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    expect(text).toMatch(/household Ready 1 of 3 Ready 900Mi 1Gi \d{4}-\d\d-\d\d/);
+  });
+});
+
 describe('a Capsule', () => {
   it('shows its quota beside its use, as a bar', async () => {
     const { html, text } = await as.viewer.get(HOUSEHOLD);
