@@ -102,6 +102,7 @@ export async function startConsole({
         now,
       }),
       callsOf: await openGateway(config, files),
+      now,
       log,
     });
     return {
