@@ -34,6 +34,7 @@ export interface AppOptions {
   readonly callsOf: CallsOf | undefined;
   readonly setsOf: SetsOf | undefined;
   readonly machineryOf: MachineryOf;
+  readonly now: () => Date;
   readonly log: Logger;
 }
 

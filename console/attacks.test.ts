@@ -8,13 +8,12 @@ import type { Browser as Chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../operator/testing/manifest.ts';
 import { freePort } from '../testing/ports.ts';
-import { credentialRoutes } from './pages/credentials.ts';
-import { ROUTES } from './routes.ts';
 import { Browser } from './testing/browser.ts';
 import { windowOf } from './testing/browser-window.ts';
 import { launchChromium } from './testing/chromium.ts';
 import { startEnvironment, type TestEnvironment } from './testing/environment.ts';
 import { forged, formTokenOf } from './testing/forged.ts';
+import { EVERY_ROUTE } from './testing/routes-of.ts';
 import { condition, HOSTILE, input, type Subjects, subjects } from './testing/subjects.ts';
 
 const SESSION = '__Host-space-session';
@@ -63,13 +62,10 @@ beforeAll(async () => {
 });
 afterAll(() => environment?.close());
 
-const credentials = credentialRoutes({ broker: undefined as never, principalOf: undefined as never });
 const pathsOf = (wanted: 'GET' | 'POST') =>
-  [...ROUTES, ...credentials]
-    .filter(({ method }) => method === wanted)
-    .map(({ path }) =>
-      path.replace(':capsule', 'household').replace(':assistant', 'ledger').replace(':key', 'bank'),
-    );
+  EVERY_ROUTE.filter(({ method }) => method === wanted).map(({ path }) =>
+    path.replace(':capsule', 'household').replace(':assistant', 'ledger').replace(':key', 'bank'),
+  );
 const ACTS = pathsOf('POST');
 const PAGES = pathsOf('GET');
 

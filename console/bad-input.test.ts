@@ -4,11 +4,11 @@ import * as z from 'zod';
 import { manifest } from '../operator/testing/manifest.ts';
 import { type Line, openLine } from '../testing/line.ts';
 import { freePort } from '../testing/ports.ts';
-import { credentialRoutes } from './pages/credentials.ts';
-import { ROUTES } from './routes.ts';
 import type { Browser, Shown } from './testing/browser.ts';
 import type { TestEnvironment } from './testing/environment.ts';
 import { forged, unsealed } from './testing/forged.ts';
+import { OUTSIDE } from './testing/outside.ts';
+import { EVERY_ROUTE } from './testing/routes-of.ts';
 import { condition, input, type Subjects, subjects } from './testing/subjects.ts';
 import { filled, startWithStore, type WithStore } from './testing/with-store.ts';
 
@@ -41,6 +41,9 @@ beforeAll(async () => {
 });
 afterAll(() => whole?.close());
 
+const addressOf = (path: string, capsule: string, assistant: string) =>
+  path.replace(':capsule', capsule).replace(':assistant', assistant).replace(':key', 'bank');
+
 /** Nothing of a program, and nothing that was to be secret. */
 function expectDecent({ html, headers }: Shown): void {
   expect(html).not.toMatch(/\bat .*\.ts:\d|node_modules|Error:|undefined|\[object/);
@@ -52,39 +55,143 @@ function expectKept({ html }: Shown): void {
   expect(html).toMatch(/<option value="path" selected>/);
 }
 
-describe('a value out of bounds', () => {
-  it.each([
-    ['nothing', '', 'cannot stand in a request'],
-    ['too short', 'aaaa', 'is too easy to guess'],
-    ['too long', 'a1B2'.repeat(1_100), 'cannot stand in a request'],
-    ['of two lines', `${SECRET}\nx: y`, 'cannot stand in a request'],
-    ['not of ASCII', `${SECRET}-ü`, 'cannot stand in a request'],
-  ])('of a stored input is told beside it: %s', async (_, value, says) => {
-    const who = await environment.signedIn('admin');
-    const page = await who.send(await who.get(ASKING), `${ASKING}/inputs/bank`, { value });
-    expect(page.status).toBe(422);
-    expect(page.html).toMatch(new RegExp(`id="input-bank-problem" role="alert">[^<]*${says}`));
-    expectDecent(page);
+/** A form that a person could send by mistake: what is entered, the status, and what the page says where. */
+type Bad = readonly [
+  what: string,
+  fields: Readonly<Record<string, string>>,
+  status: number,
+  says: RegExp | string,
+];
+
+const stored = (what: string, value: string, says: string): Bad => [
+  what,
+  { value },
+  422,
+  new RegExp(`id="input-bank-problem" role="alert">[^<]*${says}`),
+];
+const quota = (key: string, value: string): Bad => [
+  `${key} ${value}`,
+  { [key]: value },
+  422,
+  new RegExp(`id="quota-household-${key}-problem" role="alert">Nothing was changed`),
+];
+const set = (field: string, value: string, says = 'not in its format'): Bad => [
+  `${field} ${value.slice(0, 24)}`,
+  { ...ENTERED, [field]: value },
+  422,
+  new RegExp(`id="new-${field.replace(/^(?:field|secret)-/, '')}-problem">[^<]*${says}`),
+];
+const generations = (fields: Readonly<Record<string, string>>): readonly Bad[] =>
+  ['', '-1', '1e3', 'x', '9'.repeat(40)].map((generation) => [
+    `generation “${generation}”`,
+    { ...fields, generation },
+    400,
+    'The form cannot be read',
+  ]);
+const noSet: Bad = [
+  'a set of nobody',
+  { set_id: 'x', generation: '1' },
+  422,
+  'The broker does not take this',
+];
+
+/** Acts with nothing to enter. */
+const NOTHING: readonly Bad[] = [];
+
+/** What each act says to what it cannot take. An act of the console that has no row here fails the test. */
+const FORMS: Readonly<Record<string, readonly Bad[]>> = {
+  'POST /capsules/:capsule/suspend': NOTHING,
+  'POST /capsules/:capsule/resume': NOTHING,
+  'POST /capsules/:capsule/quota': [
+    ['nothing at all', {}, 422, 'Enter how much it may have.'],
+    quota('database', 'much'),
+    quota('storage', '-1Gi'),
+    quota('assistants', '1.5'),
+  ],
+  'POST /capsules/:capsule/assistants/:assistant/approve': [
+    ['no digest', {}, 409, 'The manifest is another by now'],
+    ['another digest', { digest: `sha256:${'0'.repeat(64)}` }, 409, 'The manifest is another by now'],
+  ],
+  'POST /capsules/:capsule/assistants/:assistant/suspend': NOTHING,
+  'POST /capsules/:capsule/assistants/:assistant/resume': NOTHING,
+  'POST /capsules/:capsule/assistants/:assistant/inputs/:key': [
+    stored('nothing', '', 'cannot stand in a request'),
+    stored('too short', 'aaaa', 'is too easy to guess'),
+    stored('too long', 'a1B2'.repeat(1_100), 'cannot stand in a request'),
+    stored('of two lines', `${SECRET}\nx: y`, 'cannot stand in a request'),
+    stored('not of ASCII', `${SECRET}-ü`, 'cannot stand in a request'),
+  ],
+  'POST /capsules/:capsule/credentials/create': [
+    set('name', 'Papers of Mia', 'lowercase letters'),
+    set('name', 'a'.repeat(65), 'lowercase letters'),
+    set('field-endpoint', 'http://169.254.169.254/'),
+    set('field-region', 'r'.repeat(33)),
+    set('field-bucket', 'x'),
+    set('field-addressing', 'sideways'),
+    set('secret-access-key-id', ''),
+    ...generations(ENTERED),
+  ],
+  'POST /capsules/:capsule/credentials/rotate': [
+    ['no keys', { set_id: 'x', generation: '1' }, 422, 'not in its format'],
+    ...generations(ENTERED),
+  ],
+  'POST /capsules/:capsule/credentials/select': [noSet, ...generations({})],
+  'POST /capsules/:capsule/credentials/delete': [noSet, ...generations({})],
+  'POST /sign-in': [
+    ['no token', { token: '' }, 422, 'This is not a token'],
+    ['a token that is too long', { token: 'x'.repeat(2_601) }, 422, 'This is not a token'],
+    ['a token of nobody', { token: 'of-nobody' }, 422, 'The API server does not know this token.'],
+  ],
+  'POST /sign-out': NOTHING,
+};
+
+describe('the console', () => {
+  it('has a case here for each route that it answers', async () => {
+    const { routes } = await environment.start();
+    const pages = EVERY_ROUTE.map(({ method, path }) => `${method} ${path}`);
+    expect([...pages, ...Object.keys(OUTSIDE)].toSorted()).toEqual(routes.toSorted());
+    expect(Object.keys(FORMS).toSorted()).toEqual(routes.filter((one) => one.startsWith('POST')).toSorted());
   });
 
-  it.each([
-    ['name', 'Papers of Mia', 'lowercase letters'],
-    ['name', 'a'.repeat(65), 'lowercase letters'],
-    ['field-endpoint', 'http://169.254.169.254/', 'not in its format'],
-    ['field-region', 'r'.repeat(33), 'not in its format'],
-    ['field-bucket', 'x', 'not in its format'],
-    ['field-addressing', 'sideways', 'not in its format'],
-    ['secret-access-key-id', '', 'not in its format'],
-  ])('of a credential set is told beside it, with all else kept: %s', async (field, value, says) => {
-    const who = await environment.signedIn('admin');
-    const page = await who.send(await who.get(CREDENTIALS), CREATE, { ...ENTERED, [field]: value });
-    expect(page.status).toBe(422);
-    const id = `new-${field.replace(/^(?:field|secret)-/, '')}`;
-    expect(page.html).toMatch(new RegExp(`id="${id}-problem">[^<]*${says}`));
-    expectDecent(page);
-    const others = Object.entries({ name: 'papers', ...filled(PLACE) }).filter(([name]) => name !== field);
-    for (const [, kept] of others) expect(page.html).toContain(`value="${kept}"`);
-  });
+  it.each(Object.entries(FORMS).filter(([, bad]) => bad === NOTHING))(
+    'takes nothing that somebody enters with %s',
+    async (route) => {
+      const who = await environment.signedIn('admin');
+      const at = addressOf(route.replace('POST ', ''), 'household', 'asking');
+      for (const page of ['/capsules/household', ASKING])
+        for (const form of (await who.get(page)).forms.filter(({ action }) => action === at))
+          expect(Object.keys(form.fields)).toEqual(['form_token']);
+    },
+  );
+});
+
+describe('a value out of bounds', () => {
+  it.each(Object.entries(FORMS).flatMap(([route, bad]) => bad.map((one) => [route, ...one] as const)))(
+    'is told beside it: %s with %s',
+    async (route, _what, fields, status, says) => {
+      const who = await environment.signedIn('admin');
+      const at = addressOf(route.replace('POST ', ''), 'household', 'asking');
+      const page =
+        at === '/sign-in'
+          ? await who.send(await who.get(at), at, fields)
+          : await forged(environment, who, at, { ...(await offered(who, at)), ...fields });
+      expect([page.status, page.html]).toEqual([
+        status,
+        says instanceof RegExp ? expect.stringMatching(says) : expect.stringContaining(says),
+      ]);
+      expectDecent(page);
+      if (at !== CREATE || status !== 422) return;
+      const others = { name: 'papers', ...filled(PLACE) };
+      for (const [name, kept] of Object.entries(others))
+        if (fields[name] === kept) expect(page.html).toContain(`value="${kept}"`);
+    },
+  );
+
+  /** What the page itself puts into its form, where there is one. */
+  async function offered(who: Browser, action: string): Promise<Readonly<Record<string, string>>> {
+    if (action.startsWith(ASKING)) return {};
+    return (await who.get(CREDENTIALS)).forms.find((form) => form.action === action)?.fields ?? {};
+  }
 
   it('leaves the page as it is while somebody reads it', async () => {
     const who = await environment.signedIn('admin');
@@ -113,15 +220,6 @@ describe('a stale form', () => {
       true,
     ]);
     expectDecent(page);
-  });
-
-  it('without its generation, or with another’s number, is refused', async () => {
-    const who = await environment.signedIn('admin');
-    for (const generation of ['', '-1', '1e3', 'x', '9'.repeat(40)]) {
-      const page = await forged(environment, who, CREATE, { ...ENTERED, generation });
-      expect(page.status, generation).toBe(400);
-      expectDecent(page);
-    }
   });
 });
 
@@ -188,11 +286,10 @@ describe('a broker that goes away', () => {
   });
 });
 
-const known = credentialRoutes({ broker: undefined as never, principalOf: undefined as never });
 const pathsOf = (capsule: string, assistant: string) =>
-  [...ROUTES, ...known].map(({ method, path }) => ({
+  EVERY_ROUTE.map(({ method, path }) => ({
     method,
-    path: path.replace(':capsule', capsule).replace(':assistant', assistant).replace(':key', 'bank'),
+    path: addressOf(path, capsule, assistant),
     hasNames: path.includes(':'),
   }));
 

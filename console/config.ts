@@ -124,6 +124,28 @@ export const schema = z
       .describe(
         'Token with which the gateway is asked, and nothing can be changed; read again when it changes.',
       ),
+    CERTIFICATES: z
+      .string()
+      .default('{}')
+      .transform((text, context) => {
+        try {
+          return JSON.parse(text) as unknown;
+        } catch {
+          context.addIssue('is no JSON');
+          return z.NEVER;
+        }
+      })
+      .pipe(z.record(z.string(), z.strictObject({ secret: z.string().min(1), yours: z.boolean() })))
+      .describe(
+        "The Space's services that have a certificate, as JSON: by the name of its Service, the Secret that has it, with its namespace, and whether that is the user's own.",
+      ),
+    CERTIFICATES_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'File in which the program of keys tells when each certificate ends that it signed, as JSON; it may be missing.',
+      ),
     OIDC_ISSUER: z
       .url({ protocol: /^https$/ })
       .optional()

@@ -31,6 +31,7 @@ interface PageOptions {
   readonly callsOf: CallsOf | undefined;
   readonly setsOf: SetsOf | undefined;
   readonly machineryOf: MachineryOf;
+  readonly now: () => Date;
   readonly log: Logger;
 }
 
@@ -63,6 +64,7 @@ export async function servePage(
     setsOf: options.setsOf,
     machineryOf: options.machineryOf,
     form,
+    now: options.now,
     params: paramsOf(request),
     query: queryOf(request),
   });

@@ -20,14 +20,12 @@ import { Origins } from './http/origin.ts';
 import { type Caller, type Kubernetes, kubernetes } from './kubernetes/client.ts';
 import { KeptLists } from './kubernetes/kept-lists.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
-import { type CertificatesOf, certificatesOf } from './machinery/certificates.ts';
+import { AUTHORITY, type CertificatesOf, certificatesOf } from './machinery/certificates.ts';
 import { machineryOf } from './machinery/machinery.ts';
 import { setsOf } from './pages/credential-sets.ts';
-import { credentialRoutes } from './pages/credentials.ts';
-import { diagnosticsRoutes } from './pages/diagnostics.ts';
 import { LiveStreams } from './pages/live-streams.ts';
 import { countRepairs } from './pages/repairs.ts';
-import { ROUTES } from './routes.ts';
+import { everyRoute } from './routes.ts';
 import type { Issuer } from './session/issuer.ts';
 import { KeptForms } from './session/kept-forms.ts';
 import { Sealed } from './session/sealed.ts';
@@ -94,11 +92,7 @@ export async function startConsole({
       kubernetes: api,
       lists,
       callerOf,
-      routes: [
-        ...ROUTES,
-        ...diagnosticsRoutes(now),
-        ...(credentials === undefined ? [] : credentialRoutes(credentials)),
-      ],
+      routes: everyRoute({ now, credentials }),
       countRepairs,
       live,
       setsOf: credentials === undefined ? undefined : setsOf(credentials),
@@ -108,6 +102,7 @@ export async function startConsole({
         now,
       }),
       callsOf: await openGateway(config, files),
+      now,
       log,
     });
     return {
@@ -212,7 +207,7 @@ async function trustOf(files: Files, path: string | undefined) {
   return authority && { readCa: async () => authority() };
 }
 
-/** What the console has and is shown of the Space's certificates; those of databases and of the S3 server it never meets. */
+/** What the console has, is shown, and is told of the Space's certificates. */
 async function openCertificates(config: Config, files: Files, now: () => Date): Promise<CertificatesOf> {
   const pem = async (of: string, path: string | undefined) => {
     if (path === undefined) return [];
@@ -223,13 +218,13 @@ async function openCertificates(config: Config, files: Files, now: () => Date): 
   const { OBJECT_STORE_CA_FILE: brokerCa, EGRESS_CA_FILE: gatewayCa } = config;
   return certificatesOf({
     now,
-    own: [
-      ...(await pem('The Space’s authority', brokerCa ?? gatewayCa)),
-      ...(await pem('Console', config.TLS_CERT_FILE)),
-    ],
+    names: namesIn(config, config.OBJECT_STORE_URL !== undefined),
+    services: config.CERTIFICATES,
+    signed: config.CERTIFICATES_FILE,
+    own: [...(await pem(AUTHORITY, brokerCa ?? gatewayCa)), ...(await pem('console', config.TLS_CERT_FILE))],
     peers: [
-      ...(await peer('Object-storage broker', config.OBJECT_STORE_URL, brokerCa)),
-      ...(await peer('Egress gateway', config.EGRESS_URL, gatewayCa, config.EGRESS_SERVER_NAME)),
+      ...(await peer('objectstore-broker', config.OBJECT_STORE_URL, brokerCa)),
+      ...(await peer('platform-assistant-egress', config.EGRESS_URL, gatewayCa, config.EGRESS_SERVER_NAME)),
     ],
   });
 }

@@ -27,6 +27,7 @@ it('who may do something to all, and not to this one, may not: an authorizer is 
       hasObjectStore: true,
     },
     form: new Map(),
+    now: () => new Date(0),
     params: {},
     query: new URLSearchParams(),
     callsOf: undefined,

@@ -29,6 +29,7 @@ export interface Visit {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly form: Form;
+  readonly now: () => Date;
   ask(ask: Ask): Promise<unknown>;
   /** All lines of a list. */
   list(path: string): Promise<readonly Row[]>;
@@ -59,7 +60,7 @@ export function visit(
   caller: Caller,
   about: Pick<
     Visit,
-    'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf' | 'setsOf' | 'machineryOf'
+    'session' | 'names' | 'params' | 'query' | 'form' | 'now' | 'callsOf' | 'setsOf' | 'machineryOf'
   >,
 ): Visit {
   const { session } = about;

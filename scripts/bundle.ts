@@ -19,6 +19,8 @@ interface Context {
   readonly files?: Readonly<Record<string, string>>;
   /** It reads the bodies of requests itself, and names the types of its answers whole. */
   readonly hasNoParsers?: boolean;
+  /** It asks others with `request` and an `Agent` alone. */
+  readonly hasSmallUndici?: boolean;
   /** esbuild leaves the letters of tagged templates as they are, and writes those of calls in ASCII. */
   readonly hasTaggedTexts?: boolean;
 }
@@ -58,6 +60,7 @@ const CONTEXTS = {
     files: { 'style.css': 'console/html/style.css', 'live.js': 'console/html/live.js' },
     hasTaggedTexts: true,
     hasNoParsers: true,
+    hasSmallUndici: true,
   },
   ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },
 } as const satisfies Record<string, Context>;
@@ -132,13 +135,35 @@ const NO_PARSERS: Plugin = {
 };
 
 /**
+ * undici also brings proxies, caches, mocks and websockets. Of all this the console uses four functions, and `fetch` only where
+ * an issuer is configured.
+ */
+const SMALL_UNDICI: Plugin = {
+  name: 'small-undici',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]undici[\\/]index\.js$/ }, () => ({
+      contents: `
+        const api = require('./lib/api');
+        Object.assign(require('./lib/dispatcher/dispatcher').prototype, api);
+        exports.Agent = require('./lib/dispatcher/agent');
+        exports.buildConnector = require('./lib/core/connect');
+        exports.request = (url, { dispatcher = require('./lib/global').getGlobalDispatcher(), ...options }) => {
+          const { origin, pathname, search } = new URL(url);
+          return api.request.call(dispatcher, { method: 'GET', ...options, origin, path: pathname + search });
+        };
+        exports.fetch = (...asked) => require('./lib/web/fetch').fetch(...asked);`,
+    }));
+  },
+};
+
+/**
  * A program's text stays in memory for as long as it runs, and so has no indentation. Names are as they were written: a stack
  * trace names our functions.
  */
 export async function bundleProgram(
   entry: string,
   file: string,
-  { hasTaggedTexts = false, hasNoParsers = false }: Pick<Context, 'hasTaggedTexts' | 'hasNoParsers'> = {},
+  { hasTaggedTexts = false, hasNoParsers = false, hasSmallUndici = false }: Omit<Context, 'programs'> = {},
 ): Promise<void> {
   const { outputFiles } = await build({
     write: false,
@@ -151,7 +176,9 @@ export async function bundleProgram(
     target: 'node26',
     minifyWhitespace: true,
     lineLimit: 160,
-    plugins: [ONE_LANGUAGE, ...(hasNoParsers ? [NO_PARSERS] : [])],
+    // undici asks whether it is itself a bundle, and leaves its experimental parser out of one.
+    ...(hasSmallUndici && { define: { esbuildDetection: 'true' } }),
+    plugins: [ONE_LANGUAGE, ...(hasNoParsers ? [NO_PARSERS] : []), ...(hasSmallUndici ? [SMALL_UNDICI] : [])],
     external: ['pg-native'],
     banner: { js: REQUIRE },
     legalComments: 'none',

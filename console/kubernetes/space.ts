@@ -14,7 +14,7 @@ const condition = z.object({
 });
 export type Condition = z.infer<typeof condition>;
 
-const metadata = z.object({
+export const metadata = z.object({
   name: z.string(),
   uid: z.string().default(''),
   resourceVersion: z.string().default(''),

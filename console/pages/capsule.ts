@@ -2,6 +2,7 @@ import { card, foreign, kubectl, table } from '../html/parts.ts';
 import { flag, type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { type Page, Redirect } from '../http/outcome.ts';
+import { changeAndRecord } from '../kubernetes/record.ts';
 import {
   type CapsuleView,
   capsulePath,
@@ -35,15 +36,11 @@ function suspension(act: string, suspend: boolean): Route {
     method: 'POST',
     path: `/capsules/:capsule/${act}`,
     under: 'capsules',
-    async run({ ask, names, params }) {
-      const name = params['capsule'] ?? '';
-      const path = capsulePath(names.namespace, name);
-      await ask({
-        method: 'PATCH',
-        path,
-        contentType: 'application/merge-patch+json',
-        body: { spec: { suspend } },
-      });
+    async run(visit) {
+      const name = visit.params['capsule'] ?? '';
+      const path = capsulePath(visit.names.namespace, name);
+      const doing = { act: suspend ? 'suspended' : 'resumed' } as const;
+      await changeAndRecord(visit, path, doing, { spec: { suspend } });
       return new Redirect(Url.path`/capsules/${name}`);
     },
   };

@@ -1,6 +1,7 @@
 import { Url } from '../html/url.ts';
 import { type Outcome, Redirect } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
+import { changeAndRecord } from '../kubernetes/record.ts';
 import { capsulePath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { capsulePage } from './capsule.ts';
@@ -24,12 +25,13 @@ async function change(visit: Visit): Promise<Outcome> {
   if (entered.length === 0)
     return capsulePage(visit, name, { key: undefined, says: 'Enter how much it may have.' });
   try {
-    await visit.ask({
-      method: 'PATCH',
-      path: capsulePath(visit.names.namespace, name),
-      contentType: 'application/merge-patch+json',
-      body: { spec: { quota: Object.fromEntries(entered) } },
-    });
+    const quota = Object.fromEntries(entered);
+    await changeAndRecord(
+      visit,
+      capsulePath(visit.names.namespace, name),
+      { act: 'quota' },
+      { spec: { quota } },
+    );
   } catch (error) {
     if (!isRefused(error)) throw error;
     return { ...(await capsulePage(visit, name, problemOf(error))), cause: error };

@@ -1,6 +1,8 @@
 import type { CredentialRecord } from '@space/contracts/objectstore';
-import { moment } from '../html/parts.ts';
+import { foreign, moment } from '../html/parts.ts';
 import { type Html, html } from '../html/template.ts';
+import type { Form } from '../http/form.ts';
+import type { Done, DoneAct } from '../kubernetes/record.ts';
 import { hidden } from './credential-form.ts';
 
 export interface Inventory {
@@ -12,43 +14,109 @@ export interface Inventory {
 const SEEN = /^(ocs_[A-Za-z0-9_-]{22}):([0-9]{1,15}):([a-z0-9-]{1,64}):([01])$/;
 
 /** Goes with each act, so that a page can say what was changed meanwhile. It holds nothing that was not on the page. */
-export const seenOf = ({ sets }: Inventory): Html =>
+export const seenOf = ({ inventory_generation, sets }: Inventory): Html =>
   hidden(
     'seen',
-    sets
-      .map(({ set_id, generation, name, selected }) => `${set_id}:${generation}:${name}:${selected ? 1 : 0}`)
-      .join(','),
+    [
+      inventory_generation,
+      ...sets.map(
+        ({ set_id, generation, name, selected }) => `${set_id}:${generation}:${name}:${selected ? 1 : 0}`,
+      ),
+    ].join(','),
   );
-
-/** What others have changed since, and when, as far as the broker's record tells it. */
-export function changesSince(seen: string | undefined, { sets }: Inventory): Html {
-  const before = new Map(
-    (seen ?? '').split(',').flatMap((one) => {
-      const [, id = '', generation = '', name = '', selected] = SEEN.exec(one) ?? [];
-      return id === '' ? [] : [[id, { generation: Number(generation), name, selected: selected === '1' }]];
-    }),
-  );
-  const now = new Set(sets.map(({ set_id }) => set_id));
-  const changes = [
-    ...sets.flatMap((set) => changesOf(before.get(set.set_id), set)),
-    ...[...before].flatMap(([id, { name }]) => (now.has(id) ? [] : [html`${name} was deleted`])),
-  ];
-  const who = html`<p class="quiet">The broker does not record by whom, nor when a set was selected or deleted.</p>`;
-  return changes.length === 0
-    ? who
-    : html`<ul>${changes.map((change) => html`<li>${change}.</li>`)}</ul>${who}`;
-}
 
 interface Seen {
   readonly generation: number;
+  readonly name: string;
   readonly selected: boolean;
 }
 
-function changesOf(before: Seen | undefined, set: CredentialRecord): readonly Html[] {
-  const { name, generation, selected, created_at: made, rotated_at: rotated } = set;
-  if (before === undefined) return [html`${name} was made at ${moment(made)}`];
+function seenIn(form: Form): { readonly generation: number; readonly sets: ReadonlyMap<string, Seen> } {
+  const [first = '', ...rest] = (form.get('seen') ?? '').split(',');
+  const sets = rest.flatMap((one) => {
+    const [, id = '', generation = '', name = '', selected] = SEEN.exec(one) ?? [];
+    return id === ''
+      ? []
+      : [[id, { generation: Number(generation), name, selected: selected === '1' }] as const];
+  });
+  return {
+    generation: /^[0-9]{1,15}$/.test(first) ? Number(first) : Number.MAX_SAFE_INTEGER,
+    sets: new Map(sets),
+  };
+}
+
+/** The name of a set on the page that the form is from. */
+export const nameSeen = (form: Form, id: string): string => seenIn(form).sets.get(id)?.name ?? id;
+
+/** Something that is another than it was. */
+interface Change {
+  readonly says: Html;
+  /** Which recorded act would be this one. */
+  readonly isBy: (done: Done) => boolean;
+}
+
+/**
+ * What others have changed since. `done` is what people did with the console, undefined where the person may not see it: by
+ * the generation that each act led to it is known which of it came since, and who did it. Of the rest the broker tells when.
+ */
+export function changesSince(form: Form, list: Inventory, done: readonly Done[] | undefined): Html {
+  const { generation: from, sets } = seenIn(form);
+  const to = list.inventory_generation;
+  const recorded = (done ?? []).filter(({ generation = 0 }) => generation > from && generation <= to);
+  const unrecorded = changesIn(sets, list).filter(({ isBy }) => !recorded.some(isBy));
+  const changes = [
+    ...recorded.map(ofDone),
+    ...unrecorded.map(({ says }) => html`${says}; by whom is not recorded`),
+  ];
+  const missing = to - from - recorded.length;
+  const isUnknown = missing > 0 && unrecorded.length === 0;
+  return html`${changes.length === 0 ? '' : html`<ul>${changes.map((change) => html`<li>${change}.</li>`)}</ul>`}
+${isUnknown ? html`<p>What else was changed, and by whom, is not recorded.</p>` : ''}
+<p class="quiet">${done === undefined ? 'You may not see the Capsule, on which it is recorded who did what.' : 'It is recorded who did what with this console, if they may write on the Capsule, and of nothing else.'}</p>`;
+}
+
+const DONE: Partial<Record<DoneAct, (what: Html) => Html>> = {
+  created: (what) => html`${what} was made`,
+  rotated: (what) => html`${what} was rotated`,
+  selected: (what) => html`${what} was selected`,
+  deselected: () => html`No set was selected any more`,
+  deleted: (what) => html`${what} was deleted`,
+};
+
+const ofDone = ({ act, what, by, at }: Done): Html =>
+  html`${DONE[act]?.(foreign(what, 64)) ?? act} by ${foreign(by, 200)} at ${moment(at)}`;
+
+function changesIn(before: ReadonlyMap<string, Seen>, { sets }: Inventory): readonly Change[] {
+  const now = new Set(sets.map(({ set_id }) => set_id));
   return [
-    ...(before.generation === generation ? [] : [html`${name} was rotated at ${moment(rotated ?? made)}`]),
-    ...(before.selected === selected ? [] : [html`${name} is ${selected ? 'now' : 'no longer'} selected`]),
+    ...sets.flatMap((set) => changesOf(before.get(set.set_id), set)),
+    ...[...before].flatMap(([id, { name }]) =>
+      now.has(id) ? [] : [changed(html`${name} was deleted`, name, 'deleted')],
+    ),
   ];
 }
+
+function changesOf(before: Seen | undefined, set: CredentialRecord): readonly Change[] {
+  const { name, generation, selected, created_at: made, rotated_at: rotated } = set;
+  if (before === undefined) return [changed(html`${name} was made at ${moment(made)}`, name, 'created')];
+  return [
+    ...(before.generation === generation
+      ? []
+      : [changed(html`${name} was rotated at ${moment(rotated ?? made)}`, name, 'rotated')]),
+    ...(before.selected === selected
+      ? []
+      : selected
+        ? [changed(html`${name} is now selected`, name, 'selected')]
+        : [
+            {
+              says: html`${name} is no longer selected`,
+              isBy: ({ act }: Done) => act === 'selected' || act === 'deselected',
+            },
+          ]),
+  ];
+}
+
+const changed = (says: Html, name: string, by: DoneAct): Change => ({
+  says,
+  isBy: ({ act, what }) => act === by && what === name,
+});

@@ -99,8 +99,9 @@ describe('credential sets', () => {
     const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(fields) });
     expect(page.status).toBe(409);
     expect(page.text).toContain('Somebody changed the sets since you looked');
-    expect(page.text).toMatch(/theirs was made at \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
-    expect(page.text).toContain('The broker does not record by whom');
+    const by = 'by system:serviceaccount:home:admin at \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC';
+    expect(page.text).toMatch(new RegExp(`theirs was made ${by}`));
+    expect(page.text).not.toContain('not recorded');
     for (const typed of ['mine', fields.endpoint, fields.region, fields.bucket])
       expect(page.html).toContain(`value="${typed}"`);
     for (const secret of [fields['access-key-id'], fields['secret-access-key']])
@@ -117,10 +118,39 @@ describe('credential sets', () => {
     await other.send(await other.get(PAGE), `${PAGE}/select`);
     const rotated = await one.send(page, `${PAGE}/select`);
     expect(rotated.status).toBe(409);
-    expect(rotated.text).toMatch(/theirs was rotated at .* UTC\s*\. theirs is now selected/);
+    expect(rotated.text).toMatch(new RegExp(`theirs was selected ${by}\\s*\\. theirs was rotated ${by}`));
     await other.send(await other.get(PAGE), `${PAGE}/select`);
     await other.send(await other.get(PAGE), `${PAGE}/delete`);
-    expect((await one.send(rotated, `${PAGE}/select`)).text).toContain('theirs was deleted');
+    const deleted = await one.send(rotated, `${PAGE}/select`);
+    expect(deleted.text).toMatch(
+      new RegExp(`theirs was deleted ${by}\\s*\\. No set was selected any more ${by}`),
+    );
+    expect((await one.get('/capsules/household')).text).toMatch(
+      /Credential set theirs deleted [-0-9: ]+ UTC By system:serviceaccount:home:admin , with the console/,
+    );
+  });
+
+  it('that somebody changed who may write on no Capsule, or without the console, are of nobody known', async () => {
+    const one = await environment.signedIn('capsule-admin');
+    const may = (verbs: readonly string[]) => ({
+      apiGroups: ['platform.space'],
+      resources: ['capsules'],
+      verbs,
+    });
+    const keeper = await environment.signedInWith(await environment.person('keeper', [may(['credentials'])]));
+    const mine = await one.get(PAGE);
+    await keeper.send(await keeper.get(PAGE), `${PAGE}/create`, {
+      name: 'kept',
+      ...filled(whole.store.fields()),
+    });
+    const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(whole.store.fields()) });
+    expect(page.text).toMatch(/kept was made at [-0-9: ]+ UTC\s*; by whom is not recorded/);
+    expect(page.text).not.toContain('by system:');
+    // What the keeper may not see is told to them as such.
+    const seen = await keeper.get(PAGE);
+    await one.send(page, `${PAGE}/select`);
+    const blind = await keeper.send(seen, `${PAGE}/select`);
+    expect(blind.text).toContain('You may not see the Capsule, on which it is recorded who did what.');
   });
 });
 

@@ -7,8 +7,11 @@ import { card, kubectl, moment, state, table } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { type Outcome, type Page, PageError, Redirect } from '../http/outcome.ts';
+import { KubernetesError } from '../kubernetes/client.ts';
+import { type Doing, type Done, doneOn, record } from '../kubernetes/record.ts';
+import { capsulePath, getCapsule } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
-import { changesSince, type Inventory, seenOf } from './credential-changes.ts';
+import { changesSince, type Inventory, nameSeen, seenOf } from './credential-changes.ts';
 import { createForm, type Field, fieldInput, hidden, inputOf, key } from './credential-form.ts';
 import { type Problem, problemOf } from './credential-problems.ts';
 
@@ -38,7 +41,8 @@ export function credentialRoutes(options: CredentialOptions): readonly Route[] {
       const name = nameOf(visit);
       const expected_inventory_generation = generation(visit);
       const body = { capsule_id, name, expected_inventory_generation, ...(await candidate(broker, visit)) };
-      await broker.call('capsule.credential.create', principal, body);
+      const answer = await broker.call('capsule.credential.create', principal, body);
+      return { act: 'created', what: name, generation: answer.inventory_generation };
     }),
     act(options, 'rotate', async (visit, capsule_id, principal) => {
       const body = {
@@ -47,30 +51,34 @@ export function credentialRoutes(options: CredentialOptions): readonly Route[] {
         expected_generation: generation(visit),
         ...(await candidate(broker, visit)),
       };
-      await broker.call('capsule.credential.rotate', principal, body);
+      const answer = await broker.call('capsule.credential.rotate', principal, body);
+      return { act: 'rotated', what: seen(visit), generation: answer.inventory_generation };
     }),
-    act(options, 'select', (visit, capsule_id, principal) =>
-      broker.call('capsule.credential.select', principal, {
-        capsule_id,
-        set_id: setOf(visit) === '' ? null : setOf(visit),
-        expected_inventory_generation: generation(visit),
-      }),
-    ),
-    act(options, 'delete', (visit, capsule_id, principal) =>
-      broker.call('capsule.credential.delete', principal, {
-        capsule_id,
-        set_id: setOf(visit),
-        expected_generation: generation(visit),
-      }),
-    ),
+    act(options, 'select', async (visit, capsule_id, principal) => {
+      const expected_inventory_generation = generation(visit);
+      const set_id = setOf(visit) === '' ? null : setOf(visit);
+      const body = { capsule_id, set_id, expected_inventory_generation };
+      const answer = await broker.call('capsule.credential.select', principal, body);
+      // It was so before.
+      if (answer.inventory_generation === expected_inventory_generation) return undefined;
+      const done =
+        set_id === null ? { act: 'deselected' as const } : { act: 'selected' as const, what: seen(visit) };
+      return { ...done, generation: answer.inventory_generation };
+    }),
+    act(options, 'delete', async (visit, capsule_id, principal) => {
+      const body = { capsule_id, set_id: setOf(visit), expected_generation: generation(visit) };
+      const answer = await broker.call('capsule.credential.delete', principal, body);
+      if (answer.already_absent === true) return undefined;
+      return { act: 'deleted', what: seen(visit), generation: answer.inventory_generation };
+    }),
   ];
 }
 
-/** Does it and shows the list anew; what the broker refuses is told beside the field or on top. */
+/** Does it, records on the Capsule who did, and shows the list anew; what the broker refuses is told beside the field or on top. */
 function act(
   options: CredentialOptions,
   name: string,
-  run: (visit: Visit, capsule: string, principal: Secret<string>) => Promise<unknown>,
+  run: (visit: Visit, capsule: string, principal: Secret<string>) => Promise<Doing | undefined>,
 ): Route {
   return {
     method: 'POST',
@@ -80,7 +88,8 @@ function act(
       const capsule = capsuleOf(visit);
       const principal = await options.principalOf(visit, capsule);
       try {
-        await run(visit, capsule, principal);
+        const doing = await run(visit, capsule, principal);
+        if (doing !== undefined) await record(visit, capsulePath(visit.names.namespace, capsule), doing);
       } catch (error) {
         if (error instanceof CredentialError)
           return { ...(await page(options, visit, problemOf(error))), cause: error };
@@ -104,7 +113,7 @@ async function page(
     broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
   ]).catch((cause) => unseen(cause, problem));
   const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
-${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.field !== undefined && visit.form.has('name') ? 'Nothing was kept. What is wrong stands beside its field, below.' : problem.says}</p>${problem.isStale === true ? changesSince(visit.form.get('seen'), list) : ''}`)}
+${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.field !== undefined && visit.form.has('name') ? 'Nothing was kept. What is wrong stands beside its field, below.' : problem.says}</p>${problem.isStale === true ? changesSince(visit.form, list, await doneWith(visit, capsule)) : ''}`)}
 <h2>Sets</h2>${setsTable(visit, capsule, form, list)}
 <h2>A new set</h2>${createForm(visit, capsule, { form, seen: html`${hidden('generation', list.inventory_generation)}${seenOf(list)}`, problem })}
 ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
@@ -119,6 +128,16 @@ ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, 
   };
 }
 
+/** What people did with the console, as far as the person may see it. */
+const doneWith = (visit: Visit, capsule: string): Promise<readonly Done[] | undefined> =>
+  getCapsule(visit, capsule)
+    .then(({ metadata }) => doneOn(metadata))
+    .catch(notSeen);
+
+function notSeen(error: unknown): undefined {
+  if (!(error instanceof KubernetesError)) throw error;
+}
+
 const capsuleOf = ({ params }: Visit) => params['capsule'] ?? '';
 
 const generation = ({ form }: Visit) => {
@@ -128,6 +147,7 @@ const generation = ({ form }: Visit) => {
   return Number(text);
 };
 const setOf = ({ form }: Visit) => form.get('set_id') ?? '';
+const seen = ({ form }: Visit) => nameSeen(form, form.get('set_id') ?? '');
 
 function nameOf({ form }: Visit): string {
   const name = form.get('name') ?? '';

@@ -22,6 +22,8 @@ export function diagnosticsRoutes(now: () => Date): readonly Route[] {
       async run(visit) {
         if (under >= AT_ONCE)
           throw new PageError(503, 'Others make an archive now', 'Try again in a minute.');
+        // An API server that is away is told on a page; once the file is on its way there can be none.
+        await allowed(visit);
         return new Download(
           `space-${visit.names.space}-diagnostics.tar.gz`,
           counted(tar(archive(visit, now), now())),
@@ -40,14 +42,18 @@ export function diagnosticsRoutes(now: () => Date): readonly Route[] {
   }
 }
 
+/** Whether the person may list each of the collections. */
+const allowed = (visit: Visit): Promise<readonly boolean[]> =>
+  Promise.all(collectionsOf(visit.names).map(({ act }) => visit.may({ ...act, verb: 'list' })));
+
 async function diagnosticsPage(visit: Visit): Promise<Page> {
   const { namespace, systemNamespace, servicesNamespace } = visit.names;
   const all = collectionsOf(visit.names);
-  const allowed = await Promise.all(all.map(({ act }) => visit.may({ ...act, verb: 'list' })));
+  const mayList = await allowed(visit);
   const rows = all.map(({ act }, index) => [
     act.resource,
     act.namespace ?? 'the cluster',
-    allowed[index] === true
+    mayList[index] === true
       ? state('good', 'in it')
       : html`${state('warn', 'left out')} <span class="quiet">you may not list these</span>`,
   ]);

@@ -2,13 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { freePort } from '../../testing/ports.ts';
-import { ROUTES } from '../routes.ts';
 import type { Browser } from '../testing/browser.ts';
 import type { TestEnvironment } from '../testing/environment.ts';
+import { EVERY_ROUTE } from '../testing/routes-of.ts';
 import { condition, input, subjects } from '../testing/subjects.ts';
 import { startWithStore, type WithStore } from '../testing/with-store.ts';
-import { credentialRoutes } from './credentials.ts';
-import { diagnosticsRoutes } from './diagnostics.ts';
 
 let whole: WithStore;
 let environment: TestEnvironment;
@@ -38,9 +36,9 @@ beforeAll(async () => {
 });
 afterAll(() => whole?.close());
 
-const PAGES = [...ROUTES, ...credentialRoutes({} as never), ...diagnosticsRoutes(() => new Date())]
-  .filter(({ method, path }) => method === 'GET' && !path.endsWith('/archive'))
-  .map(({ path }) => path.replace(':capsule', 'household').replace(':assistant', 'asking'));
+const PAGES = EVERY_ROUTE.filter(({ method, path }) => method === 'GET' && !path.endsWith('/archive')).map(
+  ({ path }) => path.replace(':capsule', 'household').replace(':assistant', 'asking'),
+);
 
 describe('the same with kubectl', () => {
   it.each(PAGES)('ends %s', async (path) => {

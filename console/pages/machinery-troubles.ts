@@ -7,7 +7,7 @@ import type { Trouble } from './troubles.ts';
 
 const DAY_MS = 86_400_000;
 /** The threshold of the chart's alert. */
-const SOON_DAYS = 30;
+export const SOON_DAYS = 30;
 
 export const daysLeft = (ends: Date, now: Date): number =>
   Math.floor((ends.getTime() - now.getTime()) / DAY_MS);
@@ -61,7 +61,7 @@ function ofProbe({ name, asks, node, verdict, found, at }: Probe): readonly Trou
   return [{ kind: 'Probe', name, capsule: '', since: at, reason, why }];
 }
 
-function ofCertificate({ of, ends }: Certificate, now: Date): readonly Trouble[] {
+function ofCertificate({ of, ends, advice }: Certificate, now: Date): readonly Trouble[] {
   if (ends === undefined) return [];
   const days = daysLeft(ends, now);
   if (days >= SOON_DAYS) return [];
@@ -69,7 +69,7 @@ function ofCertificate({ of, ends }: Certificate, now: Date): readonly Trouble[]
     {
       ...{ kind: 'Certificate', name: of, capsule: '', since: '' },
       reason: days < 0 ? 'CertificateEnded' : 'CertificateEndsSoon',
-      why: `${days < 0 ? 'It has ended' : `It ends in ${days === 1 ? '1 day' : `${days} days`}`}. The chart’s own are renewed by helm upgrade; of those that you bring, see why they are not renewed.`,
+      why: `${days < 0 ? 'It has ended' : `It ends in ${days === 1 ? '1 day' : `${days} days`}`}. ${advice}`,
     },
   ];
 }

@@ -171,11 +171,74 @@ describe('certificates', () => {
     const { text } = await signedIn.get('/sandbox');
     // Those of tests are good for two days.
     expect(text).toMatch(/The Space’s authority 1 day \d{4}-/);
-    expect(text).toMatch(/Object-storage broker 1 day \d{4}-/);
+    expect(text).toMatch(/Object store, control and data 1 day \d{4}-/);
     expect((await signedIn.get('/')).text).toContain(
-      'Certificate Object-storage broker Ends soon CertificateEndsSoon It ends in 1 day.',
+      'Certificate Object store, control and data Ends soon CertificateEndsSoon It ends in 1 day.',
     );
     expect((await other.get('/')).text).not.toContain('Certificate');
+    broker.close();
+    await pki.remove();
+  });
+
+  it('of all services are there: what is shown in a handshake, else what the program of keys told, else that nobody did', async () => {
+    const pki = await makePki();
+    const broker = createServer({ ...(await pki.issue('localhost')), ca: pki.authority });
+    broker.listen(0, '127.0.0.1');
+    await once(broker, 'listening');
+    const { port } = broker.address() as AddressInfo;
+    const services = [
+      'console',
+      'db-broker',
+      'objectstore-broker',
+      'platform-assistant-egress',
+      'postgres',
+      's3',
+    ];
+    const inDays = (days: number) => new Date(Date.now() + (days + 0.5) * 86_400_000).toISOString();
+    const certificates = (yours: boolean) =>
+      JSON.stringify(
+        Object.fromEntries(services.map((name) => [name, { secret: `home-services/${name}-tls`, yours }])),
+      );
+    const told = {
+      'db-broker': inDays(900),
+      postgres: inDays(10),
+      s3: inDays(-2),
+      'objectstore-broker': inDays(900),
+    };
+    const settings = {
+      OBJECT_STORE_URL: `https://localhost:${port}`,
+      OBJECT_STORE_CA_FILE: environment.write('all-authority.crt', pki.authority),
+      CERTIFICATES: certificates(false),
+      CERTIFICATES_FILE: environment.write('certificates.json', JSON.stringify(told)),
+    };
+    const { origin } = await environment.start(settings);
+    const who = await environment.signedIn('admin', origin);
+    const { text } = await who.get('/sandbox');
+    const run = 'Run it now: kubectl -n home-system create job --from=cronjob/home-keys keys-now';
+    for (const says of [
+      /Database broker 900 days \d{4}-\d\d-\d\d \d\d:\d\d UTC CronJob home-keys/,
+      // It shows another one than was signed.
+      /Object store, control and data 1 day /,
+      new RegExp(`PostgreSQL 10 days .* UTC CronJob home-keys renews it after a third of its time .*${run}`),
+      /S3 server ended /,
+      /The Space’s authority 1 day .* Delete it: kubectl -n home-services delete secret space-ca . Run it now/,
+      /Egress gateway not known – CronJob home-keys/,
+      /Console not known – CronJob home-keys/,
+    ])
+      expect(text).toMatch(says);
+    const repairs = (await who.get('/')).text;
+    expect(repairs).toContain('Certificate PostgreSQL Ends soon CertificateEndsSoon It ends in 10 days.');
+    expect(repairs).toContain('Certificate S3 server');
+    expect(repairs).not.toMatch(/Certificate (?:Console|Egress gateway|Database broker)/);
+
+    const mine = await environment.start({
+      ...settings,
+      CERTIFICATES: certificates(true),
+      CERTIFICATES_FILE: environment.write('no-certificates.json', 'half of'),
+    });
+    const other = (await (await environment.signedIn('admin', mine.origin)).get('/sandbox')).text;
+    expect(other).toMatch(/Database broker not known – you, in home-services\/db-broker-tls/);
+    expect(other).toContain('see why whoever issues it has not renewed home-services/objectstore-broker-tls');
     broker.close();
     await pki.remove();
   });

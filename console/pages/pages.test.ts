@@ -98,6 +98,14 @@ describe('Repairs', () => {
   });
 });
 
+describe('Capsules', () => {
+  it('says of each how it is and when it was made', async () => {
+    const { text } = await as.viewer.get('/capsules');
+    expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 Ready – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    expect(text).toMatch(/household Ready 1 of 3 Ready 900Mi 1Gi \d{4}-\d\d-\d\d/);
+  });
+});
+
 describe('a Capsule', () => {
   it('shows its quota beside its use, as a bar', async () => {
     const { html, text } = await as.viewer.get(HOUSEHOLD);
@@ -211,6 +219,91 @@ describe('an Assistant', () => {
   });
 });
 
+describe('what happened', () => {
+  const NAME = 'system:serviceaccount:home:capsule-admin';
+  const done = (what: string) =>
+    new RegExp(`${what} \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC By ${NAME} , with the console`);
+  const object = async (kind: string, name: string) =>
+    made.get(`/apis/platform.space/v1/namespaces/home/${kind}/${name}`);
+
+  it('tells who suspended, resumed and gave more to what, on its own page', async () => {
+    const who = as['capsule-admin'];
+    await made.capsule('lively', { quota: { database: '1Gi' } });
+    await made.assistant('lively', { capsule: 'lively' });
+    const [capsule, assistant] = ['/capsules/lively', '/capsules/lively/assistants/lively'];
+    for (const path of [capsule, assistant])
+      for (const act of ['suspend', 'resume']) await who.send(await who.get(path), `${path}/${act}`);
+    await who.send(await who.get(capsule), `${capsule}/quota`, { database: '2Gi' });
+    const seen = (await as.viewer.get(capsule)).text;
+    for (const what of ['Suspended', 'Resumed', 'Quota changed']) expect(seen).toMatch(done(what));
+    const { text } = await as.viewer.get(assistant);
+    for (const what of ['Suspended', 'Resumed']) expect(text).toMatch(done(what));
+    expect(text).not.toMatch(done('Quota changed'));
+    expect((await object('capsules', 'lively')).spec).toMatchObject({
+      suspend: false,
+      quota: { database: '2Gi' },
+    });
+  });
+
+  it('loses no line and no act where two write at once, and keeps the last 20', async () => {
+    const acts = Array.from({ length: 6 }, async (_, index) => {
+      const who = await environment.signedIn(index % 2 === 0 ? 'capsule-admin' : 'admin');
+      await who.send(await who.get('/capsules/lively'), '/capsules/lively/quota', {
+        database: `${index + 3}Gi`,
+      });
+    });
+    await Promise.all(acts);
+    const lines = async (): Promise<readonly string[]> =>
+      (await object('capsules', 'lively')).metadata.annotations['platform.space/record'].split('\n');
+    expect((await lines()).filter((line) => line.includes(' quota - '))).toHaveLength(7);
+    const who = as['capsule-admin'];
+    for (let time = 0; time < 14; time += 1)
+      await who.send(await who.get('/capsules/lively'), '/capsules/lively/quota', { database: '9Gi' });
+    expect(await lines()).toHaveLength(20);
+  });
+
+  it('tells failures that Events and conditions know, who made it and who approved, and takes no line of another form for an act', async () => {
+    const digest = `sha256:${manifestDigest(manifest('failing') as never)}`;
+    await made.assistant(
+      'failing',
+      { capsule: 'household' },
+      [condition('WorkloadReady', 'False', 'StartFailed', 'It ended with 1.')],
+      {},
+      { 'platform.space/installed-by': 'admin' },
+    );
+    const lines = ['2026-11-22T20:00:00Z exploded - admin', '2026-11-22T21:00:00Z suspended - admin'];
+    const annotations = {
+      'platform.space/approved': digest,
+      'platform.space/approved-by': `${digest} admin`,
+      'platform.space/record': lines.join('\n'),
+    };
+    await made.patch('assistants', 'failing', { metadata: { annotations } });
+    await environment.judged.create('/apis/events.k8s.io/v1/namespaces/home/events', {
+      metadata: { name: 'failing-once' },
+      regarding: { apiVersion: 'platform.space/v1', kind: 'Assistant', name: 'failing', namespace: 'home' },
+      eventTime: '2026-11-22T20:14:00.000000Z',
+      type: 'Warning',
+      reason: 'ImagePullFailed',
+      note: 'The registry was away.',
+      action: 'Reconcile',
+      reportingController: 'platform.space/operator',
+      reportingInstance: 'operator-0',
+    });
+    const { text } = await as.viewer.get(at('failing'));
+    const [, told = ''] = text.split('What happened');
+    for (const says of [
+      'The registry was away.',
+      'StartFailed',
+      'Condition WorkloadReady became False.',
+      'By admin . Written by the program',
+      'Installed by admin .',
+      'Suspended 2026-11-22 21:00 UTC By admin , with the console.',
+    ])
+      expect(told).toContain(says);
+    expect(told).not.toContain('exploded');
+  });
+});
+
 describe('what is new in a manifest', () => {
   const NAMESPACE = 'home-household-0a1b2c3d';
   const next = manifest('wider', {
@@ -292,6 +385,10 @@ describe('a stored input', () => {
       bank: { secretKeyRef: { name: 'household.asking.bank', key: 'value' } },
     });
     const again = await keeper.send(page, field, { value: second });
+    expect(page.text.match(/Stored input bank entered/g)).toHaveLength(1);
+    expect(
+      again.text.match(/Stored input bank entered [-0-9: ]+ UTC By system:serviceaccount:home:admin/g),
+    ).toHaveLength(2);
     expect((await secretOf()).data).toEqual({ value: Buffer.from(second).toString('base64') });
     for (const value of [first, second]) {
       expect(page.html + again.html).not.toContain(value);

@@ -9,7 +9,7 @@ import type { Probe } from '../machinery/probes.ts';
 import type { Program } from '../machinery/programs.ts';
 import type { Route, Visit } from '../visit.ts';
 import { isWell, reasonOf } from './conditions.ts';
-import { daysLeft } from './machinery-troubles.ts';
+import { daysLeft, SOON_DAYS } from './machinery-troubles.ts';
 
 export const sandbox: Route = { method: 'GET', path: '/sandbox', under: 'sandbox', run: sandboxPage };
 
@@ -132,11 +132,13 @@ function imageOf(image: string): Html {
 }
 
 function certificateTable(certificates: readonly Certificate[], at: Date): Html {
-  const rows = certificates.map(({ of, ends }): readonly Value[] => {
-    if (ends === undefined) return [of, state('warn', 'no answer'), '–'];
+  const rows = certificates.map(({ of, ends, renewedBy, advice: todo }): readonly Value[] => {
+    if (ends === undefined) return [of, state('warn', 'not known'), '–', renewedBy];
     const days = daysLeft(ends, at);
     const says = days < 0 ? 'ended' : days === 1 ? '1 day' : `${days} days`;
-    return [of, state(days < 0 ? 'bad' : days < 30 ? 'warn' : 'good', says), moment(ends.toISOString())];
+    const isNear = days < SOON_DAYS;
+    const tone = days < 0 ? 'bad' : isNear ? 'warn' : 'good';
+    return [of, state(tone, says), moment(ends.toISOString()), isNear ? advice(todo) : renewedBy];
   });
-  return html`${table(['Certificate of', 'Left', 'Ends'], rows)}<p class="quiet">Those that the console has or is shown. Of the others the alert on certificates tells (monitoring.rules of the chart).</p>`;
+  return html`${table(['Certificate of', 'Left', 'Ends', 'Renewed by'], rows)}<p class="quiet">Of what the console speaks to, as it is shown; of the others, as they were signed. Servers of your own, and certificates of your own authority that the console never meets, are not known to it: the alert on certificates tells of each service (monitoring.rules of the chart).</p>`;
 }

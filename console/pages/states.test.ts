@@ -79,6 +79,15 @@ interface State {
 
 const at = (path: string) => (page: Page) => page.goto(path);
 
+/** An act with nothing to enter. */
+const actOn = (path: string, act: string, says: string): State => ({
+  says,
+  async reach(page) {
+    await page.goto(path);
+    await sendForm(page, `${path}/${act}`);
+  },
+});
+
 const EMPTY: Readonly<Record<string, State>> = {
   'Repairs of a Space with nothing in it': { says: 'Nothing is to repair.', reach: at('/') },
   'Capsules where there is none': { says: 'There is no Capsule yet.', reach: at('/capsules') },
@@ -130,6 +139,39 @@ const STATES: Readonly<Record<string, State>> = {
       await sendForm(page, `${CREDENTIALS}/select`);
     },
   },
+  'a rotation whose keys the store does not take': {
+    says: 'The store does not take this key.',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await page.getByText('Rotate', { exact: true }).click();
+      await sendForm(page, `${CREDENTIALS}/rotate`, {
+        ...keys(),
+        'secret-secret-access-key': 'a-secret-of-nobody-at-all',
+      });
+    },
+  },
+  'a Capsule whose last credential set somebody deletes': {
+    says: 'There is none: objects are kept',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await sendForm(page, `${CREDENTIALS}/select`);
+      await sendForm(page, `${CREDENTIALS}/delete`);
+    },
+  },
+  'a quota that is none, beside its field': {
+    says: 'Nothing was changed',
+    async reach(page) {
+      await page.goto(HOUSEHOLD);
+      await page.locator('summary').getByText('Change the quota').click();
+      await sendForm(page, `${HOUSEHOLD}/quota`, { database: 'much' });
+    },
+  },
+  ...Object.fromEntries(
+    [HOUSEHOLD, ASKING].flatMap((path) => [
+      [`${path} that somebody suspends`, actOn(path, 'suspend', 'Somebody suspended it')],
+      [`${path} that somebody resumes`, actOn(path, 'resume', 'Stops')],
+    ]),
+  ),
   'a manifest that is another by the time that it is approved': {
     says: 'The manifest is another by now',
     async reach(page) {
@@ -166,6 +208,21 @@ const STATES: Readonly<Record<string, State>> = {
       await sendForm(page, CREATE, { ...keys(), name: 'unkept' });
     },
   },
+  'somebody who has signed out': {
+    says: 'Sign in with a token of Kubernetes',
+    async reach(page) {
+      await page.goto('/');
+      await sendForm(page, '/sign-out');
+    },
+  },
+  'a token that nobody knows': {
+    says: 'The API server does not know this token.',
+    async reach(page) {
+      await page.context().clearCookies();
+      await page.goto('/sign-in');
+      await sendForm(page, '/sign-in', { token: 'of-nobody' });
+    },
+  },
   'signing in where there is an issuer': {
     says: 'Sign in with localhost',
     async reach(page) {
@@ -197,9 +254,31 @@ const STATES: Readonly<Record<string, State>> = {
   },
 };
 
+/** What is no page of ours: files, a stream, and the way to the issuer. */
+const NO_PAGES = [
+  'GET /healthz',
+  'GET /assets/:digest/style.css',
+  'GET /assets/:digest/live.js',
+  'GET /live',
+  'GET /diagnostics/archive',
+  'GET /sign-in/issuer',
+];
+
+/** What the windows went to, as `METHOD path`. */
+const visited = new Set<string>();
+
+/** Whether a window went to an address of this route. */
+function isVisited(route: string): boolean {
+  const pattern = new RegExp(`^${RegExp.escape(route).replaceAll(/(?:\\x3a|:)[a-z]+/g, '[^/]+')}$`);
+  return [...visited].some((one) => pattern.test(one));
+}
+
 /** What axe finds, with all that is folded open, in both schemes and at both widths. */
 async function wrongIn({ says, by = 'admin', reach }: State): Promise<readonly string[]> {
   const { context, page } = await windowFor(by);
+  page.on('request', (request) => {
+    if (request.isNavigationRequest()) visited.add(`${request.method()} ${new URL(request.url()).pathname}`);
+  });
   try {
     await reach(page);
     for (const summary of await page.locator('summary').all()) await summary.click();
@@ -240,5 +319,11 @@ describe('axe finds nothing wrong with', () => {
 
   it.each(Object.entries(STATES))('%s', async (_, state) => {
     expect(await wrongIn(state)).toEqual([]);
+  });
+
+  it('no route of the console, each of which a state above has gone to', () => {
+    const pages = console_.routes.filter((route) => !NO_PAGES.includes(route));
+    expect(pages.filter((route) => !isVisited(route))).toEqual([]);
+    expect(NO_PAGES.filter((route) => !console_.routes.includes(route))).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@ import { checkManifest, valueFault } from '@space/manifests';
 import { Url } from '../html/url.ts';
 import { type Outcome, PageError, Redirect } from '../http/outcome.ts';
 import { apiPath, KubernetesError } from '../kubernetes/client.ts';
+import { MERGE, record, recording } from '../kubernetes/record.ts';
 import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { assistantOf, assistantPage } from './assistant.ts';
@@ -38,6 +39,11 @@ async function store(visit: Visit): Promise<Outcome> {
   const secret = { capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') };
   if (bound !== undefined || !(await created(visit, secret))) await replaced(visit, secret);
   if (bound === undefined) await bind(visit, view, key, reference);
+  else
+    await record(visit, assistantPath(visit.names.namespace, view.metadata.name), {
+      act: 'input',
+      what: key,
+    });
   return new Redirect(Url.path`/capsules/${capsule}/assistants/${view.metadata.name}`);
 }
 
@@ -106,11 +112,11 @@ async function bind(
   key: string,
   secretKeyRef: { name: string; key: string },
 ): Promise<void> {
-  const { name, resourceVersion } = view.metadata;
-  const body = { metadata: { resourceVersion }, spec: { storedInputs: { [key]: { secretKeyRef } } } };
-  const contentType = 'application/merge-patch+json';
+  const metadata = recording(visit, view.metadata, { act: 'input', what: key });
+  const body = { metadata, spec: { storedInputs: { [key]: { secretKeyRef } } } };
+  const path = assistantPath(visit.names.namespace, view.metadata.name);
   try {
-    await visit.ask({ method: 'PATCH', path: assistantPath(visit.names.namespace, name), contentType, body });
+    await visit.ask({ method: 'PATCH', path, contentType: MERGE, body });
   } catch (error) {
     if (!(error instanceof KubernetesError)) throw error;
     throw new PageError(

@@ -1,5 +1,6 @@
 import { Url } from '../html/url.ts';
 import { Redirect } from '../http/outcome.ts';
+import { changeAndRecord } from '../kubernetes/record.ts';
 import { assistantPath } from '../kubernetes/space.ts';
 import type { Route } from '../visit.ts';
 import { assistantOf } from './assistant.ts';
@@ -15,8 +16,8 @@ function suspension(act: string, suspend: boolean): Route {
     async run(visit) {
       const { metadata, spec } = await assistantOf(visit);
       const path = assistantPath(visit.names.namespace, metadata.name);
-      const contentType = 'application/merge-patch+json';
-      await visit.ask({ method: 'PATCH', path, contentType, body: { spec: { suspend } } });
+      const doing = { act: suspend ? 'suspended' : 'resumed' } as const;
+      await changeAndRecord(visit, path, doing, { spec: { suspend } });
       return new Redirect(Url.path`/capsules/${spec.capsule ?? ''}/assistants/${metadata.name}`);
     },
   };

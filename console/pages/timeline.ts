@@ -1,5 +1,6 @@
-import { foreign, moment, state, type Tone } from '../html/parts.ts';
+import { code, foreign, moment, state, type Tone } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
+import { type Done, type DoneAct, doneOn } from '../kubernetes/record.ts';
 import type { Condition, EventView, Metadata } from '../kubernetes/space.ts';
 import { timeOf } from '../kubernetes/space.ts';
 import { isWell, reasonOf } from './conditions.ts';
@@ -33,6 +34,7 @@ export function timeline(about: {
     ...(events ?? []).map(ofEvent),
     ...conditions.map(ofCondition),
     ...metadata.managedFields.flatMap((entry) => ofWrite(entry, metadata)),
+    ...doneOn(metadata).map(ofDone),
     ...made(metadata),
   ].filter(({ at }) => at !== '');
   const shown = moments.sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, MOST_SHOWN);
@@ -43,7 +45,7 @@ export function timeline(about: {
   const hidden =
     events === undefined ? ' You may not see Events: it takes list on events.events.k8s.io.' : '';
   return html`<ol class="timeline">${entries}</ol>
-<p class="quiet">From Events, which the cluster keeps for an hour; the last change of each condition, so that a failure before that is seen in Events alone; and the object’s own record of which program wrote last. That record names no person beside who installed and who approved it: whoever has the API server’s audit log can ask it.${hidden}</p>`;
+<p class="quiet">From Events, which the cluster keeps for an hour; the last change of each condition, so that a failure before that is seen in Events alone; the object’s own record of which program wrote last; and what people did with this console, the last 20 acts. Persons are known of these acts, of who installed it and of who approved it. Of what was done otherwise the API server’s audit log knows them.${hidden}</p>`;
 }
 
 function ofEvent(event: EventView): Moment {
@@ -60,6 +62,23 @@ function ofCondition(condition: Condition): Moment {
     says: reasonOf(tone, reason === '' ? status : reason),
     more: html`Condition ${type} became ${status}.`,
   };
+}
+
+const DONE: Readonly<Record<DoneAct, (what: Html) => Html>> = {
+  suspended: () => html`Suspended`,
+  resumed: () => html`Resumed`,
+  quota: () => html`Quota changed`,
+  input: (what) => html`Stored input ${what} entered`,
+  created: (what) => html`Credential set ${what} made`,
+  rotated: (what) => html`Credential set ${what} rotated`,
+  selected: (what) => html`Credential set ${what} selected`,
+  deselected: () => html`No credential set selected any more`,
+  deleted: (what) => html`Credential set ${what} deleted`,
+};
+
+function ofDone({ at, act, what, by }: Done): Moment {
+  const says = html`<span class="state good">${DONE[act](code(what, 64))}</span>`;
+  return { at, tone: 'good', says, more: html`By ${foreign(by, 200)}, with the console.` };
 }
 
 const made = (metadata: Metadata): readonly Moment[] => [

@@ -19,6 +19,8 @@ export interface QuotingApi {
 }
 
 const BOOKMARK = JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '2' } } });
+/** A list with nothing in it, as a table and as objects. */
+const EMPTY = { metadata: { resourceVersion: '1' }, columnDefinitions: [], rows: [], items: [] };
 const ASSISTANT = {
   metadata: { name: 'post', uid: '0e7a3d0c-0000-4000-8000-000000000001', resourceVersion: '1' },
   spec: { capsule: 'household', manifest: manifest('post', { stored_inputs: { bank: input() } }) },
@@ -70,8 +72,9 @@ export async function startQuotingApi(
       if (api.store === 'hung up') return void (response.stream ?? response.socket).destroy();
       return reply({});
     }
-    if (asked.method === 'PATCH' && api.store === 'not bound') return refuse(409, 'Conflict');
-    reply(objects[pathname.split('/').at(-1) ?? ''] ?? { columnDefinitions: [], rows: [] });
+    const isBinding = asked.method === 'PATCH' && pathname.endsWith('/assistants/post');
+    if (isBinding && api.store === 'not bound') return refuse(409, 'Conflict');
+    reply(objects[pathname.split('/').at(-1) ?? ''] ?? EMPTY);
   }
   return api;
 }

@@ -1,4 +1,8 @@
 import type { Express } from 'express';
+import { everyRoute } from '../routes.ts';
+
+/** Every page and act that a console can have, to be looked at and not to be run. */
+export const EVERY_ROUTE = everyRoute({ now: () => new Date(), credentials: {} as never });
 
 /** What Express has at each place of its order; `slash`: it is asked whatever the address is. */
 type Layer = Express['router']['stack'][number] & { readonly slash?: boolean };

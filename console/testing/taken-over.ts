@@ -133,7 +133,8 @@ export async function startTakenOver() {
     ...{ session, names, form, params: { capsule: 'household' }, query: new URLSearchParams() },
     callsOf: undefined,
     machineryOf: async () => UNSEEN,
-    ask: async () => ({}),
+    ask: async () => ({ metadata: { name: 'household' } }),
+    now: () => new Date(0),
     list: async () => [],
     may: async () => true,
   };

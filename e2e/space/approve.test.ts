@@ -190,6 +190,34 @@ it('who approved once keeps nobody from other changes, nor from approving what i
   expect(await asked('approve', 'PATCH', path, annotated('approved', other ?? ''))).toEqual(taken(200));
 });
 
+it('who adds a line to the record ends it with nobody’s name but their own, and leaves or drops those of others', async () => {
+  const line = (who: string) => `2026-11-22T20:00:00Z suspended - ${who}`;
+  const [mine, other] = ['deploy', 'approve'].map((verb) => line(`system:serviceaccount:home:may-${verb}`));
+  const wrong = refused('who adds a line to platform.space/record ends it with their own name');
+  const write = (path: string, lines: readonly (string | undefined)[]) =>
+    asked('deploy', 'PATCH', path, annotated('record', lines.join('\n')));
+  for (const path of [LEDGER, `${CAPSULES}/household`]) {
+    for (const lie of [other, line('may-deploy'), `${mine} `, `${mine}x`, 'suspended', `x ${mine}`])
+      expect(await write(path, [mine, lie])).toEqual(wrong);
+    expect(await write(path, [mine, mine])).toEqual(taken(200));
+    await judged.server.client.call({
+      method: 'PATCH',
+      path,
+      contentType: 'application/merge-patch+json',
+      body: annotated('record', line('admin')),
+    });
+    expect(await write(path, [mine, line('admin')])).toEqual(taken(200));
+    expect(await write(path, [mine])).toEqual(taken(200));
+    expect(await write(path, [mine, other, line('admin')])).toEqual(wrong);
+    expect(await asked('deploy', 'PATCH', path, annotated('note', 'x'))).toEqual(taken(200));
+  }
+  const born = {
+    ...assistant('born', 'household'),
+    metadata: { name: 'born', ...annotated('record', other ?? '').metadata },
+  };
+  expect(await asked('deploy', 'POST', ASSISTANTS, born)).toEqual(wrong);
+});
+
 it('in another namespace such annotations say nothing', async () => {
   const elsewhere = ASSISTANTS.replace('/home/', '/default/');
   const all = { apiGroups: [GROUP], resources: ['assistants'], verbs: ['create'] };

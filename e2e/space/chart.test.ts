@@ -656,6 +656,37 @@ describe('the chart', () => {
       expect((await template('home', '--set', `console.oidc.${own}`)).stderr).toMatch(/oidc/);
   });
 
+  it('tells the console of every certificate: which Secret has it, and whose it is to renew', async () => {
+    const told = (all: readonly KubeObject[]) => {
+      const { containers, volumes } =
+        all.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'home-console')?.['spec']
+          .template.spec ?? {};
+      const variables: { name: string; value?: string }[] = containers[0].env;
+      const { CERTIFICATES, CERTIFICATES_FILE } = readConsoleConfig(
+        Object.fromEntries(variables.map(({ name, value = '' }) => [name, value])),
+      );
+      const isMounted = volumes.some(({ name }: { name: string }) => name === 'certificates');
+      return { services: CERTIFICATES, isTold: CERTIFICATES_FILE !== undefined && isMounted };
+    };
+    const mine = (secret: string) => ({ secret, yours: false });
+    expect(told(objects)).toEqual({
+      isTold: true,
+      services: {
+        console: mine('home-system/console-tls'),
+        'db-broker': mine('home-services/db-broker-tls'),
+        'objectstore-broker': mine('home-services/objectstore-broker-tls'),
+        'platform-assistant-egress': mine('home-services/platform-assistant-egress-tls'),
+        postgres: mine('home-services/postgres-tls'),
+        s3: mine('home-services/s3-tls'),
+      },
+    });
+    const keys = ['console', 'dbBroker', 'egress', 'postgres', 'objectStoreBroker', 's3'];
+    const own = keys.flatMap((key) => ['--set', `tls.existingSecrets.${key}=own-${key.toLowerCase()}`]);
+    const { services, isTold } = told(await render('--set', 'tls.existingCA=own-ca', ...own));
+    expect([isTold, Object.values(services).every(({ yours }) => yours)]).toEqual([false, true]);
+    expect(services['postgres']).toEqual({ secret: 'home-services/own-postgres', yours: true });
+  });
+
   it('has an Ingress and a route to the console where you name a host, which is then an address of its', async () => {
     expect(ofKind('Ingress', 'HTTPRoute')).toEqual([]);
     const originsOf = (all: readonly KubeObject[]): readonly string[] => {

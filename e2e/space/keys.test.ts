@@ -298,6 +298,13 @@ describe('the certificates of a Space', () => {
     ]);
     expect((await serials())[0]).toBe(authority);
 
+    // The console is told when each ends.
+    const told = JSON.parse((await get(core('configmaps', SYSTEM, 'space-ca')))['data']['certificates.json']);
+    expect(Object.keys(told)).toHaveLength(6);
+    for (const service of ['db-broker', 'postgres'])
+      expect(told[service]).toBe(
+        new X509Certificate(await read(SERVICES, `${service}-tls`, 'tls.crt')).validToDate.toISOString(),
+      );
     await remove(core('secrets', SERVICES, 'space-ca'));
     await keep(later);
     const root = (await get(core('configmaps', SERVICES, 'space-ca')))['data']['ca.crt'];

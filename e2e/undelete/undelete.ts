@@ -98,7 +98,7 @@ async function save(
 }
 
 /** Names of persons, which are written by the API server, or by themselves alone. */
-const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by'];
+const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by', 'platform.space/record'];
 
 /** An object as somebody would apply it: what the cluster wrote into it is left out. */
 export function asApplied({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {

@@ -107,6 +107,7 @@ export const KINDS: readonly Kind[] = [
       { name: 'Database Used', type: 'string', jsonPath: '.status.usage.database', priority: 1 },
       { name: 'Storage Used', type: 'string', jsonPath: '.status.usage.storage', priority: 1 },
       age,
+      { name: 'Created', type: 'string', jsonPath: '.metadata.creationTimestamp', priority: 1 },
       condition('Since', 'Ready', 'lastTransitionTime', true),
       condition('Why', 'Ready', 'message', true),
     ],

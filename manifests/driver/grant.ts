@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * The grant: what the operator signs and the object-storage broker verifies before it uses a Capsule's own

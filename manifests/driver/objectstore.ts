@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { formats, isWithin } from './formats.ts';
 import { isUnique, operations } from './operations.ts';
 

@@ -26,7 +26,7 @@ const STORED_INPUT = 'platform.space/stored-input';
 /** What the cluster makes itself, and what Helm remembers of a release. */
 const NOT_OURS = /^(kubernetes\.io\/service-account-token|helm\.sh\/.*)$/;
 /** Marks that the API server writes, or a person for themselves alone. */
-const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by'];
+const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by', 'platform.space/record'];
 
 /**
  * All that Kubernetes alone holds of a Space, in the order in which it can be made again: its keys and principals, the

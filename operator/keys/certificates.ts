@@ -96,6 +96,10 @@ export function whyRenew(
   return now.getTime() > from + (to - from) / 3 ? 'a third of its time is over' : undefined;
 }
 
+/** When a certificate ends, as Kubernetes writes moments. */
+export const endOf = (certificate: string): string =>
+  new X509Certificate(certificate).validToDate.toISOString();
+
 /** Whether this can sign, and is what it says. */
 export function isAuthority(pair: Partial<Pair>): pair is Pair {
   const certificate = readCertificate(pair);

@@ -1,4 +1,4 @@
-import { isAuthority, makeAuthority, makeCertificate, type Pair, whyRenew } from './certificates.ts';
+import { endOf, isAuthority, makeAuthority, makeCertificate, type Pair, whyRenew } from './certificates.ts';
 import type { Stored } from './cluster.ts';
 import { labelsOf, type Run } from './options.ts';
 
@@ -32,6 +32,7 @@ export async function keepCertificates(
     else if (stored.data['ca.crt'] !== data['ca.crt'])
       await cluster.change('ConfigMap', namespace, AUTHORITY, stored, { data });
   }
+  const ends: Record<string, string> = {};
   for (const [service, { place, names: others }] of Object.entries(certificates.services)) {
     const namespace = place === 'system' ? system : services;
     const inside = `${service}.${namespace}`;
@@ -39,8 +40,13 @@ export async function keepCertificates(
     const name = certificateSecret(service);
     const stored = await cluster.read('Secret', namespace, name);
     const why = stored === undefined ? undefined : whyRenew(pairIn(stored), authority, names, now);
-    if (stored !== undefined && why === undefined) continue;
-    const data = dataOf(await makeCertificate(authority, names, certificates.days, now));
+    if (stored !== undefined && why === undefined) {
+      ends[service] = endOf(stored.data['tls.crt'] ?? '');
+      continue;
+    }
+    const made = await makeCertificate(authority, names, certificates.days, now);
+    ends[service] = endOf(made.certificate);
+    const data = dataOf(made);
     if (stored === undefined) {
       await cluster.create('Secret', namespace, name, { type: TYPE, data, labels: labelsOf(run) });
       tell('made', `${namespace}/${name}`);
@@ -49,7 +55,16 @@ export async function keepCertificates(
       tell('renewed', `${namespace}/${name}`, why);
     }
   }
+  if (run.console) await tellEnds(run, ends);
   return 0;
+}
+
+/** Where the console reads when certificates end, most of which it never meets and none of whose Secrets it may read. */
+async function tellEnds({ cluster, systemNamespace }: Run, ends: Readonly<Record<string, string>>) {
+  const stored = await cluster.read('ConfigMap', systemNamespace, AUTHORITY);
+  const data = { 'certificates.json': `${JSON.stringify(ends)}\n` };
+  if (stored !== undefined && stored.data['certificates.json'] !== data['certificates.json'])
+    await cluster.change('ConfigMap', systemNamespace, AUTHORITY, stored, { data });
 }
 
 async function keepAuthority(run: Run, days: number): Promise<Pair | undefined> {

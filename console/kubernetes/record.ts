@@ -1,0 +1,100 @@
+import * as z from 'zod';
+import type { Visit } from '../visit.ts';
+import { KubernetesError } from './client.ts';
+import { type Metadata, metadata as metadataSchema } from './space.ts';
+
+/** The annotation in which the console writes who did what to the object, a line each, the newest first. */
+const RECORD = 'platform.space/record';
+const MOST_LINES = 20;
+const TRIES = 8;
+
+const ACTS = [
+  ...(['suspended', 'resumed', 'quota', 'input'] as const),
+  // Of credential sets, with the generation of the Capsule's inventory that each led to.
+  ...(['created', 'rotated', 'selected', 'deselected', 'deleted'] as const),
+] as const;
+export type DoneAct = (typeof ACTS)[number];
+
+/** What somebody did with the console. An admission policy lets everybody write their own name there and no other. */
+export interface Done {
+  readonly at: string;
+  readonly act: DoneAct;
+  /** An input or a credential set; empty where it is the object itself. */
+  readonly what: string;
+  /** The generation of the Capsule's credential sets, where it is an act on these. */
+  readonly generation: number | undefined;
+  readonly by: string;
+}
+
+const LINE =
+  /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([a-z]+) (?:([A-Za-z0-9_-]{1,64}?)|-)(?:@(\d{1,15}))? ([^\n]{1,512})$/;
+
+/** What is recorded on the object, the newest first. Lines of another form are somebody else's, and nothing. */
+export function doneOn({ annotations }: Pick<Metadata, 'annotations'>): readonly Done[] {
+  return linesOf(annotations).flatMap((line) => {
+    const [, at = '', word, what = '', generation, by = ''] = LINE.exec(line) ?? [];
+    const act = ACTS.find((one) => one === word);
+    if (act === undefined) return [];
+    return [{ at, act, what, by, generation: generation === undefined ? undefined : Number(generation) }];
+  });
+}
+
+const linesOf = (annotations: Metadata['annotations']) => (annotations[RECORD] ?? '').split('\n');
+
+/** What is to be recorded of an act. */
+export type Doing = Pick<Done, 'act'> & Partial<Pick<Done, 'what' | 'generation'>>;
+
+/** The part of a patch that records it. With the version that was read, so that no line of another is lost. */
+export function recording(
+  { session, now }: Pick<Visit, 'session' | 'now'>,
+  { resourceVersion, annotations }: Pick<Metadata, 'resourceVersion' | 'annotations'>,
+  { act, what = '', generation }: Doing,
+) {
+  const at = now()
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z');
+  const of = `${what === '' ? '-' : what}${generation === undefined ? '' : `@${generation}`}`;
+  const line = `${at} ${act} ${of} ${session.user}`;
+  // A name that fits in no line is not recorded.
+  if (!LINE.test(line)) return { resourceVersion };
+  const lines = [line, ...linesOf(annotations).filter((one) => one !== '')].slice(0, MOST_LINES);
+  return { resourceVersion, annotations: { [RECORD]: lines.join('\n') } };
+}
+
+const named = z.object({ metadata: metadataSchema });
+export const MERGE = 'application/merge-patch+json';
+
+/** Changes an object and records on it, in the same act, who did. */
+export async function changeAndRecord(
+  visit: Pick<Visit, 'ask' | 'session' | 'now'>,
+  path: string,
+  doing: Doing,
+  change: object,
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const { metadata } = named.parse(await visit.ask({ path }));
+    const body = { ...change, metadata: recording(visit, metadata, doing) };
+    try {
+      // A name of its own, since Kubernetes tells of each program only when it wrote last, and approvals are asked for by that.
+      const query = { fieldManager: 'space-console-acts' };
+      await visit.ask({ method: 'PATCH', path, query, contentType: MERGE, body });
+      return;
+    } catch (error) {
+      const isOlder = error instanceof KubernetesError && error.status === 409;
+      if (!isOlder || tries === TRIES) throw error;
+    }
+  }
+}
+
+/** Records what is done already. That somebody may not write it there, or the API server not now, undoes nothing. */
+export async function record(
+  visit: Pick<Visit, 'ask' | 'session' | 'now'>,
+  path: string,
+  doing: Doing,
+): Promise<void> {
+  try {
+    await changeAndRecord(visit, path, doing, {});
+  } catch (error) {
+    if (!(error instanceof KubernetesError)) throw error;
+  }
+}
