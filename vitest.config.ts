@@ -8,8 +8,10 @@ const { start, startNone } = testFiles(import.meta.dirname);
 const SUITES = 'e2e/suites/';
 /** What takes too long for `npm test`: `npm run nightly`. */
 const NIGHTLY = ['e2e/nightly/platforms.test.ts'];
+/** What needs a native cluster of three nodes: `npx vitest run --project nodes`. */
+const NODES = 'e2e/nodes/';
 const outsideSuites = (files: readonly string[]) =>
-  files.filter((file) => !file.startsWith(SUITES) && !NIGHTLY.includes(file));
+  files.filter((file) => ![SUITES, NODES, ...NIGHTLY].some((beginning) => file.startsWith(beginning)));
 
 /** What 10 s of a quiet machine are on this one, which may have other things to do for each of its processors. */
 const UNIT_MS = 10_000 * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
@@ -57,6 +59,16 @@ export default defineConfig({
           include: [`${SUITES}**/*.test.ts`],
           globalSetup: `${SUITES}setup.ts`,
           // A Space is brought up in a hook, on a machine that may have twenty things to do for each of its processors.
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'nodes',
+          include: [`${NODES}**/*.test.ts`],
+          globalSetup: `${SUITES}setup.ts`,
           testTimeout: 900_000,
           hookTimeout: 900_000,
           fileParallelism: false,

@@ -3,7 +3,7 @@
  * Running it again does only what is missing.
  */
 import { createSteps } from './progress/index.ts';
-import { applyExamples, bringUpSpace, closing, tellStory, waitReady } from './space/index.ts';
+import { applyExamples, bringUpSpace, closing, tellStory, waitReady, withClient } from './space/index.ts';
 import { readOptions, type UpOptions, USAGE, UsageError } from './space/options.ts';
 
 const RELEASE = { space: 'home', namespace: 'home' };
@@ -13,17 +13,22 @@ async function up({ cluster: wanted, examples }: UpOptions): Promise<void> {
   try {
     const running = await bringUpSpace({ ...wanted, ...RELEASE, steps });
     const { cluster, kube, namespace, ledgerImage } = running;
+    // The API server's proxy reaches an Assistant on its own node alone.
+    const severalNodes = (await kube.list('nodes', '')).length > 1;
     const story = !examples
       ? undefined
       : await steps.run('Capsule household, Assistant ledger', async (step) => {
           await applyExamples(kube, RELEASE, ledgerImage);
           const household = await waitReady(kube, 'capsule', 'household', namespace, step);
           await waitReady(kube, 'assistant', 'ledger', namespace, step);
-          return tellStory(kube, household['status'].namespace);
+          const within: string = household['status'].namespace;
+          if (!severalNodes) return tellStory(kube, within);
+          const client = { namespace, image: ledgerImage, service: `ledger.${within}:8080` };
+          return withClient(kube, client, (ask) => tellStory(kube, within, ask));
         });
     steps.close();
     const { name, provider, kubeconfig } = cluster;
-    console.log(closing({ name, provider, kubeconfig, ...RELEASE }, story, steps.summary()));
+    console.log(closing({ name, provider, kubeconfig, severalNodes, ...RELEASE }, story, steps.summary()));
   } catch (error) {
     steps.close();
     // A step that failed has told why; between steps nobody has.

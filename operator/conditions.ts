@@ -95,6 +95,7 @@ export type Reason =
   | 'PodsRefused'
   | 'NotAttested'
   | 'NodeWithoutHandler'
+  | 'NodeNotReady'
   // going away
   | 'PodsRemain'
   | 'RetentionGrace'

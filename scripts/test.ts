@@ -26,7 +26,8 @@ import { type Permitted, permittedOn } from './results/expected.ts';
 const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
 const BUSY = 'brokers/db/operations/';
-const NIGHTLY = 'e2e/nightly/platforms.test.ts';
+/** Tests that have commands of their own. */
+const ELSEWHERE = ['e2e/nightly/platforms.test.ts', 'e2e/nodes/nodes.test.ts'];
 /** The name that e2e/suites/cluster.ts uses if no provider is named. */
 const CLUSTER = 'space-test';
 
@@ -80,7 +81,7 @@ async function unseen(): Promise<Count> {
   const exclude = (path: string) => /(^|\/)node_modules$/.test(path);
   const there = await Array.fromAsync(glob('**/*.test.ts', { exclude }));
   const failures = unrun(
-    there.filter((file) => file !== NIGHTLY),
+    there.filter((file) => !ELSEWHERE.includes(file)),
     ran,
   );
   return { ...NOTHING, failed: failures.length, failures };

@@ -18,6 +18,7 @@ export type {
   Tool,
 } from './model.ts';
 export { S3_SERVER } from './native/images.ts';
+export { MAX_NODES } from './native/layout.ts';
 export { isPlatform, OWN, PLATFORMS, type Platform } from './platform.ts';
 export { DEFAULT_CLUSTER } from './record.ts';
 

@@ -22,6 +22,8 @@ export interface BringUp {
   readonly kubeconfig?: string;
   /** Loopback port of the API server (native: 17443, and another cluster on this machine needs another; kind: any). */
   readonly apiPort?: number;
+  /** How many nodes a native cluster has; left out: as many as it had, or one. */
+  readonly nodes?: number;
   /** Where `kubeconfig` clusters pull our images from, for example `registry.example.com/team`. */
   readonly imageRegistry?: string;
   /** Built while the cluster comes up, so that `loadImages` only has to bring them in. */
@@ -47,6 +49,17 @@ export interface Cluster {
   loadImages(images: readonly ImageSource[], steps: Steps): Promise<ReadonlyMap<string, string>>;
   /** What only a node of our own can give tests. */
   readonly node?: NodeAccess;
+  /** The nodes after the first, which has the control plane. */
+  readonly furtherNodes?: readonly FurtherNode[];
+}
+
+export interface FurtherNode {
+  readonly name: string;
+  command: NodeAccess['command'];
+  /** Ends all its processes at once, as a loss of power would. The next `bringUp` starts it again. */
+  end(): Promise<void>;
+  /** Makes it a node that has no gVisor, until it is started again. */
+  removeHandler(): Promise<void>;
 }
 
 interface NodeAccess {

@@ -5,7 +5,8 @@ import type { Line, Story } from './example.ts';
 import type { Release } from './release.ts';
 import { ADMINISTRATOR } from './release.ts';
 
-type UpTarget = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
+type UpTarget = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> &
+  Release & { readonly severalNodes: boolean };
 
 const WIDTH = 11;
 const row = (name: string, text: string) => `  ${name.padEnd(WIDTH)} ${text}`;
@@ -56,7 +57,7 @@ function took(summary: readonly StepSummary[]): string[] {
   ];
 }
 
-function next({ name, space, namespace }: UpTarget, story: Story | undefined): string[] {
+function next({ name, space, namespace, severalNodes }: UpTarget, story: Story | undefined): string[] {
   const kubectl = `npm run -s kubectl --${name === DEFAULT_CLUSTER ? '' : ` --cluster ${name}`}`;
   const down = `npm run down${name === DEFAULT_CLUSTER ? '' : ` -- --cluster ${name}`}`;
   const lines = ['What to try next', `  ${kubectl} -n ${namespace} get capsules,assistants`];
@@ -64,8 +65,9 @@ function next({ name, space, namespace }: UpTarget, story: Story | undefined): s
     const service = `/api/v1/namespaces/${story.namespace}/services/ledger:8080/proxy`;
     lines.push(
       `  ${kubectl} -n ${namespace} describe assistant ledger`,
-      `  ${kubectl} get --raw ${service}/`,
-      `  ${kubectl} get --raw ${service}/trial-balance`,
+      ...(severalNodes ? [] : ['/', '/trial-balance']).map(
+        (path) => `  ${kubectl} get --raw ${service}${path}`,
+      ),
       `  ${kubectl} -n ${story.namespace} exec deploy/ledger -- cat /proc/version`,
     );
   }

@@ -80,8 +80,20 @@ export interface Story {
   readonly kernel: string;
 }
 
+/** A request to the ledger: POST with a body, else GET. */
+export type Ask = (path: string, body?: unknown) => Promise<unknown>;
+
+const throughProxy =
+  (kube: Kube, namespace: string): Ask =>
+  (path, body) =>
+    kube.proxy(namespace, 'ledger:8080', path, body);
+
 /** Posts an entry (once, whatever number of times it runs), reads the balances back, asks for the kernel it sees. */
-export async function tellStory(kube: Kube, namespace: string): Promise<Story> {
+export async function tellStory(
+  kube: Kube,
+  namespace: string,
+  ask: Ask = throughProxy(kube, namespace),
+): Promise<Story> {
   const entry = {
     description: 'Groceries, paid by card',
     idempotency_key: 'the-first-entry',
@@ -90,9 +102,9 @@ export async function tellStory(kube: Kube, namespace: string): Promise<Story> {
       { account: 'assets:bank', currency: 'EUR', amount: '-42.50' },
     ],
   };
-  await answered(() => kube.proxy(namespace, 'ledger:8080', '/entries', entry));
-  const { balances } = (await kube.proxy(namespace, 'ledger:8080', '/balances')) as Pick<Story, 'balances'>;
-  const { kernel } = (await kube.proxy(namespace, 'ledger:8080', '/')) as Pick<Story, 'kernel'>;
+  await answered(() => ask('/entries', entry));
+  const { balances } = (await ask('/balances')) as Pick<Story, 'balances'>;
+  const { kernel } = (await ask('/')) as Pick<Story, 'kernel'>;
   return { namespace, entry, balances, kernel };
 }
 

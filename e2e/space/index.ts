@@ -4,6 +4,7 @@ import { IMAGE_SOURCES, referenceOf } from './images.ts';
 import { createKube, type Kube } from './kube.ts';
 import { installRelease, type Release } from './release.ts';
 
+export { withClient } from './client.ts';
 export { closing } from './closing.ts';
 export { applyExamples, tellStory, waitReady } from './example.ts';
 

@@ -21,6 +21,10 @@ describe('the command line of up', () => {
     });
   });
 
+  it('takes nodes, which a native cluster has', () => {
+    expect(readOptions(['--nodes', '3']).cluster).toEqual({ name: 'space', provider: 'native', nodes: 3 });
+  });
+
   it.each([
     ['an option that is not known', ['--speed', '9'], /--speed/],
     ['a word too many', ['now'], /now/],
@@ -28,6 +32,10 @@ describe('the command line of up', () => {
     ['a provider that needs a file', ['--provider', 'kubeconfig'], /needs --kubeconfig FILE/],
     ['two clusters at once', ['--provider', 'native', '--kubeconfig', 'f'], /give one of them/],
     ['a port that is none', ['--api-port', '65536'], /from 1 to 65535/],
+    ['no nodes', ['--nodes', '0'], /from 1 to 9/],
+    ['too many nodes', ['--nodes', '10'], /from 1 to 9/],
+    ['nodes for kind', ['--provider', 'kind', '--nodes', '3'], /only a native cluster/],
+    ['nodes for a cluster of yours', ['--kubeconfig', 'f', '--nodes', '3'], /only a native cluster/],
     ['a name with a slash', ['--cluster', '../x'], /lowercase letter/],
   ])('refuses %s, and says why', (_, args, message) => {
     expect(() => readOptions(args)).toThrow(UsageError);

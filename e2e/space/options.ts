@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type BringUp, DEFAULT_CLUSTER } from '../cluster/index.ts';
+import { type BringUp, DEFAULT_CLUSTER, MAX_NODES } from '../cluster/index.ts';
 
 const PROVIDERS = ['native', 'kind', 'kubeconfig'] as const;
 
@@ -8,6 +8,7 @@ export const USAGE = `usage: npm run up -- [options]
   --kubeconfig FILE                   your own cluster
   --image-registry PREFIX             where your own cluster pulls Space's images from
   --cluster NAME                      name of the cluster (space)
+  --nodes N                           how many nodes a native cluster has (1)
   --api-port PORT                     loopback port of the API server (native: 17443; kind: any that is free)
   --no-examples                       the Space alone`;
 
@@ -23,13 +24,19 @@ export interface UpOptions {
 /** Reads the command line of `npm run up`; says what is wrong with one that cannot be meant. */
 export function readOptions(args: readonly string[], defaultCluster = DEFAULT_CLUSTER): UpOptions {
   const { values } = parsed(args, defaultCluster);
-  const { kubeconfig, 'image-registry': imageRegistry, 'api-port': port, cluster: name } = values;
-  const provider = PROVIDERS.find((known) => known === values.provider);
+  const { kubeconfig, 'image-registry': imageRegistry, 'api-port': port, cluster: name, nodes } = values;
+  const named = PROVIDERS.find((known) => known === values.provider);
   const wrong = (why: string) => {
     throw new UsageError(why);
   };
-  if (values.provider !== undefined && provider === undefined)
+  // Nobody but this provider has several.
+  const provider = nodes === undefined ? named : 'native';
+  if (values.provider !== undefined && named === undefined)
     wrong(`--provider ${values.provider}: known are ${PROVIDERS.join(', ')}`);
+  if (nodes !== undefined && ((named ?? 'native') !== 'native' || kubeconfig !== undefined))
+    wrong(`--nodes ${nodes}: only a native cluster is given nodes here`);
+  if (nodes !== undefined && !(/^[1-9]$/.test(nodes) && Number(nodes) <= MAX_NODES))
+    wrong(`--nodes ${nodes}: use a number from 1 to ${MAX_NODES}`);
   if (provider === 'kubeconfig' && kubeconfig === undefined)
     wrong('--provider kubeconfig needs --kubeconfig FILE');
   if (kubeconfig !== undefined && provider !== undefined && provider !== 'kubeconfig')
@@ -47,6 +54,7 @@ export function readOptions(args: readonly string[], defaultCluster = DEFAULT_CL
       ...(kubeconfig !== undefined && { kubeconfig }),
       ...(imageRegistry !== undefined && { imageRegistry }),
       ...(port !== undefined && { apiPort: Number(port) }),
+      ...(nodes !== undefined && { nodes: Number(nodes) }),
     },
   };
 }
@@ -61,6 +69,7 @@ function parsed(args: readonly string[], defaultCluster: string) {
         'image-registry': { type: 'string' },
         cluster: { type: 'string', default: defaultCluster },
         'api-port': { type: 'string' },
+        nodes: { type: 'string' },
         'no-examples': { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },

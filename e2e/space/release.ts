@@ -14,10 +14,12 @@ export interface Release {
   readonly namespace: string;
 }
 
-/** A second replica of each component is useless on a single node. */
+/** A second replica of each component is useless on a single node; the chart's default is two. */
 const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map(
   (part) => `${part}.replicas=1`,
 );
+
+const replicasOn = ({ furtherNodes = [] }: Cluster) => (furtherNodes.length > 0 ? [] : SINGLE);
 
 /** The user who signs in to the console of a Space of `npm run up`, and sees all of it. */
 export const ADMINISTRATOR = 'console-admin';
@@ -46,7 +48,7 @@ export async function installRelease(
     (value) => `${value}=${value === 's3.image' ? s3 : referenceOf(references, value)}`,
   );
   // A node knows what was built for it by tags alone, and the S3 server's image is taken by one everywhere.
-  const values = [...images, 'image.allowTags=true', ...SINGLE, ...administrators(namespace)];
+  const values = [...images, 'image.allowTags=true', ...replicasOn(cluster), ...administrators(namespace)];
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, `${space}-system`];

@@ -1,23 +1,32 @@
-/** `node e2e/suites/cluster.ts up|down`: the suites' own cluster with a Space on it; `up` prints what `setup.ts` needs. SPACE_PROVIDER says where it comes from. */
-import { takeDown } from '../cluster/index.ts';
+/**
+ * `node e2e/suites/cluster.ts up|down [nodes]`: the suites' own cluster with a Space on it; `up` prints what `setup.ts` needs.
+ * SPACE_PROVIDER says where it comes from; with `nodes` it is a native one of three.
+ */
+import { bringUp, type Cluster, takeDown } from '../cluster/index.ts';
 import { createSteps } from '../progress/index.ts';
 import { applyExamples, bringUpSpace } from '../space/index.ts';
+import { createKube } from '../space/kube.ts';
 import { readOptions } from '../space/options.ts';
 import type { Installed } from './support/installed.ts';
 
-const provider = process.env['SPACE_PROVIDER'];
+const [act, kind] = process.argv.slice(2);
+const several = kind === 'nodes';
+const provider = several ? undefined : process.env['SPACE_PROVIDER'];
+const ending = several ? 'nodes' : provider;
 /** One that is chosen has a cluster of its own name: a native one belongs to the machine, whoever made it. */
-const CLUSTER = provider === undefined ? 'space-test' : `space-test-${provider}`;
-/** The port differs from that of `npm run up`, so that tests and a running Space do not conflict. */
-const API_PORT = '17444';
+const CLUSTER = ending === undefined ? 'space-test' : `space-test-${ending}`;
+/** The ports differ from that of `npm run up`, so that tests and a running Space do not conflict. */
+const API_PORT = several ? '17445' : '17444';
+const chosen = provider === undefined ? [] : ['--provider', provider];
+const args = ['--api-port', API_PORT, ...chosen, ...(several ? ['--nodes', '3'] : [])];
 
 const steps = createSteps();
 try {
-  if (process.argv[2] === 'down') await takeDown(CLUSTER, { steps });
+  if (act === 'down') await takeDown(CLUSTER, { steps });
   else {
     const release = { space: 'home', namespace: 'home' };
-    const chosen = provider === undefined ? [] : ['--provider', provider];
-    const { cluster: wanted } = readOptions(['--api-port', API_PORT, ...chosen], CLUSTER);
+    const { cluster: wanted } = readOptions(args, CLUSTER);
+    if (several) await keepDataOnFirst(await bringUp({ ...wanted, steps }));
     const running = await bringUpSpace({ ...wanted, ...release, steps });
     const { kube, namespace, ledgerImage } = running;
     await steps.run('examples', () => applyExamples(kube, release, ledgerImage));
@@ -35,4 +44,14 @@ try {
   process.exitCode = 1; // the step that failed has told why
 } finally {
   steps.close();
+}
+
+/** The volumes of the further nodes are claimed for nobody, so that losing one of these nodes loses no data. */
+async function keepDataOnFirst(cluster: Cluster): Promise<void> {
+  const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
+  const { stdout } = await kube.run(['get', 'persistentvolumes', '--output', 'name']);
+  const further = stdout.split('\n').filter((name) => /\/local-[0-9]-/.test(name));
+  const patch = JSON.stringify({ spec: { claimRef: { namespace: 'kube-system', name: 'nobody' } } });
+  const { code, stderr } = await kube.run(['patch', ...further, '--type', 'merge', '--patch', patch]);
+  if (code !== 0) throw new Error(stderr);
 }

@@ -6,6 +6,9 @@ import type { TestProject } from 'vitest/node';
 import type { Installed } from './support/installed.ts';
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // The project of this name has a cluster of three.
+  const kind = project.name === 'nodes' ? ['nodes'] : [];
+  const cluster = (act: 'up' | 'down') => runCluster(act, kind);
   const keeps = process.env['SPACE_KEEP'] === '1';
   // What an interrupted run left would be taken for what this one made.
   if (!keeps) await cluster('down');
@@ -21,8 +24,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 /** A process of its own: the code of `npm run up` as it is, outside vitest's module runner. */
-async function cluster(act: 'up' | 'down'): Promise<string> {
-  const child = spawn(process.execPath, [resolve(import.meta.dirname, 'cluster.ts'), act], {
+async function runCluster(act: 'up' | 'down', kind: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [resolve(import.meta.dirname, 'cluster.ts'), act, ...kind], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let output = '';

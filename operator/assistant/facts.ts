@@ -1,12 +1,13 @@
 import { checkManifest, type ManifestResult } from '@space/manifests';
 import { type Finding, unknown } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import type { Assistant, Capsule, Deployment, Pod, SecretObject } from '../kinds.ts';
+import type { Assistant, Capsule, Deployment, Node, Pod, SecretObject } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, workloadObjectsSecretName, workloadSecretName } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import { reports } from '../sandbox/gate.ts';
 import { CANARY } from '../sandbox/network.ts';
+import { isReady } from '../sandbox/node.ts';
 import { addressesOf, pair } from '../stores.ts';
 import { registeredOwner } from './claim.ts';
 import type { Claim } from './decide.ts';
@@ -41,6 +42,8 @@ export interface Facts extends EnteredInputs {
   readonly pods: readonly Pod[];
   /** Nodes of its pods that report handlers, and not the one that they need. */
   readonly without: ReadonlySet<string>;
+  /** Nodes of its pods that are not Ready. */
+  readonly unready: ReadonlySet<string>;
   /** Addresses of the Services that its pods reach. */
   readonly addresses: Readonly<Record<'postgres' | 'objectstore' | 'egress', string | undefined>>;
   /** Addresses of the Service that pods must not reach. */
@@ -142,24 +145,22 @@ function runningParts(
   { metadata: { uid }, spec: { capsule } }: Assistant,
   namespace: string,
   id: string | undefined,
-): Pick<Facts, 'deployment' | 'pods' | 'without'> {
-  if (id === undefined) return { deployment: undefined, pods: [], without: new Set() };
-  const { stores } = context;
+): Pick<Facts, 'deployment' | 'pods' | 'without' | 'unready'> {
+  if (id === undefined) return { deployment: undefined, pods: [], without: new Set(), unready: new Set() };
+  const { names, stores } = context;
   const isOwn = (object: Deployment | Pod) => object.metadata.annotations?.[ANNOTATION.owner] === uid;
   const deployment = stores.deployments.get(makeKey(namespace, id));
   const pods = stores.pods.by('assistant', pair(capsule, id)).filter(isOwn);
+  const nodes = pods.flatMap(({ spec }) => stores.nodes.get(spec?.nodeName ?? '') ?? []);
   return {
     deployment: deployment && isOwn(deployment) ? deployment : undefined,
     pods,
-    without: nodesWithout(context, pods),
+    without: namesOf(nodes.filter((node) => reports(node, names.handler) === false)),
+    unready: namesOf(nodes.filter((node) => !isReady(node))),
   };
 }
 
-function nodesWithout({ names, stores }: Context, pods: readonly Pod[]): ReadonlySet<string> {
-  const nodes = pods.flatMap(({ spec }) => stores.nodes.get(spec?.nodeName ?? '') ?? []);
-  const without = nodes.filter((node) => reports(node, names.handler) === false);
-  return new Set(without.map(({ metadata }) => metadata.name));
-}
+const namesOf = (nodes: readonly Node[]) => new Set(nodes.map(({ metadata }) => metadata.name));
 
 /** Whether the broker knows the token that the Secret holds. */
 export function isRegistered(

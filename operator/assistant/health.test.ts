@@ -46,6 +46,7 @@ const view = (pods: Pod[], changes: Partial<WorkloadView> = {}): WorkloadView =>
   pods,
   handler: 'runsc',
   without: new Set(),
+  unready: new Set(),
   ...changes,
 });
 
@@ -82,6 +83,24 @@ test.each<[string, WorkloadView, string, string]>([
     'a pod on another node than one without the handler',
     view([attested(waiting('PodInitializing'))], { without: new Set(['n2']) }),
     'False Starting',
+    '',
+  ],
+  [
+    'a pod whose node was lost',
+    view([attested({ state: { running: {} } })], { unready: new Set(['n1']) }),
+    'False NodeNotReady',
+    'Node "n1", on which its pod is, is not Ready',
+  ],
+  [
+    'a pod in place of the one whose node was lost',
+    view([pod({}, { ready: true })], { unready: new Set(['n1']) }),
+    'True Ready',
+    '',
+  ],
+  [
+    'a pod that found itself outside the sandbox, on a node that is lost now',
+    view([attested({ state: { terminated: notInGvisor } })], { unready: new Set(['n1']) }),
+    'False NotAttested',
     '',
   ],
   [

@@ -14,6 +14,8 @@ export interface WorkloadView {
   /** The handler that its pods need, and the nodes that report others and not that one. */
   readonly handler: string;
   readonly without: ReadonlySet<string>;
+  /** Nodes that are not Ready. */
+  readonly unready: ReadonlySet<string>;
 }
 
 const PULL_FAILURES = new Set([
@@ -37,6 +39,7 @@ export function decideWorkload(view: WorkloadView): Finding {
     return yes('Ready', view.replicas === 1 ? 'Its pod is ready.' : `Its ${view.replicas} pods are ready.`);
   return (
     first(pods, (pod) => attesterProblem(pod, view.attesterImage)) ??
+    first(pods, (pod) => lostNode(pod, view.unready)) ??
     first(pods, (pod) => containerProblem(pod, view.image)) ??
     first(pods, (pod) => wrongNode(pod, view)) ??
     refusal(view.deployment) ??
@@ -47,6 +50,16 @@ export function decideWorkload(view: WorkloadView): Finding {
 
 function isTrue(pod: Pod, condition: string): boolean {
   return pod.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') ?? false;
+}
+
+/** What the pod said last is not known to hold any more. */
+function lostNode(pod: Pod, unready: ReadonlySet<string>): Finding | undefined {
+  const node = pod.spec?.nodeName;
+  if (node === undefined || !unready.has(node)) return undefined;
+  return no(
+    'NodeNotReady',
+    `Node "${node}", on which its pod is, is not Ready. Kubernetes starts another pod elsewhere when it has waited for the node (five minutes, where nothing else is set), or soon after the Node object is deleted.`,
+  );
 }
 
 /** The kubelet tries for ever to make a sandbox with a handler that its runtime does not know. */

@@ -50,6 +50,7 @@ const TOLD = new Set([
 const TOLD_REASONS = new Set([
   'NotAttested',
   'NodeWithoutHandler',
+  'NodeNotReady',
   'ImagePullFailed',
   'CrashLooping',
   'PodsRefused',

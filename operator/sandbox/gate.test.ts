@@ -223,6 +223,12 @@ describe('a gate that is closed names the nodes', () => {
     ).toContain(': "a" is cordoned; "b" has not passed a probe.');
   });
 
+  test('that have no handler, beside one that has it and rests', () => {
+    expect(said([called('a', { spec: { unschedulable: true } }), called('b', runc)])).toContain(
+      ': "a" is cordoned; "b" does not report handler "runsc".',
+    );
+  });
+
   test('that it has selected, or the labels that no node has', () => {
     const input = selecting({ nodeSelector: { sandbox: 'no', zone: 'a' } });
     expect(said([called('a')], input)).toContain(': no node has the labels sandbox=no, zone=a.');
@@ -242,6 +248,24 @@ describe('a gate that is closed names the nodes', () => {
     expect(message).toContain(' and others. Install');
     expect(said(all.toReversed())).toBe(message);
   });
+});
+
+describe('a gate that is open', () => {
+  const named = (name: string, handler: string): Node => ({
+    metadata: { name },
+    status: { conditions: [{ type: 'Ready', status: 'True' }], runtimeHandlers: [{ name: handler }] },
+  });
+  const said = (...all: readonly Node[]) => decideGate({ ...open, nodes: { health: 'current', all } });
+
+  test('names the nodes to which the class sends pods that cannot start there', () => {
+    const finding = said(named('c', 'runc'), named('a', 'runsc'), named('b', 'runc'));
+    expect(finding.status).toBe('True');
+    expect(finding.message).toContain('"b", "c"');
+    expect(finding.message).toContain('sandbox.scheduling');
+  });
+
+  test('says nothing of nodes where each has the handler', () =>
+    expect(said(named('a', 'runsc'), named('b', 'runsc')).message).not.toContain('sandbox.scheduling'));
 });
 
 describe('the sandbox is not lost', () => {

@@ -61,7 +61,7 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
     (node) => !able.includes(node) && isCandidate(atItsBest(node), found, wanted),
   );
   if (able.length === 0) {
-    if (open.length === 0 || resting.length > 0) return noNodeReady(found, nodes.all);
+    if (open.length === 0 || resting.length > 0) return noNodeReady(found, nodes.all, handler);
     if (open.every((node) => reports(node, handler) === undefined)) {
       return unknown(
         'HandlerUnknown',
@@ -74,7 +74,8 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
     );
   }
   if (probes.health !== 'current') return unreadable('Pods');
-  return decideProofs({ wanted, found, all: nodes.all, able, resting, of: probes.of });
+  const lacking = open.filter((node) => reports(node, handler) === false);
+  return decideProofs({ wanted, found, all: nodes.all, able, resting, lacking, of: probes.of });
 }
 
 interface Proofs {
@@ -84,16 +85,18 @@ interface Proofs {
   /** Nodes on which pods of the class can be scheduled now, and nodes that could accept them again. */
   readonly able: readonly Node[];
   readonly resting: readonly Node[];
+  /** Nodes that the class selects, and that do not have its handler. */
+  readonly lacking: readonly Node[];
   readonly of: (node: Node) => Proof;
 }
 
-function decideProofs({ wanted, found, all, able, resting, of }: Proofs): Finding {
+function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs): Finding {
   const { runtimeClass, handler } = wanted;
   // One is enough, and with thousands of nodes the others are not looked at.
   if (able.some((node) => of(node).verdict === 'passed')) {
     return yes(
       'SandboxAvailable',
-      `RuntimeClass "${runtimeClass}" has handler "${handler}", and a probe has found itself in the sandbox.`,
+      `RuntimeClass "${runtimeClass}" has handler "${handler}", and a probe has found itself in the sandbox.${warningOf(lacking)}`,
     );
   }
   const proofs = able
@@ -107,7 +110,7 @@ function decideProofs({ wanted, found, all, able, resting, of }: Proofs): Findin
     );
   }
   // What was proved elsewhere is not disproved here.
-  if (resting.some((node) => of(node).verdict === 'passed')) return noNodeReady(found, all);
+  if (resting.some((node) => of(node).verdict === 'passed')) return noNodeReady(found, all, handler);
   const [failed] = proofs;
   return no(
     'ProbeFailed',
@@ -115,22 +118,29 @@ function decideProofs({ wanted, found, all, able, resting, of }: Proofs): Findin
   );
 }
 
-function noNodeReady(runtimeClass: RuntimeClass, all: readonly Node[]): Finding {
+/** Kubernetes knows nothing of handlers when it chooses a node. */
+function warningOf(lacking: readonly Node[]): string {
+  if (lacking.length === 0) return '';
+  return ` It also selects nodes that do not report the handler, on which no pod of it can start: ${listed(lacking.map(quotedName), ', ')}. Exclude them with the class's scheduling (sandbox.scheduling in the chart).`;
+}
+
+function noNodeReady(runtimeClass: RuntimeClass, all: readonly Node[], handler: string): Finding {
   return no(
     'NoNodeReady',
-    `No node that RuntimeClass "${runtimeClass.metadata.name}" selects is Ready, schedulable and proved: ${whyNone(runtimeClass, all)}. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
+    `No node that RuntimeClass "${runtimeClass.metadata.name}" selects is Ready, schedulable and proved: ${whyNone(runtimeClass, all, handler)}. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
   );
 }
 
-function whyNone(runtimeClass: RuntimeClass, all: readonly Node[]): string {
+function whyNone(runtimeClass: RuntimeClass, all: readonly Node[], handler: string): string {
   const selected = all.filter((node) => isSelected(node, runtimeClass));
   if (selected.length === 0) {
     const labels = Object.entries(runtimeClass.scheduling?.nodeSelector ?? {});
     const wanted = labels.map(([key, value]) => `${key}=${value}`).join(', ');
     return wanted === '' ? 'there is none' : `no node has the labels ${wanted}`;
   }
-  const sentence = (node: Node) =>
-    `${quotedName(node)} ${obstacleOf(node, runtimeClass) ?? 'has not passed a probe'}`;
+  const unproved = (node: Node) =>
+    reports(node, handler) === false ? `does not report handler "${handler}"` : 'has not passed a probe';
+  const sentence = (node: Node) => `${quotedName(node)} ${obstacleOf(node, runtimeClass) ?? unproved(node)}`;
   return listed(selected.map(sentence), '; ');
 }
 

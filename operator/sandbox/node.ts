@@ -5,6 +5,9 @@ export function canRun(node: Node, runtimeClass: RuntimeClass): boolean {
   return isSelected(node, runtimeClass) && obstacleOf(node, runtimeClass) === undefined;
 }
 
+export const isReady = ({ status }: { readonly status?: Node['status'] | undefined }): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
+
 /** Whether the class sends its pods to such nodes at all. */
 export function isSelected({ metadata: { labels = {} } }: Node, { scheduling }: RuntimeClass): boolean {
   return Object.entries(scheduling?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
@@ -16,8 +19,7 @@ export function obstacleOf(
   { scheduling }: RuntimeClass,
 ): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return 'is being deleted';
-  if (!status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'))
-    return 'is not Ready';
+  if (!isReady({ status })) return 'is not Ready';
   if (spec?.unschedulable) return 'is cordoned';
   const tolerations = scheduling?.tolerations ?? [];
   const taint = (spec?.taints ?? [])

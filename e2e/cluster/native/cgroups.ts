@@ -3,7 +3,6 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { weigh } from '../share.ts';
-import { cgroupOf } from './layout.ts';
 import { cgroupVersion } from './preflight.ts';
 
 const ROOT = '/sys/fs/cgroup';
@@ -18,9 +17,9 @@ async function hierarchies(): Promise<readonly string[]> {
 }
 
 /** Makes the parent of all pods' cgroups, which the kubelet expects to be there. */
-export async function makeCgroups(name: string): Promise<void> {
+export async function makeCgroups(cgroup: string): Promise<void> {
   for (const hierarchy of await hierarchies()) {
-    const group = hierarchy + cgroupOf(name);
+    const group = hierarchy + cgroup;
     await mkdir(group, { recursive: true });
     if (cgroupVersion() === 'v2') {
       const controllers = (await readFile(join(ROOT, 'cgroup.controllers'), 'utf8')).trim().split(' ');
@@ -33,16 +32,16 @@ export async function makeCgroups(name: string): Promise<void> {
         await writeFile(join(group, file), await readFile(join(hierarchy, file)));
     }
   }
-  await weigh(cgroupOf(name), PODS);
+  await weigh(cgroup, PODS);
 }
 
 /** Removes them, deepest first. Their processes are dead, but the kernel may take a moment to notice. */
-export async function removeCgroups(name: string, within: number): Promise<void> {
+export async function removeCgroups(cgroup: string, within: number): Promise<void> {
   const deadline = Date.now() + within;
   for (;;) {
     const left: string[] = [];
     for (const hierarchy of await hierarchies()) {
-      const group = hierarchy + cgroupOf(name);
+      const group = hierarchy + cgroup;
       if (existsSync(group) && !(await removeTree(group))) left.push(group);
     }
     if (left.length === 0) return;

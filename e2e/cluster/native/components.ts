@@ -10,9 +10,11 @@ export interface Component {
   readonly needsApi?: boolean;
 }
 
+export const components = (layout: Layout): readonly Component[] =>
+  layout.index === 1 ? [...controlPlane(layout), ...nodePrograms(layout)] : nodePrograms(layout);
+
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a flat table of programs and their flags
-export function components(name: string, layout: Layout): readonly Component[] {
-  const { etc, pki, log, state, run } = layout;
+function controlPlane({ node: name, etc, pki, log, state }: Layout): readonly Component[] {
   const kubeconfig = (user: string) => `${etc}/${user}.kubeconfig`;
   const delegated = (user: string) => [
     `--kubeconfig=${kubeconfig(user)}`,
@@ -75,7 +77,6 @@ export function components(name: string, layout: Layout): readonly Component[] {
         '--profiling=false',
       ],
     },
-    { name: 'containerd', command: ['containerd', `--config=${etc}/containerd.toml`] },
     {
       name: 'kube-controller-manager',
       needsApi: true,
@@ -94,33 +95,42 @@ export function components(name: string, layout: Layout): readonly Component[] {
       ],
     },
     { name: 'kube-scheduler', needsApi: true, command: ['kube-scheduler', ...delegated('scheduler')] },
-    { name: 'kube-proxy', needsApi: true, command: ['kube-proxy', `--config=${etc}/kube-proxy.json`] },
-    { name: 'kubelet', command: kubelet(name, layout) },
-    {
-      name: 'calico-felix',
-      needsApi: true,
-      command: ['calico-felix'],
-      env: felixEnvironment({ node: name, kubeconfig: kubeconfig('calico'), device: NETWORK.bridge }),
-    },
   ];
+}
 
-  function kubelet(node: string, { state: root }: Layout): readonly [string, ...string[]] {
-    const binds = Object.entries(KUBELET_SYSCTLS).map(([key, value]) => {
-      const copy = `${run}/sysctl-${key.replaceAll('/', '.')}`;
-      return `echo ${value} > ${copy}; mount --bind ${copy} /proc/sys/${key}`;
-    });
-    const program = [
-      'kubelet',
-      `--config=${etc}/kubelet.json`,
-      `--kubeconfig=${kubeconfig('kubelet')}`,
-      `--root-dir=${root}/kubelet`,
-      `--hostname-override=${node}`,
-      `--node-ip=${NETWORK.node}`,
-    ];
-    // Its other mounts still propagate to containerd; `/proc` alone is its own.
-    const script = ['set -e', 'mount --make-private /proc', ...binds, `exec ${program.join(' ')}`].join('\n');
-    return ['unshare', '--mount', '--propagation=unchanged', 'sh', '-c', script];
-  }
+/** A further node's kubelet waits for the API server, too: without a way there it cannot do anything. */
+const nodePrograms = (layout: Layout): readonly Component[] => [
+  { name: 'containerd', command: ['containerd', `--config=${layout.etc}/containerd.toml`] },
+  { name: 'kube-proxy', needsApi: true, command: ['kube-proxy', `--config=${layout.etc}/kube-proxy.json`] },
+  { name: 'kubelet', needsApi: layout.index !== 1, command: kubelet(layout) },
+  {
+    name: 'calico-felix',
+    needsApi: true,
+    command: ['calico-felix'],
+    env: felixEnvironment({
+      node: layout.node,
+      kubeconfig: `${layout.etc}/calico.kubeconfig`,
+      device: NETWORK.bridge,
+    }),
+  },
+];
+
+function kubelet({ node, address, etc, run, state }: Layout): readonly [string, ...string[]] {
+  const binds = Object.entries(KUBELET_SYSCTLS).map(([key, value]) => {
+    const copy = `${run}/sysctl-${key.replaceAll('/', '.')}`;
+    return `echo ${value} > ${copy}; mount --bind ${copy} /proc/sys/${key}`;
+  });
+  const program = [
+    'kubelet',
+    `--config=${etc}/kubelet.json`,
+    `--kubeconfig=${etc}/kubelet.kubeconfig`,
+    `--root-dir=${state}/kubelet`,
+    `--hostname-override=${node}`,
+    `--node-ip=${address}`,
+  ];
+  // Its other mounts still propagate to containerd; `/proc` alone is its own.
+  const script = ['set -e', 'mount --make-private /proc', ...binds, `exec ${program.join(' ')}`].join('\n');
+  return ['unshare', '--mount', '--propagation=unchanged', 'sh', '-c', script];
 }
 
 /**

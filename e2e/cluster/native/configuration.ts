@@ -2,43 +2,64 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { podNetwork } from '../calico.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
-import { cgroupOf, type Layout, NETWORK } from './layout.ts';
+import { type Layout, NETWORK } from './layout.ts';
 
-/** Every component's file, written anew at each start of the node: they follow from the checkout alone. */
+interface Configured {
+  /** The cluster's. */
+  readonly name: string;
+  /** The port on this machine. */
+  readonly apiPort: number;
+  readonly pauseImage: string;
+}
+
+/** Every component's file, written anew at each start of a node: they follow from the checkout alone. */
 export async function writeConfiguration(
   layout: Layout,
-  { name, apiPort, pauseImage }: { name: string; apiPort: number; pauseImage: string },
+  { name, apiPort, pauseImage }: Configured,
 ): Promise<void> {
   const { etc, pki } = layout;
-  await mkdir(join(etc, 'cni'), { recursive: true });
-  const file = (path: string, content: string) => writeFile(join(etc, path), content);
-  const inside = (user: string) =>
-    writeKubeconfig(join(etc, `${user}.kubeconfig`), {
-      pki,
-      user,
-      cluster: name,
-      server: `https://127.0.0.1:${NETWORK.apiPort}`,
-    });
-  const network = {
-    node: name,
-    kubeconfig: `${etc}/calico.kubeconfig`,
-    addresses: `${layout.state}/addresses`,
-  };
+  await writeNodeConfiguration(layout, { name, pauseImage });
   await Promise.all([
-    file('audit.json', JSON.stringify(AUDIT)),
-    file('containerd.toml', containerd(layout, pauseImage)),
-    file('runsc.toml', runsc(layout)),
-    file('cni/10-calico.conflist', JSON.stringify(podNetwork(network))),
-    file('kube-proxy.json', JSON.stringify(kubeProxy(layout, name))),
-    file('kubelet.json', JSON.stringify(kubelet(layout, name))),
-    file('resolv.conf', ''),
-    ...['controller-manager', 'scheduler', 'kube-proxy', 'kubelet', 'calico'].map(inside),
+    writeFile(join(etc, 'audit.json'), JSON.stringify(AUDIT)),
+    ...['controller-manager', 'scheduler'].map((user) => writeInside(layout, name, user)),
     writeKubeconfig(layout.kubeconfig, {
       pki,
       user: 'admin',
       cluster: name,
       server: `https://127.0.0.1:${apiPort}`,
     }),
+  ]);
+}
+
+const writeInside = ({ etc, pki, index }: Layout, cluster: string, user: string): Promise<void> =>
+  writeKubeconfig(join(etc, `${user}.kubeconfig`), {
+    pki,
+    user,
+    cluster,
+    server: `https://${index === 1 ? '127.0.0.1' : NETWORK.node}:${NETWORK.apiPort}`,
+  });
+
+/** The files of the programs that every node has. */
+export async function writeNodeConfiguration(
+  layout: Layout,
+  { name, pauseImage }: Omit<Configured, 'apiPort'>,
+): Promise<void> {
+  const { etc } = layout;
+  await mkdir(join(etc, 'cni'), { recursive: true });
+  const file = (path: string, content: string) => writeFile(join(etc, path), content);
+  const network = {
+    node: layout.node,
+    kubeconfig: `${etc}/calico.kubeconfig`,
+    addresses: `${layout.state}/addresses`,
+  };
+  await Promise.all([
+    file('containerd.toml', containerd(layout, pauseImage)),
+    file('runsc.toml', runsc(layout)),
+    file('cni/10-calico.conflist', JSON.stringify(podNetwork(network))),
+    file('kube-proxy.json', JSON.stringify(kubeProxy(layout))),
+    file('kubelet.json', JSON.stringify(kubelet(layout))),
+    file('resolv.conf', ''),
+    ...['kube-proxy', 'kubelet', 'calico'].map((user) => writeInside(layout, name, user)),
   ]);
 }
 
@@ -73,6 +94,9 @@ export const AUDIT = {
   ],
 };
 
+/** All that is from here on in the file is gVisor's. */
+export const HANDLER = '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runsc]';
+
 function containerd({ state, bin, etc, containerdSocket }: Layout, pauseImage: string): string {
   return `version = 3
 root = "${state}/containerd"
@@ -99,7 +123,7 @@ disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.tracing.
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   BinaryName = "${bin}/runc"
   SystemdCgroup = false
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runsc]
+${HANDLER}
   runtime_type = "io.containerd.runsc.v1"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runsc.options]
   TypeUrl = "io.containerd.runsc.v1.options"
@@ -113,12 +137,12 @@ log_path = "${log}/runsc.log"
   platform = "systrap"
 `;
 
-const kubeProxy = ({ etc }: Layout, name: string) => ({
+const kubeProxy = ({ etc, node }: Layout) => ({
   apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
   kind: 'KubeProxyConfiguration',
   mode: 'iptables',
   clusterCIDR: NETWORK.pods,
-  hostnameOverride: name,
+  hostnameOverride: node,
   clientConnection: { kubeconfig: `${etc}/kube-proxy.kubeconfig` },
   healthzBindAddress: '127.0.0.1:10256',
   metricsBindAddress: '127.0.0.1:10249',
@@ -126,13 +150,13 @@ const kubeProxy = ({ etc }: Layout, name: string) => ({
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
 });
 
-const kubelet = ({ etc, pki, state, containerdSocket }: Layout, name: string) => ({
+const kubelet = ({ etc, pki, state, cgroup, containerdSocket }: Layout) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
   // From 1.35 on it refuses to start on cgroup v1 unless told so.
   failCgroupV1: false,
   cgroupDriver: 'cgroupfs',
-  cgroupRoot: cgroupOf(name),
+  cgroupRoot: cgroup,
   authentication: {
     anonymous: { enabled: false },
     webhook: { enabled: true },

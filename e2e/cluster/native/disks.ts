@@ -26,10 +26,10 @@ export interface FileSystem {
 
 /**
  * Where a cluster grows. Figures: the caches of Go after everything was built from nothing take 5.6 and 2.5 GiB, the
- * cache of programs and image layers 1.9, a cluster with a Space 2.1; each is rounded up.
+ * cache of programs and image layers 1.9, a cluster with a Space 2.1 for each node; each is rounded up.
  */
-export function growths(stateRoot: string, mustBuild: boolean): readonly Growth[] {
-  const state = { path: stateRoot, gib: 3 };
+export function growths(stateRoot: string, mustBuild: boolean, nodes: number): readonly Growth[] {
+  const state = { path: stateRoot, gib: 3 * nodes };
   if (!mustBuild) return [state, { path: cacheRoot(), gib: 1 }];
   return [
     state,

@@ -1,5 +1,5 @@
 /**
- * The node: runs as the one child of a reaping PID 1 inside mount, network, pid, uts and ipc namespaces of its own.
+ * A node: runs as the one child of a reaping PID 1 inside mount, network, pid, uts and ipc namespaces of its own.
  * All that it makes (mounts, interfaces, routes, rules, processes) ends with those namespaces.
  */
 import { execFileSync } from 'node:child_process';
@@ -7,18 +7,19 @@ import { mkdirSync } from 'node:fs';
 import { get } from 'node:https';
 import { connect, type Server } from 'node:net';
 import { components } from './components.ts';
-import { type Layout, layoutOf, NETWORK } from './layout.ts';
+import { type Layout, NETWORK, nodeLayout } from './layout.ts';
+import { deviceSetUp } from './network.ts';
 import { createSupervisor } from './supervisor.ts';
-import { recycleVolumes } from './volumes.ts';
+import { makeVolumes, recycleVolumes } from './volumes.ts';
 
-const [name = ''] = process.argv.slice(2);
-const layout = layoutOf(name);
+const [name = '', index = '1'] = process.argv.slice(2);
+const layout = nodeLayout(name, Number(index));
 
 function sh(program: string, ...args: string[]): void {
   execFileSync(program, args, { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-function makeMounts({ state }: Layout): void {
+function makeMounts({ node, state }: Layout): void {
   sh('mount', '--make-rprivate', '/'); // cut the tie to the machine …
   sh('mount', '--make-rshared', '/'); // … and be shared among ourselves, as mount propagation of pods needs
   // Shims, xtables.lock and network namespaces have fixed paths in /run: private, and empty at every start.
@@ -31,27 +32,18 @@ function makeMounts({ state }: Layout): void {
     mkdirSync(`${state}/${own}`, { recursive: true });
     sh('mount', '--bind', `${state}/${own}`, at);
   }
-  sh('hostname', name);
+  sh('hostname', node);
 }
 
 const BOUND = { 'var-log': '/var/log', 'var-lib-cni': '/var/lib/cni', 'var-lib-calico': '/var/lib/calico' };
 
 const IP = 'ip';
 
-/** No default route: nothing in here can send a packet beyond the node. */
+/** A further node's device comes from outside, since it must lead into the first one's namespace. */
 function makeNetwork(): void {
-  const { bridge, node, services, gateway } = NETWORK;
+  const first = [`link add ${NETWORK.bridge} type bridge`, ...deviceSetUp(layout)];
   execFileSync(IP, ['-batch', '-'], {
-    input: [
-      'link set lo up',
-      `link add ${bridge} type bridge`,
-      `addr add ${node}/24 dev ${bridge}`,
-      `link set ${bridge} up`,
-      // Service addresses are rewritten only after routing, so they need some route.
-      `route add ${services} dev ${bridge} src ${node}`,
-      // The kernel answers ARP for Calico's gateway only when it has a route to it.
-      `route add ${gateway}/32 dev ${bridge}`,
-    ].join('\n'),
+    input: ['link set lo up', ...(layout.index === 1 ? first : [])].join('\n'),
     stdio: ['pipe', 'ignore', 'inherit'],
   });
   const sysctls = ['ip_forward=1', 'conf.all.rp_filter=1', 'conf.default.rp_filter=1'];
@@ -72,12 +64,12 @@ function forward(listener: Server): void {
   });
 }
 
-/** Anonymous requests may read `/readyz`; whom we ask is certain, since only this namespace can answer. */
+/** Anonymous requests may read `/readyz`; whom we ask is certain, since only this cluster's namespaces can answer. */
 function apiReady(): Promise<boolean> {
   return new Promise((resolve) => {
     const request = get(
       {
-        host: '127.0.0.1',
+        host: layout.index === 1 ? '127.0.0.1' : NETWORK.node,
         port: NETWORK.apiPort,
         path: '/readyz',
         rejectUnauthorized: false,
@@ -91,14 +83,14 @@ function apiReady(): Promise<boolean> {
   });
 }
 
-/** `up` hands the listener over once it has written down who we are; should it end before, so do we. */
-function receiveListener(): Promise<Server> {
+/** `up` hands the first node its listener once it has written down who we are; should it end before, so do we. */
+function receiveListener(): Promise<Server | undefined> {
   return new Promise((resolve) => {
     const orphaned = () => process.exit(1);
     process.once('disconnect', orphaned);
     process.once('message', (_message, listener) => {
       process.off('disconnect', orphaned);
-      resolve(listener as Server);
+      resolve(listener as Server | undefined);
     });
   });
 }
@@ -107,7 +99,8 @@ async function run(): Promise<void> {
   const listener = await receiveListener();
   makeMounts(layout);
   makeNetwork();
-  forward(listener);
+  makeVolumes(layout);
+  if (listener !== undefined) forward(listener);
   const start = createSupervisor({
     log: layout.log,
     status: layout.componentStatus,
@@ -117,12 +110,12 @@ async function run(): Promise<void> {
       LC_ALL: 'C',
     },
   });
-  const all = components(name, layout);
+  const all = components(layout);
   for (const component of all) if (component.needsApi !== true) start(component);
   if (process.connected) process.send?.('up');
   while (!(await apiReady())) await new Promise((resolve) => setTimeout(resolve, 100));
   for (const component of all) if (component.needsApi === true) start(component);
-  recycleVolumes(layout);
+  if (layout.index === 1) recycleVolumes(layout);
 }
 
 await run();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { layoutOf } from './layout.ts';
+import { nodeLayouts } from './layout.ts';
 import { baseObjects } from './objects.ts';
 
 interface Item {
@@ -8,9 +8,11 @@ interface Item {
   readonly spec?: Record<string, unknown>;
 }
 
-const { items } = JSON.parse(await baseObjects('lab', layoutOf('lab'), 'space/coredns:abc')) as {
-  items: readonly Item[];
-};
+async function itemsOf(nodes: number): Promise<readonly Item[]> {
+  return JSON.parse(await baseObjects(nodeLayouts('lab', nodes), 'space/coredns:abc')).items;
+}
+
+const items = await itemsOf(1);
 
 test('a cluster begins with its sandbox class, its DNS and its storage', () => {
   const names = items.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
@@ -33,6 +35,28 @@ test('volumes are directories of this node, so that the kubelet gives them to th
     local: { path: '/var/lib/space/lab/volumes/local-01' },
     nodeAffinity: {
       required: { nodeSelectorTerms: [{ matchExpressions: [{ operator: 'In', values: ['lab'] }] }] },
+    },
+  });
+});
+
+test('the first node makes itself known, and every further one has its pods’ addresses before it does', async () => {
+  const nodesAmong = (all: readonly Item[]) => all.filter(({ kind }) => kind === 'Node');
+  expect(nodesAmong(items)).toEqual([]);
+  expect(
+    nodesAmong(await itemsOf(3)).map(({ metadata, spec }) => [metadata.name, spec?.['podCIDR']]),
+  ).toEqual([
+    ['lab-2', '10.244.1.0/24'],
+    ['lab-3', '10.244.2.0/24'],
+  ]);
+});
+
+test('each node has volumes of its own, and no two have a name in common', async () => {
+  const volumes = (await itemsOf(3)).filter(({ kind }) => kind === 'PersistentVolume');
+  expect(new Set(volumes.map(({ metadata }) => metadata.name)).size).toBe(36);
+  expect(volumes.find(({ metadata }) => metadata.name === 'local-3-01')?.spec).toMatchObject({
+    local: { path: '/var/lib/space/lab/nodes/3/volumes/local-3-01' },
+    nodeAffinity: {
+      required: { nodeSelectorTerms: [{ matchExpressions: [{ operator: 'In', values: ['lab-3'] }] }] },
     },
   });
 });

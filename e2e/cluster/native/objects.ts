@@ -7,7 +7,7 @@ import { volumeManifests } from './volumes.ts';
 const manifests = join(import.meta.dirname, '..', 'manifests');
 
 /** What a cluster has from its first minute on: Calico's objects, the RuntimeClass, cluster DNS, storage. */
-export async function baseObjects(name: string, layout: Layout, corednsImage: string): Promise<string> {
+export async function baseObjects(nodes: readonly Layout[], corednsImage: string): Promise<string> {
   const files = ['calico.yaml', 'gvisor.yaml', 'coredns.yaml'];
   const texts = await Promise.all(files.map((file) => readFile(join(manifests, file), 'utf8')));
   const documents = texts.flatMap((text) =>
@@ -17,6 +17,14 @@ export async function baseObjects(name: string, layout: Layout, corednsImage: st
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'List',
-    items: [...objects, ...volumeManifests(name, layout)],
+    items: [...objects, ...nodes.slice(1).map(nodeObject), ...volumeManifests(nodes)],
   });
 }
+
+/** It is there before its kubelet is, so that its pods have the addresses that the other nodes have a route to. */
+const nodeObject = ({ node, pods }: Layout) => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  metadata: { name: node },
+  spec: { podCIDR: pods, podCIDRs: [pods] },
+});

@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { ensurePki } from './pki.ts';
+import { nodeLayout } from './layout.ts';
+import { ensureNodePki, ensurePki } from './pki.ts';
 
 let pki: string;
 const read = (file: string) => readFileSync(join(pki, file));
@@ -55,4 +56,15 @@ test('what is there is kept, and nothing half made is left beside it', async () 
   await ensurePki(pki, 'lab');
   expect(certificate('ca').fingerprint256).toBe(before);
   expect(readdirSync(join(pki, '..'))).toEqual(['pki']);
+});
+
+test('a further node is itself alone, and has no key that could make it another', async () => {
+  const own = join(mkdtempSync(join(tmpdir(), 'pki-')), 'pki');
+  await ensureNodePki(pki, { ...nodeLayout('lab', 2), pki: own });
+  const kubelet = new X509Certificate(readFileSync(join(own, 'kubelet.crt')));
+  expect(kubelet.subject).toBe('O=system:nodes\nCN=system:node:lab-2');
+  expect(kubelet.verify(certificate('ca').publicKey)).toBe(true);
+  expect(kubelet.checkIP('10.250.0.11')).toBe('10.250.0.11');
+  const keys = readdirSync(own).filter((file) => file.endsWith('.key'));
+  expect(keys.sort()).toEqual(['calico.key', 'kube-proxy.key', 'kubelet.key']);
 });

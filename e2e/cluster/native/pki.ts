@@ -1,10 +1,10 @@
 import { generateKeyPair, type KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { run } from '../run.ts';
-import { NETWORK } from './layout.ts';
+import { type Layout, NETWORK } from './layout.ts';
 
 interface Certificate {
   readonly file: string;
@@ -38,15 +38,17 @@ function certificates(node: string): readonly Certificate[] {
     { file: 'controller-manager', commonName: 'system:kube-controller-manager' },
     { file: 'scheduler', commonName: 'system:kube-scheduler' },
     { file: 'kube-proxy', commonName: 'system:kube-proxy' },
-    {
-      file: 'kubelet',
-      commonName: `system:node:${node}`,
-      organisation: 'system:nodes',
-      names: [`DNS:${node}`, `IP:${NETWORK.node}`, 'IP:127.0.0.1'],
-    },
+    kubelet(node, NETWORK.node),
     { file: 'calico', commonName: 'calico' },
   ];
 }
+
+const kubelet = (node: string, address: string): Certificate => ({
+  file: 'kubelet',
+  commonName: `system:node:${node}`,
+  organisation: 'system:nodes',
+  names: [`DNS:${node}`, `IP:${address}`, 'IP:127.0.0.1'],
+});
 
 /** An empty configuration, since openssl would otherwise add Debian's extensions to ours. */
 const OPENSSL_CONFIG = '[req]\ndistinguished_name = subject\n[subject]\n';
@@ -54,12 +56,7 @@ const DAYS = '3650';
 
 /** Makes the cluster's certificates and keys, whole or not at all: a directory that is there is complete. */
 export async function ensurePki(directory: string, node: string): Promise<void> {
-  if (existsSync(directory)) return;
-  await mkdir(dirname(directory), { recursive: true });
-  const draft = await mkdtemp(`${directory}.`);
-  try {
-    await chmod(draft, 0o700);
-    await writeFile(join(draft, 'openssl.cnf'), OPENSSL_CONFIG);
+  await whole(directory, async (draft) => {
     await Promise.all([
       authority(draft, 'ca', 'kubernetes'),
       authority(draft, 'front-proxy-ca', 'front-proxy-ca'),
@@ -68,6 +65,26 @@ export async function ensurePki(directory: string, node: string): Promise<void> 
       ...certificates(node).map((one) => certificate(draft, one)),
       serviceAccountKeys(draft),
     ]);
+  });
+}
+
+/** What the programs of a further node have: a certificate of its own kubelet, and no key that another node's is made with. */
+export async function ensureNodePki(cluster: string, { pki, node, address }: Layout): Promise<void> {
+  await whole(pki, async (draft) => {
+    const shared = ['ca.crt', ...['kube-proxy', 'calico'].flatMap((user) => [`${user}.crt`, `${user}.key`])];
+    await Promise.all(shared.map((file) => copyFile(join(cluster, file), join(draft, file))));
+    await certificate(draft, kubelet(node, address), cluster);
+  });
+}
+
+async function whole(directory: string, fill: (draft: string) => Promise<void>): Promise<void> {
+  if (existsSync(directory)) return;
+  await mkdir(dirname(directory), { recursive: true });
+  const draft = await mkdtemp(`${directory}.`);
+  try {
+    await chmod(draft, 0o700);
+    await writeFile(join(draft, 'openssl.cnf'), OPENSSL_CONFIG);
+    await fill(draft);
     await rename(draft, directory);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
@@ -89,9 +106,9 @@ async function authority(directory: string, file: string, commonName: string): P
   ]);
 }
 
-async function certificate(directory: string, one: Certificate): Promise<void> {
+async function certificate(directory: string, one: Certificate, authorities = directory): Promise<void> {
   const organisation = one.organisation === undefined ? '' : `/O=${one.organisation}`;
-  const signer = join(directory, one.authority ?? 'ca');
+  const signer = join(authorities, one.authority ?? 'ca');
   await run([
     ...request(directory, one.file, `${organisation}/CN=${one.commonName}`),
     ...['-CA', `${signer}.crt`, '-CAkey', `${signer}.key`],

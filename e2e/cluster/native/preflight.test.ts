@@ -16,6 +16,8 @@ const fine: Facts = {
   port: 17_443,
   portHolder: undefined,
   cgroups: 'v1',
+  nodes: 1,
+  had: undefined,
 };
 
 test('a machine that has all is in order', () => {
@@ -23,6 +25,7 @@ test('a machine that has all is in order', () => {
 });
 
 test.each<[string, Partial<Facts>, RegExp, RegExp]>([
+  ['fewer nodes than it has', { nodes: 2, had: 3 }, /has 3 nodes, and none is taken away/, /npm run down/],
   ['no root', { uid: 1000 }, /needs root/, /as root/],
   ['another architecture', { arch: 'arm64' }, /this is linux on arm64/, /Docker engine/],
   ['another system', { platform: 'darwin' }, /this is darwin/, /--kubeconfig/],

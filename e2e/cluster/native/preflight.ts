@@ -23,6 +23,9 @@ export interface Facts {
   /** The API's port when this cluster runs already. */
   readonly runningOn: number | undefined;
   readonly cgroups: 'v1' | 'v2' | 'none';
+  /** How many it is to have, and how many it has. */
+  readonly nodes: number;
+  readonly had: number | undefined;
 }
 
 export interface Problem {
@@ -54,6 +57,11 @@ export function problemsOf(facts: Facts): readonly Problem[] {
     say(
       `The cluster ${facts.name} runs already, with its API on port ${facts.runningOn}.`,
       'Leave out --api-port, or end the cluster first with npm run down.',
+    );
+  if (facts.had !== undefined && facts.had > facts.nodes)
+    say(
+      `The cluster ${facts.name} has ${facts.had} nodes, and none is taken away.`,
+      'Leave out --nodes, or remove the cluster first with npm run down.',
     );
   if (facts.uid !== 0)
     say('A native cluster needs root: it makes namespaces, mounts and cgroups.', 'Run the command as root.');
@@ -137,10 +145,12 @@ export function missingOf(
   return needed.filter(({ file }) => !found(file)).map((entry) => entry.package);
 }
 
-type Given = Pick<Facts, 'name' | 'port' | 'runningOn' | 'mustBuild'> & { readonly stateRoot: string };
+type Given = Pick<Facts, 'name' | 'nodes' | 'had' | 'port' | 'runningOn' | 'mustBuild'> & {
+  readonly stateRoot: string;
+};
 
 export function gatherFacts({ stateRoot, ...given }: Given): Facts {
-  const { port, runningOn, mustBuild } = given;
+  const { port, runningOn, mustBuild, nodes } = given;
   return {
     ...given,
     uid: process.getuid?.() ?? -1,
@@ -149,7 +159,7 @@ export function gatherFacts({ stateRoot, ...given }: Given): Facts {
     go: goVersion(),
     missingPackages: process.platform === 'linux' ? missingPackages() : [],
     hasApt: existsSync('/usr/bin/apt-get'),
-    disks: disksOf(growths(stateRoot, mustBuild)),
+    disks: disksOf(growths(stateRoot, mustBuild, nodes)),
     portHolder: runningOn !== undefined || process.platform !== 'linux' ? undefined : listenerOn(port),
     cgroups: cgroupVersion(),
   };

@@ -29,18 +29,18 @@ export function nodeStarted(layout: Layout): Date | undefined {
 }
 
 /**
- * Starts the node: `unshare` → `tini`, its PID 1 → the supervisor. The listener for the API is opened here, on the
- * machine's loopback, and handed over: a socket stays in the network namespace that it was opened in.
+ * Starts a node of the cluster: `unshare` → `tini`, its PID 1 → the supervisor. The first one's listener for the API is
+ * opened here, on the machine's loopback, and handed over: a socket stays in the network namespace that it was opened in.
  */
-export async function startNode(name: string, layout: Layout, apiPort: number): Promise<void> {
+export async function startNode(name: string, layout: Layout, apiPort?: number): Promise<void> {
   // Left by a node that ended: nobody listens on them.
   await rm(layout.run, { recursive: true, force: true });
   for (const directory of [layout.run, layout.log]) await mkdir(directory, { recursive: true });
   for (const mountPoint of ['/var/lib/cni', '/var/lib/calico']) await mkdir(mountPoint, { recursive: true });
-  await makeCgroups(name);
-  const listener = await listenOn(apiPort);
+  await makeCgroups(layout.cgroup);
+  const listener = apiPort === undefined ? undefined : await listenOn(apiPort);
   const log = openSync(join(layout.log, 'node.log'), 'a');
-  const child = fork(fileURLToPath(new URL('./node.ts', import.meta.url)), [name], {
+  const child = fork(fileURLToPath(new URL('./node.ts', import.meta.url)), [name, String(layout.index)], {
     execPath: 'unshare',
     execArgv: [...NAMESPACES, 'tini', '--', process.execPath],
     env: { PATH: process.env['PATH'] },
@@ -67,7 +67,7 @@ export async function startNode(name: string, layout: Layout, apiPort: number): 
     child.kill('SIGKILL');
     throw error;
   } finally {
-    listener.close();
+    listener?.close();
     child.removeAllListeners();
     if (child.connected) child.disconnect();
     child.unref();
@@ -87,7 +87,7 @@ function listenOn(port: number): Promise<Server> {
 const GONE_WITHIN_MS = 10_000;
 
 /** Ends the node and what was its: with the namespaces' first process everything in them ends. */
-export async function stopNode(name: string, layout: Layout): Promise<void> {
+export async function stopNode(layout: Layout): Promise<void> {
   const identity = runningNode(layout);
   if (identity !== undefined) {
     const inside = firstProcess(identity);
@@ -100,7 +100,7 @@ export async function stopNode(name: string, layout: Layout): Promise<void> {
       }
     }
   }
-  await removeCgroups(name, GONE_WITHIN_MS);
+  await removeCgroups(layout.cgroup, GONE_WITHIN_MS);
   await rm(layout.nodeIdentity, { force: true });
 }
 
@@ -114,11 +114,19 @@ function firstProcess(node: Identity): Identity | undefined {
   }
 }
 
-/** The command that runs `argv` inside the node. */
-export function insideNode(layout: Layout, argv: readonly string[]): readonly [string, ...string[]] {
+/** The node's PID 1, seen from here. */
+export function processOf(layout: Layout): number {
   const node = runningNode(layout);
   const first = node === undefined ? undefined : firstProcess(node);
   if (first === undefined)
-    throw new ClusterProblem('The node is not running.', 'Bring it up with npm run up.');
-  return ['nsenter', `--target=${first.pid}`, '--mount', '--net', '--pid', '--uts', '--ipc', '--', ...argv];
+    throw new ClusterProblem(`The node ${layout.node} is not running.`, 'Bring it up with npm run up.');
+  return first.pid;
 }
+
+type Command = readonly [string, ...string[]];
+
+/** The command that runs `argv` inside the node. */
+export const insideNode = (layout: Layout, argv: readonly string[]): Command => [
+  ...(['nsenter', `--target=${processOf(layout)}`] as const),
+  ...['--mount', '--net', '--pid', '--uts', '--ipc', '--', ...argv],
+];

@@ -2,40 +2,33 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Step } from '../../progress/index.ts';
-import { readJson, replaceFile } from '../files.ts';
 import type { Image } from '../images/archive.ts';
 import { type ImageBuilder, imageBuilder } from '../images/builder.ts';
 import { locked } from '../lock.ts';
 import type { BringUp, Cluster, ImageSource, TakeDown } from '../model.ts';
 import { ClusterProblem } from '../problem.ts';
 import { clusterDirectory, kubeconfigPath, removeRecord } from '../record.ts';
+import { ageNote, recordOf, writeRecord } from './cluster-record.ts';
 import { writeConfiguration } from './configuration.ts';
-import { containerdAnswers, importImages, type OwnImages, ownImages } from './images.ts';
-import { type Layout, layoutOf } from './layout.ts';
+import { type OwnImages, ownImages } from './images.ts';
+import { type Layout, layoutOf, nodeLayouts } from './layout.ts';
+import { awaitRuntimes, furtherNode, importOnAll, startFurther, stopFurther } from './nodes.ts';
 import { createOutside } from './outside.ts';
 import { installPackages } from './packages.ts';
 import { ensurePki } from './pki.ts';
 import { gatherFacts, problemsOf } from './preflight.ts';
 import { insideNode, runningNode, startNode, stopNode } from './process.ts';
 import { buildPrograms, installPrograms, missingBuilds, type Programs, programsKey } from './programs.ts';
-import { becomeReady, waitFor } from './ready.ts';
+import { becomeReady } from './ready.ts';
 
 const DEFAULT_API_PORT = 17_443;
-
-/** What a node of ours remembers of itself from one command to the next. */
-interface NodeRecord {
-  readonly name: string;
-  readonly apiPort: number;
-  /** Which programs it was started with. */
-  readonly programs: string;
-}
 
 export async function bringUp(options: BringUp): Promise<Cluster> {
   const { name, steps } = options;
   const layout = layoutOf(name);
-  const { apiPort, packages } = await steps.run('check this machine', () => preflight(options, layout));
+  const checked = await steps.run('check this machine', () => preflight(options, layout));
   return steps.run('Kubernetes on this machine', (step) =>
-    alone(layout, step, () => bringUpAlone(options, layout, apiPort, packages, step)),
+    alone(layout, step, () => bringUpAlone(options, checked, step)),
   );
 }
 
@@ -43,14 +36,20 @@ export async function bringUp(options: BringUp): Promise<Cluster> {
 const alone = <T>(layout: Layout, step: Step, work: () => Promise<T>): Promise<T> =>
   locked(`${layout.state}.lock`, () => step.note('another command is at work on it'), work);
 
-/** Changes nothing; answers the port to use and the Debian packages that are missing and can be had. */
-async function preflight(
-  { name, apiPort: asked }: BringUp,
-  layout: Layout,
-): Promise<{ readonly apiPort: number; readonly packages: readonly string[] }> {
-  const record = await readJson<NodeRecord>(layout.record);
+interface Checked {
+  readonly apiPort: number;
+  /** Debian packages that are missing and can be had. */
+  readonly packages: readonly string[];
+  readonly nodes: number;
+}
+
+/** Changes nothing. */
+async function preflight({ name, apiPort: asked, nodes: wanted }: BringUp, layout: Layout): Promise<Checked> {
+  const record = await recordOf(layout);
   const facts = gatherFacts({
     name,
+    nodes: wanted ?? record?.nodes ?? 1,
+    had: record?.nodes,
     stateRoot: layout.state,
     port: asked ?? record?.apiPort ?? DEFAULT_API_PORT,
     runningOn: runningNode(layout) && record?.apiPort,
@@ -58,19 +57,19 @@ async function preflight(
   });
   const [first, ...others] = problemsOf(facts).map(({ wrong, mend }) => `${wrong}\n${mend}`);
   if (first !== undefined) throw new ClusterProblem(first, others.join('\n'));
-  return { apiPort: facts.port, packages: facts.missingPackages };
+  return { apiPort: facts.port, packages: facts.missingPackages, nodes: facts.nodes };
 }
 
 async function bringUpAlone(
   options: BringUp,
-  layout: Layout,
-  apiPort: number,
-  missing: readonly string[],
+  { apiPort, packages: missing, nodes }: Checked,
   step: Step,
 ): Promise<Cluster> {
   const { name } = options;
+  const layouts = nodeLayouts(name, nodes);
+  const [layout] = layouts;
   await mkdir(layout.log, { recursive: true });
-  await removeDrafts(layout);
+  await removeDrafts(layouts);
   const abort = new AbortController();
   const builder = imageBuilder(join(layout.log, 'images.log'), (text) => step.note(text));
   try {
@@ -86,17 +85,22 @@ async function bringUpAlone(
     await Promise.race([Promise.all(needed), failureOf(images)]);
     const [pause, coredns] = await Promise.all([own.pause, own.coredns]);
     if (runningNode(layout) === undefined)
-      await step.run('start the node', () => start({ name, layout, apiPort, programs, pause }));
+      await step.run('start the node', () => start({ name, layouts, apiPort, programs, pause }));
     else step.note(await ageNote(layout));
+    if (nodes > 1)
+      await step.run('further nodes', async (inner) => {
+        await writeRecord(layout, { programs: '', ...(await recordOf(layout)), name, apiPort, nodes });
+        inner.note((await startFurther(name, layouts, pause)).join(', ') || 'run already');
+      });
     await Promise.all([
       step.run('node Ready', (inner) =>
-        becomeReady({ name, layout, apiPort, corednsImage: coredns.reference }, inner),
+        becomeReady({ layouts, apiPort, corednsImage: coredns.reference }, inner),
       ),
-      step.run('load images', (inner) => loadAll(layout, builder, [pause, coredns], images, inner)),
+      step.run('load images', (inner) => loadAll(layouts, builder, [pause, coredns], images, inner)),
     ]);
     await mkdir(clusterDirectory(name), { recursive: true });
     await copyFile(layout.kubeconfig, kubeconfigPath(name));
-    return { ...nativeCluster(name, layout, builder), kubeconfig: kubeconfigPath(name) };
+    return { ...nativeCluster(name, layouts, builder), kubeconfig: kubeconfigPath(name) };
   } catch (error) {
     abort.abort();
     throw error;
@@ -104,11 +108,13 @@ async function bringUpAlone(
 }
 
 /** What a command that was killed had not finished; nobody else is at work on this cluster now. */
-async function removeDrafts({ state, pki, bin }: Layout): Promise<void> {
-  const drafts = (await readdir(state)).filter((file) =>
-    [pki, bin].some((whole) => file.startsWith(`${basename(whole)}.`)),
-  );
-  await Promise.all(drafts.map((file) => rm(join(state, file), { recursive: true })));
+async function removeDrafts(nodes: readonly Layout[]): Promise<void> {
+  for (const { state, pki, bin } of nodes.filter((node) => existsSync(node.state))) {
+    const drafts = (await readdir(state)).filter((file) =>
+      [pki, bin].some((whole) => file.startsWith(`${basename(whole)}.`)),
+    );
+    await Promise.all(drafts.map((file) => rm(join(state, file), { recursive: true })));
+  }
 }
 
 /** Never resolves: whoever races with it fails as soon as `work` does. */
@@ -144,52 +150,52 @@ async function buildImages(
 
 /** The images that cluster DNS waits for come first. */
 async function loadAll(
-  layout: Layout,
+  nodes: readonly [Layout, ...Layout[]],
   builder: ImageBuilder,
   first: readonly Image[],
   all: Promise<readonly Image[]>,
   step: Step,
 ): Promise<void> {
-  await waitFor(layout, step, 'containerd', () => containerdAnswers(layout));
-  const log = join(layout.log, 'import.log');
-  step.explain(log);
-  const count =
-    (await importImages(layout, builder.store, first, log)) +
-    (await importImages(layout, builder.store, await all, log));
+  await awaitRuntimes(nodes, step);
+  step.explain(join(nodes[0].log, 'import.log'));
+  const count = (await importOnAll(nodes, builder, first)) + (await importOnAll(nodes, builder, await all));
   step.note(count === 0 ? 'all there' : `${count} brought in`);
 }
 
 interface Start {
   readonly name: string;
-  readonly layout: Layout;
+  readonly layouts: readonly [Layout, ...Layout[]];
   readonly apiPort: number;
   readonly programs: Programs;
   readonly pause: Image;
 }
 
-async function start({ name, layout, apiPort, programs, pause }: Start): Promise<void> {
+async function start({ name, layouts, apiPort, programs, pause }: Start): Promise<void> {
+  const [layout] = layouts;
+  await stopFurther(name); // they have links to the first one's namespace, and its programs
   await installPrograms(layout.bin, await programs.all());
   await writeConfiguration(layout, { name, apiPort, pauseImage: pause.reference });
-  const record: NodeRecord = { name, apiPort, programs: await programsKey() };
-  await replaceFile(layout.record, JSON.stringify(record));
+  await writeRecord(layout, { name, apiPort, programs: await programsKey(), nodes: layouts.length });
   await startNode(name, layout, apiPort);
-}
-
-async function ageNote(layout: Layout): Promise<string> {
-  const record = await readJson<NodeRecord>(layout.record);
-  return record?.programs === (await programsKey())
-    ? 'runs already'
-    : 'runs already, in other versions than this checkout has (npm run down, then up, renews it)';
 }
 
 export async function open(name: string): Promise<Cluster | undefined> {
   const layout = layoutOf(name);
-  const record = await readJson<NodeRecord>(layout.record);
+  const record = await recordOf(layout);
   if (record === undefined || runningNode(layout) === undefined) return undefined;
-  return nativeCluster(name, layout, imageBuilder(join(layout.log, 'images.log')));
+  return nativeCluster(
+    name,
+    nodeLayouts(name, record.nodes ?? 1),
+    imageBuilder(join(layout.log, 'images.log')),
+  );
 }
 
-function nativeCluster(name: string, layout: Layout, builder: ImageBuilder): Cluster {
+function nativeCluster(
+  name: string,
+  layouts: readonly [Layout, ...Layout[]],
+  builder: ImageBuilder,
+): Cluster {
+  const [layout, ...further] = layouts;
   return {
     name,
     provider: 'native',
@@ -201,8 +207,7 @@ function nativeCluster(name: string, layout: Layout, builder: ImageBuilder): Clu
         const images = new Map<string, Image>();
         for (const source of sources)
           images.set(source.name, await step.run(source.name, () => builder.ensure(source)));
-        const log = join(layout.log, 'import.log');
-        const count = await importImages(layout, builder.store, [...images.values()], log);
+        const count = await importOnAll(layouts, builder, [...images.values()]);
         step.note(count === 0 ? 'all there' : `${count} brought in`);
         return new Map([...images].map(([source, image]) => [source, image.reference]));
       }),
@@ -212,6 +217,7 @@ function nativeCluster(name: string, layout: Layout, builder: ImageBuilder): Clu
       command: (argv) => insideNode(layout, argv),
       outside: (options) => createOutside(layout, options),
     },
+    furtherNodes: further.map(furtherNode),
   };
 }
 
@@ -230,7 +236,8 @@ export async function takeDown(name: string, { keep = false, steps }: TakeDown):
     await alone(layout, step, async () => {
       await step.run('end the node', async (inner) => {
         if (runningNode(layout) === undefined) inner.note('it was not running');
-        await stopNode(name, layout);
+        await stopFurther(name);
+        await stopNode(layout);
       });
       await removeRecord(name);
       if (!keep) await step.run('remove its state', () => rm(layout.state, { recursive: true, force: true }));

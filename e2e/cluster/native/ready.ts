@@ -3,22 +3,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Step } from '../../progress/index.ts';
 import { readJson } from '../files.ts';
 import { run } from '../run.ts';
-import { callApi } from './api.ts';
+import { type Api, callApi } from './api.ts';
 import { type Layout, NETWORK } from './layout.ts';
 import { baseObjects } from './objects.ts';
 import { insideNode, nodeStarted, runningNode } from './process.ts';
 import type { ComponentStatus } from './supervisor.ts';
 
-interface Node {
-  readonly name: string;
-  readonly layout: Layout;
+interface Nodes {
+  /** The first one has the control plane. */
+  readonly layouts: readonly [Layout, ...Layout[]];
   readonly apiPort: number;
   readonly corednsImage: string;
 }
 
 /** Applies what a cluster has from its first minute on, and waits until pods, names and policies work. */
-export async function becomeReady(node: Node, step: Step): Promise<void> {
-  const { name, layout, apiPort, corednsImage } = node;
+export async function becomeReady({ layouts, apiPort, corednsImage }: Nodes, step: Step): Promise<void> {
+  const [layout] = layouts;
   const api = { port: apiPort, pki: layout.pki };
   const wait = (component: string, condition: () => Promise<boolean>) =>
     waitFor(layout, step, component, condition);
@@ -36,12 +36,18 @@ export async function becomeReady(node: Node, step: Step): Promise<void> {
     );
   if (!(await succeeds(callApi(api, '/apis/crd.projectcalico.org/v1/felixconfigurations'))))
     await apply(join(layout.bin, 'crds'));
-  const objects = await baseObjects(name, layout, corednsImage);
+  const objects = await baseObjects(layouts, corednsImage);
   // A new kind of object is known a moment after its definition.
   await wait('apply', () => succeeds(apply('-', objects)));
-  await wait('kubelet', () => isReady(callApi(api, `/api/v1/nodes/${name}`), nodeStarted(layout)));
+  for (const node of layouts) await nodeReady(api, node, step);
+}
+
+async function nodeReady(api: Api, node: Layout, step: Step): Promise<void> {
+  const wait = (component: string, condition: () => Promise<boolean>) =>
+    waitFor(node, step, component, condition);
+  await wait('kubelet', () => isReady(callApi(api, `/api/v1/nodes/${node.node}`), nodeStarted(node)));
   // Not what the API server remembers of an earlier start, but what works now, asked from inside the node.
-  const ask = (script: string) => succeeds(run(insideNode(layout, [process.execPath, '-e', script])));
+  const ask = (script: string) => succeeds(run(insideNode(node, [process.execPath, '-e', script])));
   await wait('calico-felix', () => ask(FELIX_READY));
   await wait('kubelet', () => ask(NAMES_RESOLVE));
 }
@@ -94,7 +100,7 @@ export async function waitFor(
   while (!(await condition())) {
     if (runningNode(layout) === undefined) {
       step.explain(join(layout.log, 'node.log'));
-      throw new Error('the node ended');
+      throw new Error(`the node ${layout.node} ended`);
     }
     if (Date.now() > deadline) throw new Error(`waited 3 minutes for ${component}${await unsteady(layout)}`);
     await delay(100);

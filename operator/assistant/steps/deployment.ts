@@ -140,14 +140,22 @@ export function findingOfRunning(context: Context, facts: Facts): Finding | unde
 
 function findingOf(
   { names: { attesterImage, handler } }: Context,
-  { assistant, pods, without }: Facts,
+  { assistant, pods, without, unready }: Facts,
   view: {
     readonly deployment: Deployment | undefined;
     readonly revision: string;
     readonly replicas: number;
   },
 ): Finding {
-  return decideWorkload({ image: assistant.spec.image, attesterImage, handler, pods, without, ...view });
+  return decideWorkload({
+    image: assistant.spec.image,
+    attesterImage,
+    handler,
+    pods,
+    without,
+    unready,
+    ...view,
+  });
 }
 
 /** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see, or a node rests, is no loss. */

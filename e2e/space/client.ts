@@ -1,0 +1,68 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Ask } from './example.ts';
+import type { Kube } from './kube.ts';
+
+const NAME = 'client-of-up';
+const STARTS_WITHIN_MS = 300_000;
+
+/**
+ * Asks an Assistant's Service from a pod that its NetworkPolicies admit. The API server's proxy is admitted only to the
+ * pods of the API server's own node.
+ */
+export async function withClient<T>(
+  kube: Kube,
+  place: { readonly namespace: string; readonly image: string; readonly service: string },
+  work: (ask: Ask) => Promise<T>,
+): Promise<T> {
+  const { namespace, image, service } = place;
+  await kube.apply(clientPod(namespace, image));
+  try {
+    await running(kube, namespace);
+    return await work(async (path, body) => {
+      const argv = ['node', '-e', REQUEST, `http://${service}${path}`];
+      const { code, stdout, stderr } = await kube.exec(namespace, NAME, argv, JSON.stringify(body ?? null));
+      if (code !== 0) throw new Error(`${service}${path}: ${stderr || stdout}`);
+      return JSON.parse(stdout) as unknown;
+    });
+  } finally {
+    await kube.remove('pod', NAME, namespace);
+  }
+}
+
+/** Prints the answer to a GET, or to a POST of what comes on standard input. */
+const REQUEST = `
+  const body = require('node:fs').readFileSync(0, 'utf8');
+  const post = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+  fetch(process.argv[1], body === 'null' ? {} : post).then(async (answer) => {
+    process.stdout.write(await answer.text());
+    process.exitCode = answer.ok ? 0 : 1;
+  });`;
+
+const clientPod = (namespace: string, image: string) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: NAME, namespace, labels: { 'platform.space/client': 'true' } },
+  spec: {
+    automountServiceAccountToken: false,
+    terminationGracePeriodSeconds: 0,
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    containers: [
+      {
+        name: 'client',
+        image,
+        command: ['node', '-e', 'setInterval(() => {}, 1e9)'],
+        securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+      },
+    ],
+  },
+});
+
+async function running(kube: Kube, namespace: string): Promise<void> {
+  const deadline = performance.now() + STARTS_WITHIN_MS;
+  for (;;) {
+    const phase = (await kube.get('pod', NAME, namespace))?.['status']?.phase;
+    if (phase === 'Running') return;
+    if (performance.now() > deadline) throw new Error(`the pod ${NAME} is ${phase}`);
+    await pause(200);
+  }
+}
