@@ -97,9 +97,9 @@ export interface OutsideHost extends AsyncDisposable {
   /** Where clouds tell a machine its own credentials; it listens there on port 80. */
   readonly metadata: string;
   /** Every TCP connection that has arrived so far. */
-  connections(): readonly OutsideConnection[];
-  /** Every HTTP request. */
-  requests(): readonly OutsideRequest[];
+  connections(): Promise<readonly OutsideConnection[]>;
+  /** Every HTTP request; each that was answered is among them. */
+  requests(): Promise<readonly OutsideRequest[]>;
 }
 
 export interface OutsideRequest {

@@ -236,11 +236,11 @@ describe.skipIf(node === undefined)(
         ],
       });
       expect(await ask('/worth?in=EUR')).toMatchObject({ date: RATES.date, worth: '10.00' });
-      const asked = outside.requests().filter(({ url }) => url === '/v1/rates?base=EUR');
+      const asked = (await outside.requests()).filter(({ url }) => url === '/v1/rates?base=EUR');
       expect(asked.map(({ headers }) => headers['x-api-key'])).toEqual([VALUE]);
       // A currency that the manifest's route does not name is not asked for.
       await expect(ask('/worth?in=SEK')).rejects.toThrow();
-      expect(outside.requests().map(({ url }) => url)).not.toContain('/v1/rates?base=SEK');
+      expect((await outside.requests()).map(({ url }) => url)).not.toContain('/v1/rates?base=SEK');
     });
 
     it('has the value nowhere: not in environment, files, heap or objects, and not in what the bank echoes', async () => {
@@ -314,8 +314,10 @@ describe.skipIf(node === undefined)(
       const addresses = await serving();
       expect(addresses).toHaveLength(2);
       const held = inPod(TUNNELS, ALLOWED, ...addresses);
-      const arrived = () => outside.requests().filter(({ url }) => url.startsWith('/held/')).length;
-      await until('a tunnel through each replica', async () => arrived() === 2);
+      await until('a tunnel through each replica', async () => {
+        const arrived = (await outside.requests()).filter(({ url }) => url.startsWith('/held/'));
+        return arrived.length === 2;
+      });
       await kube.apply(ledger([], { routes: [{ method: 'GET', path: '/v1/other' }] }));
       expect(await held).toEqual(Object.fromEntries(addresses.map((one) => [one, 'answered'])));
       await told('assistant', name, 'InputsBound', 'False', 'InputNeedsReentry');

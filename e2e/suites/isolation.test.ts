@@ -247,11 +247,14 @@ describe('an Assistant behind its Capsule’s walls', () => {
     expect(await probe(namespace, pod, [target])).toEqual({ [target]: 'timeout' });
 
     // What arrived is told with a delay: once a later connection is known, every earlier one is.
-    const before = outside.connections().length;
+    const before = (await outside.connections()).length;
     expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
-    await until('the later connection to be known', async () => outside.connections().length > before);
+    await until(
+      'the later connection to be known',
+      async () => (await outside.connections()).length > before,
+    );
     const walled = (await runningPod(namespace, 'inside')).status.podIP;
-    expect(outside.connections().map(({ from }) => from)).not.toContain(walled);
+    expect((await outside.connections()).map(({ from }) => from)).not.toContain(walled);
   });
 
   it('is reached from the Space’s namespace by pods that are marked as its clients, and by no other pod', async () => {

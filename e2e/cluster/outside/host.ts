@@ -35,11 +35,13 @@ export async function serve({ command: [program, ...args], env, tearDown }: Serv
   });
   const seen: OutsideConnection[] = [];
   const asked: OutsideRequest[] = [];
+  const marks: (() => void)[] = [];
   const listening = Promise.withResolvers<void>();
   child.on('error', listening.reject);
   child.on('exit', (code) => listening.reject(new Error(`the outside host ended: exit ${code}`)));
   createInterface({ input: child.stdout }).on('line', (line) => {
     if (line === 'listening') listening.resolve();
+    else if (line === 'mark') marks.shift()?.();
     else {
       const told = JSON.parse(line) as OutsideConnection | OutsideRequest;
       if ('method' in told) asked.push(told);
@@ -47,11 +49,23 @@ export async function serve({ command: [program, ...args], env, tearDown }: Serv
     }
   });
   await listening.promise;
+  /** It tells of what comes before it answers that, and says a mark back after all that it has told. */
+  const allTold = () =>
+    new Promise<void>((resolve) => {
+      marks.push(resolve);
+      child.stdin.write('mark\n');
+    });
   return {
     addresses: ADDRESSES,
     metadata: METADATA,
-    connections: () => [...seen],
-    requests: () => [...asked],
+    async connections() {
+      await allTold();
+      return [...seen];
+    },
+    async requests() {
+      await allTold();
+      return [...asked];
+    },
     async [Symbol.asyncDispose]() {
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.stdin.end(); // the server ends with its input

@@ -3,6 +3,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import { createInterface } from 'node:readline';
 import type { OutsideOptions, OutsideTls } from '../model.ts';
 
 interface Place {
@@ -45,4 +46,6 @@ async function echo({ address, port }: Place): Promise<void> {
 
 await Promise.all([...tcp.map(listen), ...udp.map(echo)]);
 console.log('listening');
-process.stdin.resume().on('end', () => process.exit(0));
+createInterface({ input: process.stdin })
+  .on('line', (line) => console.log(line))
+  .on('close', () => process.exit(0));
