@@ -67,7 +67,8 @@ const pathsOf = (wanted: 'GET' | 'POST') =>
     path.replace(':capsule', 'household').replace(':assistant', 'ledger').replace(':key', 'bank'),
   );
 const ACTS = pathsOf('POST');
-const PAGES = pathsOf('GET');
+/** The archive is saved by the browser, and no page. */
+const PAGES = pathsOf('GET').filter((path) => path !== '/diagnostics/archive');
 
 /** All that an act could change. */
 async function world(): Promise<string> {

@@ -248,8 +248,9 @@ describe('killed at any write', () => {
         const next = await copy(
           await runOf(servers, from.s3, to.s3, { clock: steps(new Date(Date.now() + 60_000)) }),
         );
-        // What was there whole is not copied again.
-        expect(next).toMatchObject({ objects: 4, copied: 4 - contents.length });
+        // What was there whole is not copied again; what was under way when it was killed may have come in since.
+        expect(next.objects).toBe(4);
+        expect(next.copied).toBeLessThanOrEqual(4 - contents.length);
         const target = servers.bucket();
         await restore(await runOf(servers, target.s3, to.s3), whole);
         expect(Object.keys(await everything(target.s3))).toEqual(['a', 'b', 'c', 'large']);
