@@ -17,14 +17,16 @@ interface Rule {
   readonly ports?: readonly { readonly port: number; readonly protocol?: string }[];
 }
 
-/** Who may ask DNS, by the name of its policy, and where: what is let out by UDP is nothing else. */
-const askersIn = (objects: readonly KubeObject[]): ReadonlyMap<string, Rule> =>
+/** Who may ask DNS, by the name of its policy, and where: what is let out by UDP to that port. */
+const askersIn = (objects: readonly KubeObject[], dns = 53): ReadonlyMap<string, Rule> =>
   new Map(
     objects
       .filter(({ kind }) => kind === 'NetworkPolicy')
       .flatMap(({ metadata, spec }) =>
         (spec.egress ?? []).flatMap((rule: Rule) =>
-          rule.ports?.some(({ protocol }) => protocol === 'UDP') ? [[metadata.name, rule] as const] : [],
+          rule.ports?.some(({ port, protocol }) => protocol === 'UDP' && port === dns)
+            ? [[metadata.name, rule] as const]
+            : [],
         ),
       ),
   );
@@ -51,7 +53,7 @@ it('is asked by those who look names up, where most clusters have it', async () 
 it('is where you say, and nowhere else: OpenShift’s', async () => {
   const label = 'dns\\.operator\\.openshift\\.io/daemonset-dns';
   const at = ['namespace=openshift-dns', `podLabels.${label}=default`, 'ports={5353}'];
-  const askers = askersIn(await helm.render(...set(...at.map((value) => `network.dns.${value}`))));
+  const askers = askersIn(await helm.render(...set(...at.map((value) => `network.dns.${value}`))), 5353);
   expect(askers.size).toBe(6);
   const labels = { 'dns.operator.openshift.io/daemonset-dns': 'default' };
   for (const rule of askers.values())

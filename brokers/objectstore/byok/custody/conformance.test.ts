@@ -5,8 +5,9 @@ import { runCustody } from './testing/conformance/run.ts';
 const EVENTS = 2_000;
 
 it('writes and answers nothing that its model does not permit, in kills, late writes and restores', async () => {
-  const { wrong, events, killed } = await runCustody({ events: EVENTS, seed: Date.now() % 2 ** 31 });
+  const { wrong, events, killed, setBack } = await runCustody({ events: EVENTS, seed: Date.now() % 2 ** 31 });
   expect(wrong).toBeUndefined();
   expect(events).toBeGreaterThanOrEqual(EVENTS);
   expect(killed).toBeGreaterThan(0);
+  expect(setBack).toBeGreaterThan(0);
 });
