@@ -65,6 +65,7 @@ export type Reason =
   | 'BrokerNotOurs'
   | 'PrincipalConflict'
   | 'PrincipalLost'
+  | 'DatabaseLost'
   | 'ServiceNotFound'
   // an Assistant
   | 'ManifestInvalid'

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
-import { ANNOTATION, LABEL } from './names.ts';
+import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
 import { ApiError, isNotFound } from './runtime/errors.ts';
 import { pathOf } from './runtime/kube-object.ts';
 import { DEFINITIONS, underAnySchema } from './testing/definitions.ts';
@@ -197,6 +197,58 @@ describe('a kind', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.urlOf('ledger')).toBe(url);
     expect((await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace))?.spec?.replicas).toBe(1);
+    await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
+});
+
+describe('an etcd that is set back', () => {
+  /** As the older state has it: Ready, with its URL, and what it takes not told yet. */
+  async function dropBehindItsBack(): Promise<void> {
+    await space.stop();
+    const principal = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    const token = Buffer.from(principal?.data?.['principal'] ?? '', 'base64').toString();
+    const { status } = await environment.database.broker.as(token).drop(home, 'ledger');
+    expect(status).toBe(200);
+    const path = pathOf(ASSISTANT, space.names.namespace, 'ledger', 'status');
+    const contentType = 'application/merge-patch+json';
+    const body = { status: { usage: null } };
+    await environment.server.client.call({ method: 'PATCH', path, contentType, body });
+  }
+
+  test('to before the deletion of an Assistant is told, and nothing is made in the place of its database unasked', async () => {
+    await space.settled();
+    const url = await space.urlOf('ledger');
+    await dropBehindItsBack();
+    const without = await environment.databases();
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', 'False DatabaseLost');
+    expect(await space.condition(ASSISTANT, 'ledger', 'Ready')).toBe('False DatabaseLost');
+    await again();
+    await space.patch(ASSISTANT, 'ledger', { spec: { args: ['looked', 'at'] } });
+    const seen = async () => {
+      const object = await space.get<kinds.Assistant>(ASSISTANT, 'ledger');
+      return object?.status?.observedGeneration === object?.metadata.generation;
+    };
+    await eventually(seen, { what: 'a look of another operator' });
+    expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe('False DatabaseLost');
+    expect([await environment.databases(), await space.urlOf('ledger')]).toEqual([without, url]);
+  });
+
+  test('is answered by a rotation, which begins with an empty database, or by a deletion, which ends', async () => {
+    await space.settled();
+    const url = await space.urlOf('ledger');
+    await dropBehindItsBack();
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', 'False DatabaseLost');
+    await space.patch(ASSISTANT, 'ledger', { metadata: { annotations: { [ANNOTATION.rotate]: 'anew' } } });
+    await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', READY);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).not.toBe(url);
+    await dropBehindItsBack();
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', 'False DatabaseLost');
+    await space.removed(ASSISTANT, 'ledger');
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
   });

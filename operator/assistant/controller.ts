@@ -101,11 +101,11 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
   ]);
   const provided = { database, files, egress, documents };
   const deployment = await ensureDeployment(context, facts, provided, signal);
-  const usage = await tellUsage(context, facts, signal);
+  const { usage, lost } = await tellUsage(context, facts, signal);
   return {
     usage,
     findings: {
-      DatabaseReady: database.finding,
+      DatabaseReady: lost ?? database.finding,
       ...(files ? { ObjectStoreReady: files.finding } : {}),
       EgressReady: egress.finding,
       WorkloadReady: deployment.finding,

@@ -1,6 +1,7 @@
 /** What one Assistant takes, in bytes; undefined is what nobody knows yet. */
 export interface AppUsage {
-  readonly database: number | undefined;
+  /** `lost` is an answer, too: the broker has no database of this Assistant. */
+  readonly database: number | 'lost' | undefined;
   readonly storage: number | undefined;
 }
 

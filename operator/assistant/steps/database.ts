@@ -51,6 +51,8 @@ export async function ensureDatabase(
     const others = changed.map((name) => [name, authorities[name] ?? null]);
     const data = { DATABASE_URL: url, ...Object.fromEntries(others) };
     await context.writer.merge(SECRET, secret, issuedPatch(secret, data, rotation), signal);
+    // What was heard of the database is of one that this call may have replaced.
+    context.appUsages.forget(workload.assistant.metadata.uid ?? '');
     if (known && rotation !== undefined) {
       const consequence = 'Its pods are replaced by pods that have the new one.';
       const event = rotationEvent(url !== known, consequence, `rotate ${capsule} ${id}`);
