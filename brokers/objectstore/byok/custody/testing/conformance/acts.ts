@@ -21,16 +21,20 @@ export function capsuleOf(capsule: string, token: string, { url, store, checker,
   /** What it was told last. */
   let known: Shown = { generation: 0, selected: null, sets: [] };
   let names = 0;
+  /** Its last call got no answer, and may have changed something or not. */
+  let unanswered = false;
 
   async function act(): Promise<void> {
     const own = credentialsOf(client(url(random(8)), token), capsule);
     const floor = checker.floorOf(capsule);
     const one = known.sets[random(known.sets.length || 1)];
     const kind = random(200);
-    // Now and then it expects what was.
-    const expected = known.generation - (random(20) === 0 ? 1 : 0);
+    // Now and then it expects what was, or what a call without an answer has made.
+    const expected = known.generation + (unanswered && random(2) === 0 ? 1 : random(20) === 0 ? -1 : 0);
+    unanswered = true;
     const told = (reply: Reply, more: Partial<Shown> = {}) => {
       const { status, json } = reply;
+      unanswered = false;
       const at = Date.now();
       if (json?.error?.code === 'custody_rollback') checker.told({ capsule, floor, at, shown: 'rollback' });
       if (status !== 200) return;

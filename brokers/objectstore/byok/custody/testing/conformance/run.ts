@@ -27,6 +27,10 @@ export interface Ran extends Conformance {
 
 const ACTS = 24;
 const MOST_DELAY_MS = 200;
+/** So many changes a broker makes at most. */
+const CHANGES = 60;
+/** So many of the Capsules are those that are set back, so that even a short run comes to it. */
+const SET_BACK_OFTEN = 4;
 
 /** Real brokers on PostgreSQL and an S3 server until so many events were judged, with a kill and a restore among them. */
 export async function runCustody({ events, seed, capsules = 10, onRound }: RunOptions): Promise<Ran> {
@@ -42,7 +46,9 @@ export async function runCustody({ events, seed, capsules = 10, onRound }: RunOp
   const survivor = await fixture.replica({ environment: { ...environment, LOG_LEVEL: 'silent' } });
   const registryUrl = intoDatabase(server.superuserUrl, 'space_objectstore');
   const checker = await watchCustody(registryUrl, recorder, fixture.mounts.environment['SPACE_NAME'] ?? '');
-  const doomed = await startDoomed(() => spawnBroker(environment), 2);
+  // Each kills itself, too: between the two writes of one of its changes.
+  const dying = () => ({ FAILPOINT: 'custody:after-commit', FAILPOINT_HIT: `${1 + random(CHANGES)}` });
+  const doomed = await startDoomed(() => spawnBroker({ ...environment, ...dying() }), 2);
   const restores = restoresOf(fixture, random);
   try {
     const acting = {
@@ -73,9 +79,9 @@ export async function runCustody({ events, seed, capsules = 10, onRound }: RunOp
       const rounds = all.map(async ({ act }) => {
         for (let acts = 0; acts < ACTS; acts += 1) await act();
       });
-      if (random(6) === 0) rounds.push(killOne());
+      if (random(2) === 0) rounds.push(killOne());
       await Promise.all(rounds);
-      if (random(2) === 0) await restores.step(all[random(all.length)]?.capsule ?? '');
+      if (random(2) === 0) await restores.step(all[random(SET_BACK_OFTEN)]?.capsule ?? '');
       for (const capsule of restores.open())
         if (random(2) === 0) await restores.decide(survivor.context, capsule);
       conformance = await checker.check();
