@@ -15,6 +15,7 @@ const WHY: Readonly<Record<string, string>> = {
   InvalidAccessKeyId: 'the server does not know the access key',
   SignatureDoesNotMatch: 'the secret key is not that of the access key, or the region is another',
   AuthorizationHeaderMalformed: 'it is in another region',
+  RequestTimeTooSkewed: "its server's clock and this pod's are more than 15 minutes apart",
   PermanentRedirect: 'it is in another region, or its server wants the other addressing',
 };
 
