@@ -328,6 +328,40 @@ describe('the only node', () => {
   });
 });
 
+describe('a node that is lost', () => {
+  const call = (method: 'POST' | 'PATCH', path: string, body: unknown) =>
+    environment.server.client.call({
+      method,
+      path,
+      body,
+      ...(method === 'PATCH' ? { contentType: 'application/strategic-merge-patch+json' } : {}),
+    });
+  const node = (status: 'True' | 'Unknown') =>
+    call('PATCH', `/api/v1/nodes/${NODE_NAME}/status`, {
+      status: { conditions: [{ type: 'Ready', status }] },
+    });
+  afterEach(() => node('True'));
+
+  test('is named by the Assistant whose pod is on it, until it is back', async () => {
+    await space.start();
+    const namespace = await space.settled();
+    const [name = ''] = (await space.list(POD, namespace)).map(({ metadata }) => metadata.name);
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const pod = (status: 'True' | 'False') =>
+      call('PATCH', `${path}/status`, { status: { conditions: [{ type: 'Ready', status }] } });
+    // As the scheduler did, and as the node's controller does.
+    await call('POST', `${path}/binding`, { metadata: { name }, target: { kind: 'Node', name: NODE_NAME } });
+    await node('Unknown');
+    await pod('False');
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False NodeNotReady');
+    expect(await space.message(ASSISTANT, 'ledger', 'WorkloadReady')).toContain(`Node "${NODE_NAME}"`);
+    await node('True');
+    await pod('True');
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+  });
+});
+
 describe('a node that reports no handlers', () => {
   const report = (runtimeHandlers: readonly object[] | null) =>
     environment.server.client.call({
