@@ -32,8 +32,8 @@ async function told(bytes: string): Promise<string> {
 
 const opening = (host: string) =>
   `CONNECT ${host}:443 HTTP/1.1\r\nproxy-authorization: ${basic(replicas.principal)}\r\n\r\n`;
-const asking = () =>
-  `GET /i/bank/v1 HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${replicas.principal}\r\nconnection: close\r\n\r\n`;
+const asking = (more = '') =>
+  `GET /i/bank/v1 HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${replicas.principal}\r\nconnection: close\r\n${more}\r\n`;
 
 describe('addresses that DNS tells are refused', () => {
   const OTHER = 'other.bank.org';
@@ -67,5 +67,22 @@ describe('a replica is no more patient than it is told', () => {
   it('with a tunnel in which nobody speaks', async () => {
     service = await replicas.start({ TUNNEL_IDLE_SECONDS: '1' });
     await once(await replicas.tunnel(service.dataPort), 'close');
+  });
+});
+
+describe('a request with a stored input', () => {
+  it('goes on until its host has told the value as often as is set', async () => {
+    replicas.upstream.answer = (incoming, response) => response.end(incoming.headers['x-api-key']);
+    service = await replicas.start({ INPUT_REFLECTIONS: '2' });
+    for (const _ of [1, 2]) expect(await told(asking())).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await told(asking())).toMatch(/^platform-egress-error: input_suspended\r$/m);
+  });
+
+  it('may have the headers that are named beside those that the gateway knows', async () => {
+    replicas.upstream.answer = (_, response) => response.end('ok');
+    service = await replicas.start({ REQUEST_HEADERS: 'X-Mine' });
+    expect(await told(asking('x-mine: 7\r\nx-other: 7\r\n'))).toMatch(/^HTTP\/1\.1 200 /);
+    const headers = replicas.upstream.seen.at(-1)?.rawHeaders.map((one) => one.toLowerCase());
+    expect([headers?.includes('x-mine'), headers?.includes('x-other')]).toEqual([true, false]);
   });
 });
