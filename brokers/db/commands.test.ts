@@ -167,6 +167,19 @@ describe('an administrator', () => {
     expect((await capsule.create('kept', 'app')).json.database_url).toBe(url);
   });
 
+  it('closes what its tenant keeps a lock on', async () => {
+    const capsule = await fixture.broker.capsule('clinging');
+    const url: string = (await capsule.create('clinging', 'app')).json.database_url;
+    const { username: name } = new URL(url);
+    const session = await connect(url);
+    await session.query('SET idle_in_transaction_session_timeout = 0; BEGIN');
+    await session.query(`GRANT CONNECT ON DATABASE ${name} TO ${name}`);
+    expect(await command('close', ['clinging'])).toEqual({ closed: expect.arrayContaining([name]) });
+    await expect(session.query('SELECT 1')).rejects.toThrow();
+    expect(await sqlstate(url)).not.toBe('ok');
+    await command('drop', ['clinging']);
+  });
+
   it('drops what is retained, and its id is free', async () => {
     const capsule = await fixture.broker.capsule('doomed');
     await capsule.create('doomed', 'app');

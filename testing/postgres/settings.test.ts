@@ -13,9 +13,18 @@ it('the image, the chart and a developer’s server have as many connections whe
     expect(readFileSync(join(IMAGE, file), 'utf8')).not.toMatch(/MAX_CONNECTIONS(?::-|\} \/\/ )\d/);
 });
 
+const lines = (text: string) => text.split('\n').filter((line) => /^(?:local|host)/.test(line));
+const doorIn = (file: string) => lines(readFileSync(join(IMAGE, file), 'utf8'));
+
+it('with a certificate the door of the image is the same, but that nobody is spoken to in plain text', () => {
+  const inWords = (line: string) => line.split(/ +/);
+  expect(doorIn('pg_hba.tls.conf').map(inWords)).toEqual(
+    doorIn('pg_hba.conf').map((line) => inWords(line.replace(/^host /, 'hostssl '))),
+  );
+});
+
 it('a developer’s server has the door of the image, but for its superuser', () => {
-  const lines = (text: string) => text.split('\n').filter((line) => /^(?:local|host)/.test(line));
-  const image = lines(readFileSync(join(IMAGE, 'pg_hba.conf'), 'utf8'));
+  const image = doorIn('pg_hba.conf');
   const here = lines(doorOf({ asInImage: true }));
   expect(here).toHaveLength(image.length);
   expect(here.filter((line, i) => line !== image[i])).toEqual([

@@ -1,6 +1,8 @@
 import { newToken } from '@space/broker-kit';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
+import type { Client } from '../testing/broker.ts';
 import { connect, type Fixture, openFixture, query } from '../testing/postgres.ts';
 
 let fixture: Fixture;
@@ -9,6 +11,37 @@ beforeAll(async () => {
   fixture = await openFixture({ settings: { max_connections: '75' } });
 });
 afterAll(() => fixture.close());
+
+it('tenants who hold every connection that they can get leave the brokers theirs', async () => {
+  const held: pg.Client[] = [];
+  const owners = new Map<string, Client>();
+  let refused = '';
+  try {
+    for (const capsule of ['holds', 'too']) {
+      const owner = await fixture.broker.capsule(capsule);
+      owners.set(capsule, owner);
+      for (let i = 0; refused === '' && i < 6; i += 1) {
+        const { database_url: url } = (await owner.create(capsule, `app${i}`)).json;
+        for (let n = 0; refused === '' && n < 5; n += 1)
+          await connect(url).then(
+            (client) => void held.push(client),
+            (error: { code: string }) => {
+              refused = error.code;
+            },
+          );
+      }
+    }
+    // The server stops them, before their limits do: it counts the brokers' connections beside the places that it keeps.
+    expect([refused, held.length > 20]).toEqual(['53300', true]);
+    const replica = await fixture.replica();
+    const calm = await replica.capsule('calm');
+    expect((await calm.dropAll('calm')).status).toBe(200);
+    await replica.stop();
+  } finally {
+    await Promise.all(held.map((one) => one.end()));
+    for (const [capsule, owner] of owners) await owner.dropAll(capsule);
+  }
+});
 
 it('a Capsule is promised three quarters of the connections at most, and others still get databases', async () => {
   const hoarder = await fixture.broker.capsule('hoarder');

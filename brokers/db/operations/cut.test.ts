@@ -1,8 +1,9 @@
-import { StepError } from '@space/broker-kit/postgres';
+import { createLogger } from '@space/broker-kit';
+import { type Session, StepError } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { observe } from '../isolation/observe.ts';
 import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
-import { withCut } from './cut.ts';
+import { endSessions, withCut } from './cut.ts';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -35,4 +36,18 @@ it('a cut that has lost a race has the database to itself the next time, whoever
   expect(attempts).toBe(2);
   expect(await knock).not.toBe('ok');
   await expect(held.query('SELECT 1')).rejects.toThrow();
+});
+
+it('sessions that cannot be ended are told, and keep nobody from what comes next', async () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    service: 'test',
+    level: 'warn',
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const run: Session['run'] = async (step) => {
+    throw new StepError(step, Object.assign(new Error('not allowed'), { code: '42501' }));
+  };
+  await endSessions({ ...fixture.broker.context, log }, { run, read: run }, ['spc_name']);
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['sessions are not ended yet']);
 });

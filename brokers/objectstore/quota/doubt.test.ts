@@ -223,6 +223,23 @@ test('a copy keeps its place among the requests of its Capsule until it ends, wh
   await narrow.stop();
 });
 
+test('a copy is waited for as long as an administrator says, and no longer', async () => {
+  const hasty = await fixture.replica({
+    environment: { S3_ENDPOINT: between.endpoint, S3_LONG_SECONDS: '1' },
+  });
+  const one = await newAssistant(hasty);
+  await one.put('source', 'x');
+  const over = Promise.withResolvers<void>();
+  between.fate = async ({ headers }): Promise<Fate> => {
+    if (headers['x-amz-copy-source'] !== undefined) await over.promise;
+    return 'pass';
+  };
+  const { json } = await one.post('/v1/copies/data', { from: 'source', to: 'copied' });
+  expect(json.error.code).toBe('upstream_timeout');
+  over.resolve();
+  await hasty.stop();
+});
+
 test('an object that the server refuses is not counted', async () => {
   const one = await newAssistant(broker, { quota: 4 * MIB });
   between.fate = ({ method }) => (method === 'PUT' ? { status: 403, code: 'AccessDenied' } : 'pass');
