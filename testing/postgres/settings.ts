@@ -42,7 +42,7 @@ export function configurationOf(
 /** As the image has it where nothing else is said; tests do with fewer. */
 export function connectionsOf({ asInImage = false, settings = {} }: Options): string {
   const ofImage = /^max_connections = (\d+)$/m.exec(image('settings.conf'))?.[1] ?? '';
-  return settings['max_connections'] ?? (asInImage ? ofImage : '200');
+  return settings['max_connections'] ?? (asInImage ? ofImage : '230');
 }
 
 /** The image's `pg_hba.conf`, by which here the superuser too may come in by TCP; or one door for everybody. */

@@ -159,7 +159,7 @@ describe('start-up refuses to listen', () => {
   it('where no Assistant could have a connection', async () => {
     const environment = { ROLE_CONNECTION_LIMIT: '166' };
     await expect(startTestBroker(mounts, { environment })).rejects.toThrow(
-      /max_connections is 200, of which 35 .* may have 166: ALTER SYSTEM/,
+      /max_connections is 230, of which 65 .* may have 166: ALTER SYSTEM/,
     );
   });
 

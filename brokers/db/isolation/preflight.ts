@@ -82,7 +82,7 @@ function refusalsOf(facts: ServerFacts, { acceptedOpen, connections }: Wanted): 
     [facts.pooled, REFUSED.pooled],
     [
       max - kept < connections,
-      `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 300, and restart it`,
+      `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 330, and restart it`,
     ],
     [
       tooFew(facts.ownConnections[0]),
@@ -153,7 +153,7 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
               json_build_object(
                 'max', current_setting('max_connections')::int,
                 'kept', current_setting('superuser_reserved_connections')::int
-                        + coalesce(current_setting('reserved_connections', true)::int, 30)) AS connections,
+                        + coalesce(2 * current_setting('reserved_connections', true)::int, 30)) AS connections,
               r.rolsuper AS superuser,
               r.rolcreaterole AS "createRole",
               r.rolcreatedb AS "createDatabase",

@@ -86,7 +86,10 @@ export interface Granted {
   readonly others: number;
   /** How many databases the Capsule has. */
   readonly own: number;
-  /** Connections that the server has for the databases of all Assistants. */
+  /**
+   * Connections that the server has for the databases of all Assistants. It turns them away when no more are free than it
+   * keeps, and the brokers, who hold as many at most, take theirs beside those.
+   */
   readonly capacity: number;
 }
 
@@ -100,7 +103,7 @@ export async function connectionsGranted(
     `SELECT coalesce(sum(coalesce(l.connections, $2::int)) FILTER (WHERE d.capsule_id <> $1), 0)::int AS others,
        (count(*) FILTER (WHERE d.capsule_id = $1))::int AS own,
        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-         - coalesce(current_setting('reserved_connections', true)::int, 30) AS capacity
+         - coalesce(2 * current_setting('reserved_connections', true)::int, 30) AS capacity
      FROM broker.database d LEFT JOIN broker.capsule_limits l USING (capsule_id)
      WHERE d.state = 'ready' AND d.app_id <> ''`,
     [capsule, fallback],

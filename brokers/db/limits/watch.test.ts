@@ -30,7 +30,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
   beforeAll(async () => {
     const environment = { WATCH_INTERVAL_MS: '50', TRANSACTION_SECONDS: '6', IDLE_TRANSACTION_SECONDS: '2' };
     const settings = {
-      max_connections: '60',
+      max_connections: '90',
       max_pred_locks_per_transaction: '10',
       ...(major === '15' ? {} : { max_notify_queue_pages: '64' }),
     };
