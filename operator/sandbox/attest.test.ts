@@ -140,6 +140,23 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
+  test('names a DNS server that has nobody to ask, and answers what it knows by itself', async () => {
+    const store = await open();
+    const socket = createSocket('udp4');
+    // As CoreDNS does with a question of another class than the Internet's; for any other it waits for a server above it.
+    socket.on('message', (said, { port, address }) => {
+      const refused = Buffer.concat([said.subarray(0, 2), Buffer.from([0x81, 0x85]), said.subarray(4)]);
+      if (said.readUInt16BE(said.length - 2) === 3) socket.send(refused, port, address);
+    });
+    socket.bind(0, '127.0.0.1');
+    await once(socket, 'listening');
+    const { port } = socket.address();
+    const found = await prove(`+store=${at(store.port)}`, `-its DNS server=${at(port)}/udp`);
+    expect(found).toEqual({ code: 3, said: `reached: its DNS server (127.0.0.1 UDP port ${port})\n` });
+    socket.close();
+    store.close();
+  });
+
   test('takes a question that comes back for no answer', async () => {
     const [store, mirror] = [await open(), await answering()];
     const found = await prove(`+store=${at(store.port)}`, `-a=${at(mirror.port)}/udp`);
