@@ -7,7 +7,7 @@ import { Recovery } from './runtime/recovery.ts';
 import { Reflector } from './runtime/reflector.ts';
 import type { Store } from './runtime/store.ts';
 import { trimNode } from './sandbox/node.ts';
-import type { Stores } from './stores.ts';
+import { isInPlace, type Stores } from './stores.ts';
 import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
 
 export interface WatchOptions {
@@ -22,13 +22,17 @@ interface Selection<T> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+  readonly keeps?: (object: KubeObject) => boolean;
   readonly trim?: (object: T) => T;
 }
 
-/** One watch a kind: of Secrets none, of everything else what carries this Space's label. */
+/** One watch a kind: of Secrets none, of everything else what carries this Space's label in a namespace of its own. */
 export function makeReflectors(options: WatchOptions) {
   const { names, stores } = options;
-  const ours = { labelSelector: `${LABEL.space}=${names.space}` };
+  const ours = {
+    labelSelector: `${LABEL.space}=${names.space}`,
+    keeps: (object: KubeObject) => isInPlace(names, object),
+  };
   const all: Record<string, Reflector<KubeObject>> = {};
   const recovery = new Recovery();
 
