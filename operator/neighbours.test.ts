@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
-import type { ObjectStoreBroker } from './brokers/objects.ts';
 import * as kinds from './kinds.ts';
 import { eachFixture } from './testing/fixture.ts';
+import { agreeingObjects } from './testing/objects.ts';
 import type { TestSpace } from './testing/space.ts';
 
 /** What Assistants of one Capsule do to those of others at the operator, which is one for all. */
@@ -21,21 +21,13 @@ const MANY = 40;
 function stallingFor(capsule: string) {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   let waiting = 0;
-  const done = async () => {};
-  const objectStore: ObjectStoreBroker = {
-    provision: done,
+  const objectStore = agreeingObjects({
     async createApp(of) {
       if (of !== capsule) return;
       waiting += 1;
       await released;
     },
-    dropApp: done,
-    selection: async () => undefined,
-    usage: async () => ({ usedBytes: 0, limitBytes: 1 }),
-    appUsage: async () => undefined,
-    drop: done,
-    finalize: done,
-  };
+  });
   return { objectStore, release, waiting: () => waiting };
 }
 
