@@ -206,7 +206,8 @@ function acknowledgedOf(answers: readonly Answered[]): Acknowledged {
     serving: serving.length,
     acknowledged: serving.filter(({ outcome }) => outcome).length,
     reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
-    resealed: Object.assign({}, ...acknowledged.map(({ resealed }) => resealed)),
+    // Without what every object has: a manifest may call an input "constructor".
+    resealed: Object.assign(Object.create(null), ...acknowledged.map(({ resealed }) => resealed)),
     ...(problem === undefined ? {} : { problem }),
   };
 }
