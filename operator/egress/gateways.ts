@@ -85,7 +85,11 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
           if (answer.revision !== put.revision) throw new ReplicaError('another revision');
           return answer;
         },
-        ({ reentry, resealed }) => ({ reentry, resealed }),
+        // Names of inputs are told to people, and so only those that are the Assistant's.
+        ({ reentry, resealed }) => ({
+          reentry: reentry.filter((key) => Object.hasOwn(put.stored_inputs, key)),
+          resealed,
+        }),
       ),
     narrow: (narrow, signal) =>
       record.tellAll(

@@ -11,10 +11,6 @@ import { readSealed } from './sealed.ts';
 const KEY = 'constructor';
 
 const definition: Definition = {
-  kind: 'password',
-  label: 'Key',
-  description: 'The key of the bank.',
-  help_url: 'https://bank.org/keys',
   host: 'api.bank.org',
   routes: [{ method: 'GET', path: '/accounts' }],
   header: 'Authorization',
