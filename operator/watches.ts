@@ -24,7 +24,11 @@ interface Selection<T> {
   readonly fieldSelector?: string;
   readonly keeps?: (object: KubeObject) => boolean;
   readonly trim?: (object: T) => T;
+  readonly pageSize?: number;
 }
+
+/** Few enough that manifests of a megabyte each, as text and as objects, have room beside all that is kept. */
+const LARGE_PAGE = 50;
 
 /** One watch a kind: of Secrets none, of everything else what carries this Space's label in a namespace of its own. */
 export function makeReflectors(options: WatchOptions) {
@@ -57,12 +61,16 @@ export function makeReflectors(options: WatchOptions) {
   }
 
   watch(kinds.CAPSULE, stores.capsules, { namespace: names.namespace, trim: wholeCapsule });
-  watch(kinds.ASSISTANT, stores.assistants, { namespace: names.namespace, trim: wholeAssistant });
+  watch(kinds.ASSISTANT, stores.assistants, {
+    namespace: names.namespace,
+    trim: wholeAssistant,
+    pageSize: LARGE_PAGE,
+  });
   watch(kinds.NAMESPACE, stores.namespaces, ours);
   watch(kinds.DEPLOYMENT, stores.deployments, ours);
   const pods = watch(kinds.POD, stores.pods, ours);
   watch(kinds.SERVICE, stores.services, ours);
-  watch(kinds.CONFIG_MAP, stores.configMaps, { ...ours, trim: trimConfigMap });
+  watch(kinds.CONFIG_MAP, stores.configMaps, { ...ours, trim: trimConfigMap, pageSize: LARGE_PAGE });
   watch(kinds.RESOURCE_QUOTA, stores.resourceQuotas, ours);
   watch(kinds.LIMIT_RANGE, stores.limitRanges, ours);
   watch(kinds.NETWORK_POLICY, stores.networkPolicies, ours);
