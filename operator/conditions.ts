@@ -66,6 +66,7 @@ export type Reason =
   | 'PrincipalConflict'
   | 'PrincipalLost'
   | 'DatabaseLost'
+  | 'FilesLost'
   | 'ServiceNotFound'
   // an Assistant
   | 'ManifestInvalid'

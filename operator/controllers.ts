@@ -9,12 +9,14 @@ import type { Clock } from './runtime/clock.ts';
 import type { ControllerOptions, Result } from './runtime/controller.ts';
 import type { Key } from './runtime/kube-object.ts';
 import type { RuntimeMetrics } from './runtime/metrics.ts';
-import { Queue } from './runtime/queue.ts';
+import { Queue, type QueueOptions } from './runtime/queue.ts';
 import { reconcileProbe } from './sandbox/prober.ts';
 import type { Sightings } from './sandbox/sightings.ts';
+import type { Stores } from './stores.ts';
 
 const CAPSULE_WORKERS = 8;
-const ASSISTANT_WORKERS = 16;
+/** Of one Capsule at most half of them, which is as many as a broker works on for it at once. */
+const ASSISTANT_WORKERS = 24;
 const PROBE_WORKERS = 4;
 const GATEWAY_WORKERS = 4;
 /**
@@ -38,14 +40,19 @@ export interface Queues {
   readonly roles: Queue;
 }
 
-export function makeQueues(clock: Clock, metrics: RuntimeMetrics): Queues {
-  const queue = (
-    name: string,
-    options: { readonly longestRetryMs?: number; readonly lowAtOnce?: number } = {},
-  ) => new Queue({ clock, longestRetryMs: LONGEST_RETRY_MS, ...options, observer: metrics.queue(name) });
+export function makeQueues(
+  clock: Clock,
+  metrics: RuntimeMetrics,
+  { assistants }: Pick<Stores, 'assistants'>,
+): Queues {
+  const queue = (name: string, options: Partial<QueueOptions> = {}) =>
+    new Queue({ clock, longestRetryMs: LONGEST_RETRY_MS, ...options, observer: metrics.queue(name) });
   const queues = {
     capsules: queue('capsule', { lowAtOnce: CAPSULES_LOW }),
-    assistants: queue('assistant', { lowAtOnce: ASSISTANTS_LOW }),
+    assistants: queue('assistant', {
+      lowAtOnce: ASSISTANTS_LOW,
+      ownerOf: (key) => assistants.get(key)?.spec.capsule,
+    }),
     probes: queue('probe'),
     gateways: queue('gateway', { longestRetryMs: LONGEST_GATEWAY_RETRY_MS }),
     roles: queue('role'),

@@ -1,6 +1,7 @@
 /** What an administrator's hand, or a cluster that goes back in time, takes away: told, waited for, and nothing lost. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { BrokerError } from '@space/contracts/client';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { eventually } from '../testing/eventually.ts';
@@ -11,6 +12,7 @@ import { pathOf } from './runtime/kube-object.ts';
 import { DEFINITIONS, underAnySchema } from './testing/definitions.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
+import { agreeingObjects } from './testing/objects.ts';
 import { openSmallDisk } from './testing/small-disk.ts';
 import type { TestSpace } from './testing/space.ts';
 import { tableOf } from './testing/table.ts';
@@ -233,6 +235,27 @@ describe('an etcd that is set back', () => {
     await eventually(seen, { what: 'a look of another operator' });
     expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe('False DatabaseLost');
     expect([await environment.databases(), await space.urlOf('ledger')]).toEqual([without, url]);
+  });
+
+  test.each([
+    ['gone, too', { status: 404, code: 'not_found' }, 'False FilesLost'],
+    ['of a store that is away', {}, READY],
+  ] as const)('is told where files are %s', async (_, answer, files) => {
+    await again({ objectStore: agreeingObjects() });
+    await space.settled();
+    await dropBehindItsBack();
+    const store = { name: 'object-storage broker', deployment: 'objectstore-broker' };
+    const failure = 'code' in answer ? 'refused' : 'unreachable';
+    const appUsage = () => Promise.reject(new BrokerError(store, failure, 'nothing of it', answer));
+    await space.start({ objectStore: agreeingObjects({ appUsage }) });
+    const told = () => space.condition(ASSISTANT, 'ledger', 'DatabaseReady');
+    await eventually(async () => (await told()) === 'False DatabaseLost', {
+      what: 'it is told',
+      within: 40_000,
+    });
+    expect(await space.condition(ASSISTANT, 'ledger', 'ObjectStoreReady')).toBe(files);
+    await space.removed(ASSISTANT, 'ledger');
+    await space.removed(CAPSULE, home);
   });
 
   test('is answered by a rotation, which begins with an empty database, or by a deletion, which ends', async () => {

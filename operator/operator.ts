@@ -73,7 +73,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const { names, log, metrics } = options;
   const clock = systemClock;
   const stores = makeStores();
-  const queues = makeQueues(clock, metrics);
+  const queues = makeQueues(clock, metrics, stores);
   const triggers = connectTriggers(names.namespace, stores, queues);
   const sightings = new Sightings(() => clock.now());
   connectProber(stores, queues.probes, sightings);

@@ -14,7 +14,7 @@ import type {
   RuntimeClass,
   Service,
 } from './kinds.ts';
-import { LABEL, type SpaceNames } from './names.ts';
+import { capsuleNamespace, LABEL, type SpaceNames } from './names.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
 import { Store } from './runtime/store.ts';
 import { isOutside } from './sandbox/attester.ts';
@@ -92,6 +92,20 @@ export function makeStores() {
 }
 
 export type Stores = ReturnType<typeof makeStores>;
+
+/**
+ * Whether an object is where the Space has what its labels say that it is. Watches go by labels, over all namespaces,
+ * and anybody may write these labels in a namespace of their own.
+ */
+export function isInPlace(
+  { space, systemNamespace, servicesNamespace }: SpaceNames,
+  { metadata: { namespace, labels } }: KubeObject,
+): boolean {
+  if (namespace === undefined || namespace === systemNamespace || namespace === servicesNamespace)
+    return true;
+  const capsule = labels?.[LABEL.capsule];
+  return capsule !== undefined && namespace === capsuleNamespace(space, capsule);
+}
 
 /** The addresses of the Service of a component, one of each family. */
 export function addressesOf(

@@ -7,7 +7,7 @@ import { Recovery } from './runtime/recovery.ts';
 import { Reflector } from './runtime/reflector.ts';
 import type { Store } from './runtime/store.ts';
 import { trimNode } from './sandbox/node.ts';
-import type { Stores } from './stores.ts';
+import { isInPlace, type Stores } from './stores.ts';
 import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
 
 export interface WatchOptions {
@@ -22,13 +22,21 @@ interface Selection<T> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+  readonly keeps?: (object: KubeObject) => boolean;
   readonly trim?: (object: T) => T;
+  readonly pageSize?: number;
 }
 
-/** One watch a kind: of Secrets none, of everything else what carries this Space's label. */
+/** Few enough that manifests of a megabyte each, as text and as objects, have room beside all that is kept. */
+const LARGE_PAGE = 50;
+
+/** One watch a kind: of Secrets none, of everything else what carries this Space's label in a namespace of its own. */
 export function makeReflectors(options: WatchOptions) {
   const { names, stores } = options;
-  const ours = { labelSelector: `${LABEL.space}=${names.space}` };
+  const ours = {
+    labelSelector: `${LABEL.space}=${names.space}`,
+    keeps: (object: KubeObject) => isInPlace(names, object),
+  };
   const all: Record<string, Reflector<KubeObject>> = {};
   const recovery = new Recovery();
 
@@ -53,12 +61,16 @@ export function makeReflectors(options: WatchOptions) {
   }
 
   watch(kinds.CAPSULE, stores.capsules, { namespace: names.namespace, trim: wholeCapsule });
-  watch(kinds.ASSISTANT, stores.assistants, { namespace: names.namespace, trim: wholeAssistant });
+  watch(kinds.ASSISTANT, stores.assistants, {
+    namespace: names.namespace,
+    trim: wholeAssistant,
+    pageSize: LARGE_PAGE,
+  });
   watch(kinds.NAMESPACE, stores.namespaces, ours);
   watch(kinds.DEPLOYMENT, stores.deployments, ours);
   const pods = watch(kinds.POD, stores.pods, ours);
   watch(kinds.SERVICE, stores.services, ours);
-  watch(kinds.CONFIG_MAP, stores.configMaps, { ...ours, trim: trimConfigMap });
+  watch(kinds.CONFIG_MAP, stores.configMaps, { ...ours, trim: trimConfigMap, pageSize: LARGE_PAGE });
   watch(kinds.RESOURCE_QUOTA, stores.resourceQuotas, ours);
   watch(kinds.LIMIT_RANGE, stores.limitRanges, ours);
   watch(kinds.NETWORK_POLICY, stores.networkPolicies, ours);

@@ -184,6 +184,26 @@ describe('out of a Capsule', () => {
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, owned)).toEqual(taken(200));
   });
 
+  it('nobody else keeps what is deleted there, by a finalizer that nobody takes off', async () => {
+    const kept = { metadata: { finalizers: ['test.space/stays'] } };
+    for (const [ask, path, capsule] of [
+      [deployer, neighbour, 'cabin'],
+      [writer, `${ASSISTANTS}/ledger`, 'household'],
+    ] as const)
+      expect(await ask('PATCH', path, kept)).toEqual(refused(`may not deploy into the Capsule ${capsule}`));
+    expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, kept)).toEqual(taken(200));
+    const off = { metadata: { finalizers: null } };
+    expect(await writer('PATCH', `${ASSISTANTS}/ledger`, off)).toEqual(taken(200));
+  });
+
+  it('the operator writes down that it cleans up', async () => {
+    const finalizers = { metadata: { finalizers: ['platform.space/assistant'] } };
+    await eventually(async () => (await operator('PATCH', neighbour, finalizers)).status === 200, {
+      what: 'the operator may change it',
+    });
+    expect(await operator('PATCH', neighbour, { metadata: { finalizers: null } })).toEqual(taken(200));
+  });
+
   it('not even the operator changes what runs', async () => {
     const evil = { spec: { image: 'registry.test/evil:1' } };
     await eventually(

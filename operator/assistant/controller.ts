@@ -105,8 +105,9 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
   return {
     usage,
     findings: {
-      DatabaseReady: lost ?? database.finding,
+      DatabaseReady: database.finding,
       ...(files ? { ObjectStoreReady: files.finding } : {}),
+      ...lost,
       EgressReady: egress.finding,
       WorkloadReady: deployment.finding,
     },

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type BrokerOptions, brokerClient } from '@space/contracts/client';
+import { BrokerError, type BrokerOptions, brokerClient } from '@space/contracts/client';
 import { OBJECT_STORE } from '@space/contracts/objectstore';
 import { Secret } from '@space/contracts/secret';
 import type { Selection } from '../grants/mint.ts';
@@ -72,7 +72,9 @@ export function objectStoreBroker({
     async selection(capsule_id, token, signal) {
       const { selected, sets } = await call('capsule.credential.list', { capsule_id }, { token, signal });
       const set = sets.find(({ set_id }) => set_id === selected);
-      if (selected !== null && set === undefined) throw new Error('a set is selected that is not there');
+      // No error of ours: it would end the reconcile before anything is told of it.
+      if (selected !== null && set === undefined)
+        throw new BrokerError(BROKER, 'unreachable', 'it has selected a set that it does not have');
       return set && { setId: set.set_id, generation: set.generation };
     },
     async usage(capsule_id, token, signal) {

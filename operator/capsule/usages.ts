@@ -1,8 +1,7 @@
-/** What one Assistant takes, in bytes; undefined is what nobody knows yet. */
+/** What one Assistant takes, in bytes; undefined is what nobody has said yet. `lost`: the broker has nothing of it. */
 export interface AppUsage {
-  /** `lost` is an answer, too: the broker has no database of this Assistant. */
   readonly database: number | 'lost' | undefined;
-  readonly storage: number | undefined;
+  readonly storage: number | 'unlisted' | 'lost' | undefined;
 }
 
 /** What was found out about objects and may be believed for a while, so that nobody is asked at every look. */

@@ -22,3 +22,15 @@ test('what a replica has is not told it again, and of an Assistant that was remo
   await gateways.narrow(narrow, signal);
   expect(asked).toEqual(['policy.narrow', 'policy.remove', 'policy.narrow']);
 });
+
+test('of a gateway that names inputs that it was not sent, nothing is told', async () => {
+  const answer = { revision: 'r', reentry: ['bank', 's3cr3t-of-another'], resealed: {} };
+  const gateways = egressGateways(
+    () => [{ key: 'a', address: '127.0.0.1', serving: true }],
+    (async () => answer) as never,
+  );
+  const about = { capsule_id: 'home', app_id: 'a', assistant_uid: 'u', revision: 'r' };
+  const put = { ...about, stored_inputs: { bank: { definition: {}, envelope: 'e' } } };
+  const { reentry } = await gateways.put(put as never, new AbortController().signal);
+  expect(reentry).toEqual(['bank']);
+});

@@ -85,7 +85,11 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
           if (answer.revision !== put.revision) throw new ReplicaError('another revision');
           return answer;
         },
-        ({ reentry, resealed }) => ({ reentry, resealed }),
+        // Names of inputs are told to people, and so only those that are the Assistant's.
+        ({ reentry, resealed }) => ({
+          reentry: reentry.filter((key) => Object.hasOwn(put.stored_inputs, key)),
+          resealed,
+        }),
       ),
     narrow: (narrow, signal) =>
       record.tellAll(
@@ -206,7 +210,8 @@ function acknowledgedOf(answers: readonly Answered[]): Acknowledged {
     serving: serving.length,
     acknowledged: serving.filter(({ outcome }) => outcome).length,
     reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
-    resealed: Object.assign({}, ...acknowledged.map(({ resealed }) => resealed)),
+    // Without what every object has: a manifest may call an input "constructor".
+    resealed: Object.assign(Object.create(null), ...acknowledged.map(({ resealed }) => resealed)),
     ...(problem === undefined ? {} : { problem }),
   };
 }

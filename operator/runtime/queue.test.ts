@@ -39,6 +39,50 @@ describe('the queue', () => {
     expect([await queue.take(), await queue.take(), await queue.take()]).toEqual(['new', 'old-2', 'old-1']);
   });
 
+  const owned = () =>
+    new Queue({ clock: fakeClock(), ownerOf: (key) => (key.includes('/') ? key.split('/')[0] : undefined) });
+
+  test('gives owners their turns, however many keys one of them has', async () => {
+    const queue = owned();
+    for (const key of ['a/1', 'a/2', 'a/3', 'b/1', 'c/1', 'b/2']) queue.add(key);
+    const order: (string | undefined)[] = [];
+    for (let i = 0; i < 6; i++) {
+      const key = await queue.take();
+      order.push(key);
+      if (key !== undefined) queue.done(key);
+    }
+    expect(order).toEqual(['a/1', 'b/1', 'c/1', 'a/2', 'b/2', 'a/3']);
+  });
+
+  test('lets no owner take more workers than are left to others, and goes on when they come back', async () => {
+    const queue = owned();
+    const taken: string[] = [];
+    const work = () => void queue.take().then((key) => key !== undefined && taken.push(key));
+    for (let i = 0; i < 8; i++) work();
+    for (const owner of ['a', 'b', 'c', 'd', 'e'])
+      for (let i = 0; i < 9; i++) {
+        queue.add(`${owner}/${i}`);
+        await Promise.resolve();
+      }
+    const of = (owner: string) => taken.filter((key) => key.startsWith(owner)).length;
+    expect(['a', 'b', 'c', 'd', 'e'].map(of)).toEqual([4, 2, 1, 1, 0]);
+
+    // Whose have few are first to have another.
+    for (const key of ['a/0', 'a/1']) {
+      queue.done(key);
+      work();
+      await Promise.resolve();
+    }
+    expect(['a', 'b', 'c', 'd', 'e'].map(of)).toEqual([4, 2, 1, 1, 1]);
+    expect(queue.depth).toBe(36);
+  });
+
+  test('gives keys without an owner all workers', async () => {
+    const queue = owned();
+    for (let i = 0; i < 4; i++) queue.add(`${i}`);
+    expect(await Promise.all([0, 1, 2, 3].map(() => queue.take()))).toEqual(['0', '1', '2', '3']);
+  });
+
   test('doubles the wait of a key that fails, up to a limit, until it is forgotten', () => {
     const { clock, queue } = makeQueue();
     const waits: number[] = [];

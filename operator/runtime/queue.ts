@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts';
 import type { Key } from './kube-object.ts';
+import { ReadyKeys } from './ready.ts';
 
 /** Live changes go before what an initial list or a sweep brings. */
 export type Priority = 'live' | 'low';
@@ -19,13 +20,19 @@ export interface QueueOptions {
   readonly lowAtOnce?: number;
   /** A low key that takes longer waits for something else than the server, and holds up no other any more. */
   readonly lowForMs?: number;
+  /** Keys of one owner come in their owner's turn, and take no more workers than they leave to others. */
+  readonly ownerOf?: (key: Key) => string | undefined;
   readonly observer?: QueueObserver;
 }
+
+/** Whose keys are that have no owner. */
+const NOBODY = '';
 
 /** A key that is being worked on. */
 interface Run {
   readonly since: number;
   readonly priority: Priority;
+  readonly owner: string;
   readonly freeSlot: () => void;
 }
 
@@ -36,7 +43,9 @@ interface Run {
 export class Queue {
   readonly #clock: Clock;
   readonly #options: QueueOptions;
-  readonly #ready = { live: new Map<Key, number>(), low: new Map<Key, number>() };
+  readonly #ready: Readonly<Record<Priority, ReadyKeys>>;
+  /** How many workers keys of an owner have. */
+  readonly #held = new Map<string, number>();
   readonly #processing = new Map<Key, Run>();
   readonly #again = new Map<Key, Priority>();
   readonly #waiting = new Map<Key, { at: number; priority: Priority }>();
@@ -49,6 +58,8 @@ export class Queue {
   constructor(options: QueueOptions) {
     this.#options = options;
     this.#clock = options.clock;
+    const ownerOf = (key: Key) => options.ownerOf?.(key) ?? NOBODY;
+    this.#ready = { live: new ReadyKeys(ownerOf), low: new ReadyKeys(ownerOf) };
   }
 
   /** How many keys are ready. */
@@ -73,11 +84,11 @@ export class Queue {
       if (this.#again.get(key) !== 'live') this.#again.set(key, priority);
       return;
     }
-    if (this.#ready.live.has(key)) return;
-    const since = this.#ready.low.get(key);
+    if (this.#ready.live.since(key) !== undefined) return;
+    const since = this.#ready.low.since(key);
     if (since !== undefined && priority === 'low') return;
     this.#ready.low.delete(key);
-    this.#ready[priority].set(key, since ?? this.#clock.now());
+    this.#ready[priority].add(key, since ?? this.#clock.now());
     if (since === undefined) this.#options.observer?.added?.(key);
     this.#serve();
   }
@@ -130,6 +141,7 @@ export class Queue {
     if (run === undefined) throw new Error(`${key} was not being worked on`);
     this.#processing.delete(key);
     run.freeSlot();
+    this.#giveBack(run.owner);
     this.#options.observer?.done?.(key, this.#clock.now() - run.since);
     const again = this.#again.get(key);
     this.#again.delete(key);
@@ -145,19 +157,38 @@ export class Queue {
   }
 
   #serve(): void {
-    const { lowAtOnce = Number.POSITIVE_INFINITY } = this.#options;
     while (this.#takers.length > 0) {
-      const priority = this.#ready.live.size > 0 ? 'live' : 'low';
-      const next = first(this.#ready[priority]);
-      if (!next || (priority === 'low' && this.#lowBegun >= lowAtOnce)) return;
-      const [key, since] = next;
-      this.#ready[priority].delete(key);
+      const next = this.#next();
+      if (!next) return;
+      const { key, since, owner, priority } = next;
       const now = this.#clock.now();
       const freeSlot = priority === 'low' ? this.#beginLow() : () => {};
-      this.#processing.set(key, { since: now, priority, freeSlot });
+      this.#processing.set(key, { since: now, priority, owner, freeSlot });
+      this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1);
       this.#options.observer?.taken?.(key, now - since);
       this.#takers.shift()?.(key);
     }
+  }
+
+  #next() {
+    const { lowAtOnce = Number.POSITIVE_INFINITY } = this.#options;
+    const mayHave = (owner: string) => this.#mayHave(owner);
+    const live = this.#ready.live.take(mayHave);
+    if (live) return { ...live, priority: 'live' as const };
+    const low = this.#lowBegun < lowAtOnce ? this.#ready.low.take(mayHave) : undefined;
+    return low && { ...low, priority: 'low' as const };
+  }
+
+  /** Who comes later finds workers, too, however long those of others are at work. */
+  #mayHave(owner: string): boolean {
+    const held = this.#held.get(owner) ?? 0;
+    return owner === NOBODY || held === 0 || held < this.#takers.length;
+  }
+
+  #giveBack(owner: string): void {
+    const held = (this.#held.get(owner) ?? 0) - 1;
+    if (held > 0) this.#held.set(owner, held);
+    else this.#held.delete(owner);
   }
 
   /** Takes the place of one that is low; what is given back makes room for another, once. */
@@ -196,8 +227,4 @@ export class Queue {
     }
     if (Number.isFinite(next)) this.#arm(next);
   }
-}
-
-function first(map: Map<Key, number>): [Key, number] | undefined {
-  return map.entries().next().value;
 }

@@ -14,6 +14,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+  /** What the selectors bring and this refuses is as if it were not there. */
+  readonly keeps?: (object: T) => boolean;
   /** Drops what nobody reads before it is kept. */
   readonly trim?: (object: T) => T;
   readonly pageSize?: number;
@@ -103,7 +105,7 @@ export class Reflector<T extends KubeObject> {
         signal,
         timeoutMs: 60_000,
       });
-      for (const item of page.items) objects.push(trim(item));
+      for (const item of page.items) if (this.#keeps(item)) objects.push(trim(item));
       next = page.metadata.continue || undefined;
       if (!next) {
         const version = page.metadata.resourceVersion;
@@ -154,10 +156,16 @@ export class Reflector<T extends KubeObject> {
     const version = event.object.metadata.resourceVersion;
     if (isEarlier(version, this.#latest))
       throw new ApiError({ status: 410, reason: 'Gone', message: RESTORED });
-    if (event.type === 'DELETED') store.delete(keyOf(event.object), event.object);
-    if (event.type === 'ADDED' || event.type === 'MODIFIED') store.set(trim(event.object));
+    if (event.type === 'ADDED' || event.type === 'MODIFIED') {
+      if (this.#keeps(event.object)) store.set(trim(event.object));
+      else store.delete(keyOf(event.object));
+    } else if (event.type === 'DELETED') store.delete(keyOf(event.object), event.object);
     this.#version = this.#latest = version;
     this.#retry.reset();
+  }
+
+  #keeps(object: T): boolean {
+    return this.#options.keeps?.(object) ?? true;
   }
 
   #selectors(): Record<string, string> {

@@ -44,7 +44,8 @@ export async function readSealed(
       if (!envelope || !definition || !source) return [];
       return [[key, { envelope, definition, source, ...(reflected ? { reflected: true } : {}) }] as const];
     });
-  return { secret, inputs: Object.fromEntries(inputs) };
+  // Without what every object has: a manifest may call an input "constructor".
+  return { secret, inputs: Object.assign(Object.create(null), Object.fromEntries(inputs)) };
 }
 
 /** Writes all sealed inputs over what was there; the source Secrets may go from now on. */
