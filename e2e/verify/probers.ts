@@ -68,15 +68,32 @@ export async function deployProbers(
   const capsules = await Promise.all(names.map((name) => proberIn(kube, place, name, patience)));
   const looking = await Promise.all(
     bystanders.map(async ({ name, party, pod: { metadata } }) => {
-      const running = await wait(`the pod ${metadata.name}`, patience, async () => {
-        const found = await kube.get('pod', metadata.name, metadata.namespace);
-        return found?.['status']?.phase === 'Running' ? found : undefined;
-      });
+      let found: KubeObject | undefined;
+      const running = await wait(
+        () => `the pod ${metadata.name}; ${stateOf(found)}`,
+        patience,
+        async () => {
+          found = await kube.get('pod', metadata.name, metadata.namespace);
+          return found?.['status']?.phase === 'Running' ? found : undefined;
+        },
+      );
       return { ...sourceOf(name, party, running), blocks: blocksOf(party, around.policies) };
     }),
   );
   const probers = capsules.map(({ pod }, i) => sourceOf(`Assistant ${'ab'[i]}`, 'assistant', pod));
   return { capsules, sources: [...probers, ...looking] };
+}
+
+/** What Kubernetes says of a pod that does not run. */
+export function stateOf(pod: KubeObject | undefined): string {
+  if (pod === undefined) return 'it is gone';
+  const { phase = 'Pending', reason, message, conditions = [], containerStatuses = [] } = pod['status'] ?? {};
+  const unmet = conditions.filter(({ status }: Record<string, string>) => status === 'False');
+  const states = containerStatuses.map(({ state }: Record<string, object>) => JSON.stringify(state));
+  const told = unmet.map(({ type, reason: why, message: text }: Record<string, string>) =>
+    [type, why, text].filter(Boolean).join(' '),
+  );
+  return [`it is ${phase}`, reason, message, ...told, ...states].filter(Boolean).join('; ').slice(0, 600);
 }
 
 /** Where it does not come, a wall that is known to be open may be why: then nobody's code is started. */
