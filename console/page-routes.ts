@@ -101,5 +101,5 @@ async function interrupted(
 ): Promise<void> {
   const page = pageOfAct(request.path);
   await kept.keep(response, page, form);
-  answers.alone(response, await signIn.begin(response, page.text, SESSION_ENDED));
+  answers.alone(response, await signIn.begin(request, response, page.text, SESSION_ENDED));
 }

@@ -25,7 +25,7 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
   app.get(
     '/sign-in',
     answers.outside(async (request, response) => {
-      answers.alone(response, await signIn.begin(response, queryOf(request).get('to') ?? undefined));
+      answers.alone(response, await signIn.begin(request, response, queryOf(request).get('to') ?? undefined));
     }),
   );
   app.post(
@@ -34,7 +34,7 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
       requireOurPage(origins, request);
       const taken = await signIn.take(request, response);
       if ('to' in taken) return redirect(response, taken.to);
-      answers.alone(response, await signIn.begin(response, taken.wanted, taken.problem));
+      answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
     }),
   );
   // A link, and not a form: browsers do not let a form of ours end at another host.
@@ -51,7 +51,7 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
     answers.outside(async (request, response) => {
       const taken = await signIn.comeBack(request, response, origins.of(request.headers) ?? '');
       if (!('to' in taken))
-        return answers.alone(response, await signIn.begin(response, taken.wanted, taken.problem));
+        return answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
       // From another site's redirect a browser would come to the page without the session, which it sends for our own links alone.
       response.set('refresh', `0; url=${taken.to.text}`);
       answers.alone(response, signedIn(taken.to));

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { queryOf } from '../http/asked.ts';
 import { type About, changesOf } from '../kubernetes/changes.ts';
 import { type Caller, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
 import type { KeptLists } from '../kubernetes/kept-lists.ts';
@@ -52,7 +53,7 @@ export class LiveStreams {
 
   async #tell(request: Request, response: Response, session: Session, closed: AbortSignal): Promise<void> {
     const { kubernetes, lists, callerOf, names, now } = this.#options;
-    const page = new URL(request.url, 'https://console.invalid').searchParams.get('page') ?? '/';
+    const page = queryOf(request).get('page') ?? '/';
     const over = AbortSignal.timeout(Math.max(0, session.ends * 1000 - now().getTime()));
     const signal = AbortSignal.any([closed, over]);
     const changes = await changesOf(kubernetes, callerOf(session), names, aboutOf(page), signal);
