@@ -1,5 +1,5 @@
 import { checkManifest } from '@space/manifests';
-import { kubectl } from '../html/parts.ts';
+import { kubectl, word } from '../html/parts.ts';
 import type { Html } from '../html/template.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
@@ -31,8 +31,8 @@ function enter(of: string, view: AssistantView, key: string): readonly string[] 
   const isBound = boundOf(view, key) !== undefined;
   const bind = JSON.stringify({ spec: { storedInputs: { [key]: { secretKeyRef: { name, key: field } } } } });
   return [
-    `${of} create secret generic ${name} --type=${INPUT_TYPE} --from-file=${field}=FILE --dry-run=client -o yaml \\
-  | kubectl label --local -f - platform.space/capsule=${view.spec.capsule} -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
-    ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p '${bind}'`]),
+    `${of} create secret generic ${word(name)} --type=${INPUT_TYPE} --from-file=${word(field)}=FILE --dry-run=client -o yaml \\
+  | kubectl label --local -f - platform.space/capsule=${word(view.spec.capsule ?? '')} -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
+    ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p ${word(bind)}`]),
   ];
 }
