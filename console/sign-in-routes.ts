@@ -6,6 +6,7 @@ import { queryOf } from './http/asked.ts';
 import type { Origins } from './http/origin.ts';
 import type { Page } from './http/outcome.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { LiveStreams } from './pages/live-streams.ts';
 import { checkedForm, foreignForm } from './session/checked-form.ts';
 import type { SignIn } from './session/sign-in.ts';
 
@@ -13,6 +14,7 @@ interface SignInOptions {
   readonly origins: Origins;
   readonly signIn: SignIn;
   readonly lists: KeptLists;
+  readonly live: LiveStreams;
 }
 
 /** @throws PageError for a form that no page of ours has sent */
@@ -21,7 +23,11 @@ export function requireOurPage(origins: Origins, request: Request): void {
 }
 
 /** The ways in and out: by a token, by the issuer, and to sign out. */
-export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOptions, answers: Answers): void {
+export function serveSignIn(
+  app: Express,
+  { origins, signIn, lists, live }: SignInOptions,
+  answers: Answers,
+): void {
   app.get(
     '/sign-in',
     answers.outside(async (request, response) => {
@@ -65,6 +71,7 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
       if (session !== undefined) {
         await checkedForm(request, session);
         lists.forget(session);
+        live.forget(session);
         signIn.leave(response, session);
       }
       redirect(response, Url.path`/sign-in`);

@@ -3,10 +3,12 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { archive, BOUNDS } from '../diagnostics/archive.ts';
+import { Download } from '../http/outcome.ts';
 import type { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { condition, input, subjects } from '../testing/subjects.ts';
 import type { Visit } from '../visit.ts';
+import { diagnosticsRoutes } from './diagnostics.ts';
 
 const CANARY = 'canary-7d41c0ffee';
 let environment: TestEnvironment;
@@ -152,6 +154,30 @@ describe('the archive', () => {
     const { text } = await (await environment.signedIn('viewer')).get('/diagnostics');
     expect(text).toContain('assistants home in it');
     expect(text).toContain('nodes the cluster left out you may not list these');
+  });
+});
+
+describe('archives at one time', () => {
+  const visitOf = (user: string) =>
+    ({ session: { user }, names: environmentNames, may: async () => true }) as unknown as Visit;
+  const environmentNames = {
+    space: 'home',
+    namespace: 'home',
+    systemNamespace: 's',
+    servicesNamespace: 't',
+  };
+
+  it('are one of a person and four in all, however fast they are asked for', async () => {
+    const route = diagnosticsRoutes(() => new Date(0)).find(({ path }) => path.endsWith('/archive'));
+    const ask = (user: string) => route!.run(visitOf(user)) as Promise<Download>;
+    const [first, second] = await Promise.allSettled([ask('eve'), ask('eve')]);
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
+    const others = await Promise.allSettled(['mia', 'sam', 'kim', 'ada'].map(ask));
+    expect(others.map(({ status }) => status)).toEqual([
+      ...['fulfilled', 'fulfilled', 'fulfilled', 'rejected'],
+    ]);
+    if (first.status === 'fulfilled') first.value.ended();
+    expect(await ask('ada')).toBeInstanceOf(Download);
   });
 });
 
