@@ -4,7 +4,7 @@ import { html } from './html/template.ts';
 import { Url } from './html/url.ts';
 import { queryOf } from './http/asked.ts';
 import type { Origins } from './http/origin.ts';
-import type { Page } from './http/outcome.ts';
+import { type Page, PageError } from './http/outcome.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
 import type { LiveStreams } from './pages/live-streams.ts';
 import { checkedForm, foreignForm } from './session/checked-form.ts';
@@ -20,6 +20,13 @@ interface SignInOptions {
 /** @throws PageError for a form that no page of ours has sent */
 export function requireOurPage(origins: Origins, request: Request): void {
   if (!origins.isFromOurPage(request.headers)) throw foreignForm();
+}
+
+/** Other sites can have a browser load this as a picture or in a frame; that is no attempt to sign in, and uses none up. */
+function requireWindow({ headers }: Request): void {
+  const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
+  if (mode !== 'navigate' || dest !== 'document')
+    throw new PageError(403, 'This is a page of its own', 'Open it in a window, from the page to sign in.');
 }
 
 /** The ways in and out: by a token, by the issuer, and to sign out. */
@@ -47,6 +54,7 @@ export function serveSignIn(
   app.get(
     '/sign-in/issuer',
     answers.outside(async (request, response) => {
+      requireWindow(request);
       const to = queryOf(request).get('to') ?? undefined;
       const url = await signIn.sendAway(request, response, origins.of(request.headers) ?? '', to);
       response.status(303).set('location', url.href).end();
@@ -55,6 +63,7 @@ export function serveSignIn(
   app.get(
     '/sign-in/issuer/answer',
     answers.outside(async (request, response) => {
+      requireWindow(request);
       const taken = await signIn.comeBack(request, response, origins.of(request.headers) ?? '');
       if (!('to' in taken))
         return answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
