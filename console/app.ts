@@ -6,6 +6,7 @@ import type { Assets } from './http/assets.ts';
 import { securityHeaders } from './http/headers.ts';
 import type { Origins } from './http/origin.ts';
 import { notFound, PageError } from './http/outcome.ts';
+import { Turns } from './http/turns.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
 import type { MachineryOf } from './machinery/machinery.ts';
@@ -42,6 +43,7 @@ export interface AppOptions {
 export function createApp(options: AppOptions): Express {
   const { origins, signIn, assets, live } = options;
   const answers = new Answers(options);
+  const paged = { ...options, turns: new Turns() };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -62,7 +64,7 @@ export function createApp(options: AppOptions): Express {
   );
   for (const route of options.routes) {
     const handler = answers.outside((request, response) =>
-      servePage(options, answers, route, { request, response }),
+      servePage(paged, answers, route, { request, response }),
     );
     if (route.method === 'GET') app.get(route.path, handler);
     else app.post(route.path, handler);

@@ -9,6 +9,7 @@ import { explain } from './http/errors.ts';
 import { type Form, readForm } from './http/form.ts';
 import type { Origins } from './http/origin.ts';
 import { Download, Redirect } from './http/outcome.ts';
+import type { Turns } from './http/turns.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
 import type { MachineryOf } from './machinery/machinery.ts';
@@ -31,6 +32,7 @@ interface PageOptions {
   readonly callsOf: CallsOf | undefined;
   readonly setsOf: SetsOf | undefined;
   readonly machineryOf: MachineryOf;
+  readonly turns: Turns;
   readonly now: () => Date;
   readonly log: Logger;
 }
@@ -47,7 +49,7 @@ export async function servePage(
   route: Route,
   exchange: Exchange,
 ): Promise<void> {
-  const { signIn, kept } = options;
+  const { signIn, kept, turns } = options;
   const { request, response } = exchange;
   const session = await signIn.sessionOf(request);
   const isAct = route.method === 'POST';
@@ -55,6 +57,30 @@ export async function servePage(
   if (session === undefined && isAct) return interrupted(options, answers, exchange, await readForm(request));
   if (session === undefined) return redirect(response, Url.path`/sign-in?to=${request.path}`);
   const form = isAct ? await checkedForm(request, session) : await kept.take(request, response);
+  const leave = await turns.enter(session.user, response).catch(async (error: unknown) => {
+    await kept.keep(response, formPageOf(isAct, request), form);
+    throw error;
+  });
+  await answered(options, answers, route, exchange, { session, form }).finally(leave);
+}
+
+const formPageOf = (isAct: boolean, { path }: Request): Url => (isAct ? pageOfAct(path) : returnPath(path));
+
+interface Asked {
+  readonly session: Session;
+  readonly form: Form;
+}
+
+async function answered(
+  options: PageOptions,
+  answers: Answers,
+  route: Route,
+  exchange: Exchange,
+  { session, form }: Asked,
+): Promise<void> {
+  const { signIn, kept } = options;
+  const { request, response } = exchange;
+  const isAct = route.method === 'POST';
   // What is in a form is not to be replaced by the page of the moment.
   const place = { under: route.under, isStill: isAct || form.size > 0 };
   const visited = visit(options, options.callerOf(session), {
@@ -82,7 +108,7 @@ export async function servePage(
     }
     const told = explain(error);
     answers.logFailure(request, response, error, told);
-    const formPage = isAct ? pageOfAct(request.path) : returnPath(request.path);
+    const formPage = formPageOf(isAct, request);
     await kept.keep(response, formPage, form);
     const page = answers.errorPage(response, told, isAct ? formPage : undefined);
     await answers.framed(response, visited, place, page);
@@ -101,5 +127,5 @@ async function interrupted(
 ): Promise<void> {
   const page = pageOfAct(request.path);
   await kept.keep(response, page, form);
-  answers.alone(response, await signIn.begin(response, page.text, SESSION_ENDED));
+  answers.alone(response, await signIn.begin(request, response, page.text, SESSION_ENDED));
 }

@@ -4,8 +4,9 @@ import { html } from './html/template.ts';
 import { Url } from './html/url.ts';
 import { queryOf } from './http/asked.ts';
 import type { Origins } from './http/origin.ts';
-import type { Page } from './http/outcome.ts';
+import { type Page, PageError } from './http/outcome.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { LiveStreams } from './pages/live-streams.ts';
 import { checkedForm, foreignForm } from './session/checked-form.ts';
 import type { SignIn } from './session/sign-in.ts';
 
@@ -13,6 +14,7 @@ interface SignInOptions {
   readonly origins: Origins;
   readonly signIn: SignIn;
   readonly lists: KeptLists;
+  readonly live: LiveStreams;
 }
 
 /** @throws PageError for a form that no page of ours has sent */
@@ -20,12 +22,23 @@ export function requireOurPage(origins: Origins, request: Request): void {
   if (!origins.isFromOurPage(request.headers)) throw foreignForm();
 }
 
+/** Other sites can have a browser load this as a picture or in a frame; that is no attempt to sign in, and uses none up. */
+function requireWindow({ headers }: Request): void {
+  const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
+  if (mode !== 'navigate' || dest !== 'document')
+    throw new PageError(403, 'This is a page of its own', 'Open it in a window, from the page to sign in.');
+}
+
 /** The ways in and out: by a token, by the issuer, and to sign out. */
-export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOptions, answers: Answers): void {
+export function serveSignIn(
+  app: Express,
+  { origins, signIn, lists, live }: SignInOptions,
+  answers: Answers,
+): void {
   app.get(
     '/sign-in',
     answers.outside(async (request, response) => {
-      answers.alone(response, await signIn.begin(response, queryOf(request).get('to') ?? undefined));
+      answers.alone(response, await signIn.begin(request, response, queryOf(request).get('to') ?? undefined));
     }),
   );
   app.post(
@@ -34,13 +47,14 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
       requireOurPage(origins, request);
       const taken = await signIn.take(request, response);
       if ('to' in taken) return redirect(response, taken.to);
-      answers.alone(response, await signIn.begin(response, taken.wanted, taken.problem));
+      answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
     }),
   );
   // A link, and not a form: browsers do not let a form of ours end at another host.
   app.get(
     '/sign-in/issuer',
     answers.outside(async (request, response) => {
+      requireWindow(request);
       const to = queryOf(request).get('to') ?? undefined;
       const url = await signIn.sendAway(request, response, origins.of(request.headers) ?? '', to);
       response.status(303).set('location', url.href).end();
@@ -49,9 +63,10 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
   app.get(
     '/sign-in/issuer/answer',
     answers.outside(async (request, response) => {
+      requireWindow(request);
       const taken = await signIn.comeBack(request, response, origins.of(request.headers) ?? '');
       if (!('to' in taken))
-        return answers.alone(response, await signIn.begin(response, taken.wanted, taken.problem));
+        return answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
       // From another site's redirect a browser would come to the page without the session, which it sends for our own links alone.
       response.set('refresh', `0; url=${taken.to.text}`);
       answers.alone(response, signedIn(taken.to));
@@ -65,6 +80,7 @@ export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOpti
       if (session !== undefined) {
         await checkedForm(request, session);
         lists.forget(session);
+        live.forget(session);
         signIn.leave(response, session);
       }
       redirect(response, Url.path`/sign-in`);

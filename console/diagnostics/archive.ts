@@ -14,7 +14,8 @@ export interface Bounds {
 }
 export const BOUNDS: Bounds = { ms: 60_000, items: 2_000, bytes: 64 * 1024 * 1024, capsules: 20 };
 
-const PAGE = '250';
+/** A manifest may have a quarter of a MiB, and four archives are made at one time. */
+const PAGE = '50';
 const page = z.object({
   metadata: z.object({ continue: z.string().optional() }).optional(),
   items: z.array(z.unknown()).nullish(),

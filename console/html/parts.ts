@@ -33,6 +33,10 @@ export function kubectl(...lines: readonly string[]): Html {
   return html`<h2 class="kubectl">The same with kubectl</h2>${typed(lines.join('\n'))}`;
 }
 
+/** Somebody else's words within a command: a shell reads them as one word, whatever they are. */
+export const word = (text: string): string =>
+  /^[A-Za-z0-9._:/@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 /** What is to be typed or pasted as it is. */
 export const typed = (text: string): Html => html`<pre class="typed" tabindex="0">${text}</pre>`;
 

@@ -29,6 +29,11 @@ export class Url {
     return isPlain ? new Url(url.href) : undefined;
   }
 
+  /** For a form whose fields are the query. */
+  withoutQuery(): Url {
+    return new Url(this.text.replace(/[?#].*$/s, ''));
+  }
+
   /** The host of an external address, as it is sent over the wire. */
   get host(): string {
     return new URL(this.text, 'https://console.invalid').host;

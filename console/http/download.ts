@@ -5,20 +5,27 @@ import { type Logger, traceIdOf } from '@space/broker-kit';
 import type { Response } from 'express';
 import type { Download } from './outcome.ts';
 
+/** An archive is made in one minute at most, and what is left of it may be read in another. */
+const PATIENCE_MS = 120_000;
+
 /** Sends a file as it is made. What fails on the way ends the connection, so that half a file is not taken for a whole one. */
 export async function sendDownload(
   response: Response,
-  { name, bytes }: Download,
+  { name, bytes, ended }: Download,
   log: Logger,
+  patienceMs = PATIENCE_MS,
 ): Promise<void> {
   response.status(200).set({
     'content-type': 'application/gzip',
     'content-disposition': `attachment; filename="${name}"`,
   });
   try {
-    await pipeline(Readable.from(bytes), createGzip(), response);
+    const signal = AbortSignal.timeout(patienceMs);
+    await pipeline(Readable.from(bytes), createGzip(), response, { signal });
   } catch (error) {
     log.info({ trace_id: traceIdOf(undefined), err: error }, 'a download ended early');
     response.destroy();
+  } finally {
+    ended();
   }
 }

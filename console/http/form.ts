@@ -15,19 +15,30 @@ export async function readForm(request: IncomingMessage): Promise<Form> {
     type !== 'application/x-www-form-urlencoded;charset=utf-8'
   )
     throw new PageError(415, 'This is not a form of the console', 'Send the form from its page.');
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MOST_BYTES)
-      throw new PageError(413, 'The form holds too much', `A form may have ${MOST_BYTES / 1024} KiB.`);
-    chunks.push(chunk);
-  }
+  const text = await textOf(request);
   const form = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(Buffer.concat(chunks).toString('utf8'))) {
+  for (const [name, value] of new URLSearchParams(text)) {
     if (form.has(name) || form.size === MOST_FIELDS)
       throw new PageError(400, 'The form cannot be read', 'Open its page again and send it from there.');
     form.set(name, value);
   }
   return form;
+}
+
+/** The rest of what is too long is passed over, so that its connection is good for the next request. */
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MOST_BYTES) break;
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw new PageError(400, 'The form came in part', 'Send it again.', { cause });
+  }
+  if (length <= MOST_BYTES) return Buffer.concat(chunks).toString('utf8');
+  request.on('error', () => undefined).resume();
+  throw new PageError(413, 'The form holds too much', `A form may have ${MOST_BYTES / 1024} KiB.`);
 }

@@ -28,10 +28,13 @@ export class Redirect {
 export class Download {
   readonly name: string;
   readonly bytes: AsyncIterable<Buffer>;
+  /** Called once it is sent, or left. */
+  readonly ended: () => void;
 
-  constructor(name: string, bytes: AsyncIterable<Buffer>) {
+  constructor(name: string, bytes: AsyncIterable<Buffer>, ended: () => void) {
     this.name = name;
     this.bytes = bytes;
+    this.ended = ended;
   }
 }
 

@@ -1,10 +1,10 @@
 import { checkManifest } from '@space/manifests';
-import { kubectl } from '../html/parts.ts';
+import { kubectl, word } from '../html/parts.ts';
 import type { Html } from '../html/template.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
 import { digestOf } from './approval-section.ts';
-import { INPUT_TYPE, secretOf } from './stored-inputs.ts';
+import { boundOf, INPUT_TYPE, secretOf } from './stored-inputs.ts';
 import { APPROVED, APPROVED_BY } from './timeline.ts';
 
 /** All that one sees and does on an Assistant's page, to be typed. */
@@ -28,11 +28,11 @@ export function assistantCommands({ names: { namespace } }: Pick<Visit, 'names'>
 /** The value comes from a file, so that it stands in no history of a shell; `create` leaves no copy of it in an annotation, as `apply` would. */
 function enter(of: string, view: AssistantView, key: string): readonly string[] {
   const { name, key: field } = secretOf(view, key);
-  const isBound = view.spec.storedInputs?.[key] !== undefined;
+  const isBound = boundOf(view, key) !== undefined;
   const bind = JSON.stringify({ spec: { storedInputs: { [key]: { secretKeyRef: { name, key: field } } } } });
   return [
-    `${of} create secret generic ${name} --type=${INPUT_TYPE} --from-file=${field}=FILE --dry-run=client -o yaml \\
-  | kubectl label --local -f - platform.space/capsule=${view.spec.capsule} -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
-    ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p '${bind}'`]),
+    `${of} create secret generic ${word(name)} --type=${INPUT_TYPE} --from-file=${word(field)}=FILE --dry-run=client -o yaml \\
+  | kubectl label --local -f - platform.space/capsule=${word(view.spec.capsule ?? '')} -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
+    ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p ${word(bind)}`]),
   ];
 }

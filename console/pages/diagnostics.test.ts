@@ -3,10 +3,13 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { archive, BOUNDS } from '../diagnostics/archive.ts';
+import { Download } from '../http/outcome.ts';
+import type { Ask } from '../kubernetes/client.ts';
 import type { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { condition, input, subjects } from '../testing/subjects.ts';
 import type { Visit } from '../visit.ts';
+import { diagnosticsRoutes } from './diagnostics.ts';
 
 const CANARY = 'canary-7d41c0ffee';
 let environment: TestEnvironment;
@@ -155,6 +158,30 @@ describe('the archive', () => {
   });
 });
 
+describe('archives at one time', () => {
+  const visitOf = (user: string) =>
+    ({ session: { user }, names: environmentNames, may: async () => true }) as unknown as Visit;
+  const environmentNames = {
+    space: 'home',
+    namespace: 'home',
+    systemNamespace: 's',
+    servicesNamespace: 't',
+  };
+
+  it('are one of a person and four in all, however fast they are asked for', async () => {
+    const route = diagnosticsRoutes(() => new Date(0)).find(({ path }) => path.endsWith('/archive'));
+    const ask = (user: string) => route!.run(visitOf(user)) as Promise<Download>;
+    const [first, second] = await Promise.allSettled([ask('eve'), ask('eve')]);
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
+    const others = await Promise.allSettled(['mia', 'sam', 'kim', 'ada'].map(ask));
+    expect(others.map(({ status }) => status)).toEqual([
+      ...['fulfilled', 'fulfilled', 'fulfilled', 'rejected'],
+    ]);
+    if (first.status === 'fulfilled') first.value.ended();
+    expect(await ask('ada')).toBeInstanceOf(Download);
+  });
+});
+
 describe('the archive of a Space that has no end', () => {
   const { session, names } = {
     session: { user: 'sam' },
@@ -183,6 +210,21 @@ describe('the archive of a Space that has no end', () => {
       { ...BOUNDS, items: 500, bytes: 100_000 },
     );
     expect(files.slice(1).every(({ missing }) => missing === 'too much')).toBe(true);
+  });
+
+  it('asks for so few objects at a time that four archives of the largest manifests fit into memory', async () => {
+    const limits: number[] = [];
+    const visit = endless(() => {});
+    const asking = {
+      ...visit,
+      ask: (ask: Ask) => {
+        limits.push(Number(ask.query?.['limit'] ?? 1));
+        return visit.ask(ask);
+      },
+    } as Visit;
+    await filesOf(asking, () => new Date(0), { ...BOUNDS, items: 250 });
+    // A genesis has 65,536 characters of up to four bytes; what is parsed takes three times as much.
+    expect(4 * Math.max(...limits) * 65_536 * 4).toBeLessThan(64 * 1024 * 1024);
   });
 
   it('is bounded in time', async () => {

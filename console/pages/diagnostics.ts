@@ -1,3 +1,4 @@
+import { SharedSlots } from '@space/broker-kit';
 import { archive } from '../diagnostics/archive.ts';
 import { collectionsOf } from '../diagnostics/collections.ts';
 import { tar } from '../diagnostics/tar.ts';
@@ -7,12 +8,12 @@ import { Url } from '../html/url.ts';
 import { Download, type Page, PageError } from '../http/outcome.ts';
 import type { Route, Visit } from '../visit.ts';
 
-/** Archives that are made at one time: each asks the API server for much. */
-const AT_ONCE = 4;
+/** Archives that are made at one time: each asks the API server for much, and nobody needs two. */
+const AT_ONCE = { total: 4, perKey: 1 };
 
 /** A page that says what the archive would hold, and the archive. */
 export function diagnosticsRoutes(now: () => Date): readonly Route[] {
-  let under = 0;
+  const slots = new SharedSlots(AT_ONCE);
   return [
     { method: 'GET', path: '/diagnostics', under: 'diagnostics', run: diagnosticsPage },
     {
@@ -20,26 +21,25 @@ export function diagnosticsRoutes(now: () => Date): readonly Route[] {
       path: '/diagnostics/archive',
       under: 'diagnostics',
       async run(visit) {
-        if (under >= AT_ONCE)
-          throw new PageError(503, 'Others make an archive now', 'Try again in a minute.');
-        // An API server that is away is told on a page; once the file is on its way there can be none.
-        await allowed(visit);
-        return new Download(
-          `space-${visit.names.space}-diagnostics.tar.gz`,
-          counted(tar(archive(visit, now), now())),
-        );
+        const giveBack = slots.tryTake(visit.session.user);
+        if (giveBack === undefined)
+          throw new PageError(
+            503,
+            'An archive is made now',
+            'Yours, or four of others. Try again in a minute.',
+          );
+        try {
+          // An API server that is away is told on a page; once the file is on its way there can be none.
+          await allowed(visit);
+        } catch (error) {
+          giveBack();
+          throw error;
+        }
+        const name = `space-${visit.names.space}-diagnostics.tar.gz`;
+        return new Download(name, tar(archive(visit, now), now()), giveBack);
       },
     },
   ];
-
-  async function* counted(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    under += 1;
-    try {
-      yield* bytes;
-    } finally {
-      under -= 1;
-    }
-  }
 }
 
 /** Whether the person may list each of the collections. */

@@ -1,8 +1,13 @@
 /** Each page, and each that says what went wrong, ends with what one would type for the same. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'parse5';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { freePort } from '../../testing/ports.ts';
-import type { Browser } from '../testing/browser.ts';
+import { attribute, type Browser, textOf, walk } from '../testing/browser.ts';
 import type { TestEnvironment } from '../testing/environment.ts';
 import { EVERY_ROUTE } from '../testing/routes-of.ts';
 import { condition, input, subjects } from '../testing/subjects.ts';
@@ -62,6 +67,26 @@ describe('the same with kubectl', () => {
       await admin.send(suspended, `${path}/resume`);
     }
   });
+
+  it.each(['$(touch FILE)', "'; touch FILE; '", '`touch FILE`', 'x;touch FILE #'])(
+    'does nothing else in a shell where somebody put an Assistant into the Capsule %s',
+    async (form) => {
+      const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
+      const made = join(directory, 'made');
+      const capsule = form.replace('FILE', made);
+      const name = `odd-${form.length}`;
+      const asks = manifest(name, { stored_inputs: { bank: input() } });
+      await subjects(environment).assistant(name, { capsule, manifest: asks });
+      const { status, html } = await admin.get(`/capsules/${encodeURIComponent(capsule)}/assistants/${name}`);
+      expect(status).toBe(200);
+      const [typed] = [...walk(parse(html))].filter((one) => attribute(one, 'class') === 'typed').slice(-1);
+      const commands = typed === undefined ? '' : textOf(typed);
+      expect(commands).toContain('touch');
+      execFileSync('sh', ['-c', `kubectl() { :; }\n${commands}`], { cwd: directory, stdio: 'ignore' });
+      expect(existsSync(made)).toBe(false);
+      rmSync(directory, { recursive: true });
+    },
+  );
 
   it('ends a page with a form that was not taken', async () => {
     const refused = [

@@ -87,6 +87,26 @@ describe('who listens to a page', () => {
     await eventually(async () => (await listen(viewer)).status === 200, { what: 'a place is free again' });
   });
 
+  it('in many sessions has twelve streams, and leaves others theirs', async () => {
+    const sessions = [];
+    for (let count = 0; count < 4; count += 1) sessions.push(await environment.signedIn('deployer'));
+    const all = [];
+    for (const one of sessions) for (let count = 0; count < 4; count += 1) all.push(await listen(one));
+    const statuses = all.map(({ status }) => status);
+    expect(statuses).toEqual([...Array(12).fill(200), ...Array(4).fill(503)]);
+    const other = await listen(await environment.signedIn('capsule-admin'));
+    expect(other.status).toBe(200);
+    for (const one of [...all, other]) one.leave();
+  });
+
+  it('is told nothing more once they have signed out', async () => {
+    const viewer = await environment.signedIn('viewer');
+    const listener = await listen(viewer);
+    expect(listener.status).toBe(200);
+    await viewer.send(await viewer.get('/'), '/sign-out');
+    await eventually(listener.isOver, { what: 'the stream ends', within: 20_000 });
+  });
+
   it('is told nothing more when the session ends', async () => {
     const wait = { SESSION_MINUTES: '5' };
     let shift = 0;

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { queryOf } from '../http/asked.ts';
 import { type About, changesOf } from '../kubernetes/changes.ts';
 import { type Caller, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
 import type { KeptLists } from '../kubernetes/kept-lists.ts';
@@ -16,6 +17,8 @@ export interface LiveOptions {
 const MOST = 200;
 /** A browser has six connections to us, of which pages need some. */
 const MOST_OF_A_SESSION = 4;
+/** Some browsers of one person, who may sign in as often as they like. */
+const MOST_OF_A_PERSON = 12;
 /** However much changes, a page is asked for anew no more often than this. */
 const PAUSE_MS = 1_000;
 /** So that a connection whose other end is gone is noticed. */
@@ -24,7 +27,7 @@ const BEAT_MS = 20_000;
 /** One stream for each page that somebody looks at. It says that the page is another by now, and nothing of what is on it. */
 export class LiveStreams {
   readonly #options: LiveOptions;
-  readonly #open = new Map<AbortController, string>();
+  readonly #open = new Map<AbortController, Pick<Session, 'id' | 'user'>>();
 
   constructor(options: LiveOptions) {
     this.#options = options;
@@ -33,10 +36,9 @@ export class LiveStreams {
   /** Answers 204, after which a browser does not ask again, to whoever is not signed in or may not watch. */
   async serve(request: Request, response: Response, session: Session | undefined): Promise<void> {
     if (session === undefined) return void response.status(204).end();
-    const mine = [...this.#open.values()].filter((id) => id === session.id);
-    if (this.#open.size >= MOST || mine.length >= MOST_OF_A_SESSION) return void response.status(503).end();
+    if (!this.#hasRoom(session)) return void response.status(503).end();
     const stop = new AbortController();
-    this.#open.set(stop, session.id);
+    this.#open.set(stop, session);
     response.once('close', () => stop.abort());
     try {
       await this.#tell(request, response, session, stop.signal);
@@ -50,9 +52,18 @@ export class LiveStreams {
     }
   }
 
+  #hasRoom({ id, user }: Session): boolean {
+    const open = [...this.#open.values()];
+    return (
+      open.length < MOST &&
+      open.filter((one) => one.id === id).length < MOST_OF_A_SESSION &&
+      open.filter((one) => one.user === user).length < MOST_OF_A_PERSON
+    );
+  }
+
   async #tell(request: Request, response: Response, session: Session, closed: AbortSignal): Promise<void> {
     const { kubernetes, lists, callerOf, names, now } = this.#options;
-    const page = new URL(request.url, 'https://console.invalid').searchParams.get('page') ?? '/';
+    const page = queryOf(request).get('page') ?? '/';
     const over = AbortSignal.timeout(Math.max(0, session.ends * 1000 - now().getTime()));
     const signal = AbortSignal.any([closed, over]);
     const changes = await changesOf(kubernetes, callerOf(session), names, aboutOf(page), signal);
@@ -72,6 +83,11 @@ export class LiveStreams {
       clearInterval(beat);
       clearTimeout(due);
     }
+  }
+
+  /** Who has signed out is told nothing more. */
+  forget({ id }: Pick<Session, 'id'>): void {
+    for (const [stop, one] of this.#open) if (one.id === id) stop.abort();
   }
 
   /** A server that ends does not wait for those who listen. */

@@ -34,6 +34,10 @@ const shown = (count: number, query: string) => {
 };
 
 describe('a long table', () => {
+  it('is looked through on its own page, also where it stands in the answer to a form', () => {
+    expect(shown(101, '').html).toContain('<form method="get" action="/capsules">');
+  });
+
   it('is a table and nothing else as long as it fits on a page', () => {
     const { html, names } = shown(100, '');
     expect(names).toHaveLength(100);

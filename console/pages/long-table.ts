@@ -26,7 +26,7 @@ export function longTable({ query }: Pick<Visit, 'query'>, { heads, rows, line, 
   const shown = found.slice((part - 1) * ON_A_PAGE, part * ON_A_PAGE);
   const list = table(heads, shown.map(line));
   if (rows.length <= ON_A_PAGE && wanted === '') return list;
-  const form = html`<form method="get"><div class="field"><label for="part-of-a-name">Part of a name</label><div class="acts"><input id="part-of-a-name" name="name" value="${wanted}" maxlength="${LONGEST_NAME}" autocomplete="off"><button class="plain">Look</button></div></div></form>`;
+  const form = html`<form method="get" action="${at('', 1).withoutQuery()}"><div class="field"><label for="part-of-a-name">Part of a name</label><div class="acts"><input id="part-of-a-name" name="name" value="${wanted}" maxlength="${LONGEST_NAME}" autocomplete="off"><button class="plain">Look</button></div></div></form>`;
   const said =
     found.length === 0
       ? html`<p class="quiet">None of ${rows.length} ${what} has “${wanted}” in its name.</p>`

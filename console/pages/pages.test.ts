@@ -396,6 +396,22 @@ describe('a stored input', () => {
     }
   });
 
+  it('may be called as what every object has, and nobody takes it for one that was entered', async () => {
+    const asks = manifest('named', { stored_inputs: { constructor: input(), bank: input() } });
+    const bank = { secretKeyRef: { name: 'of-the-bank', key: 'value' } };
+    await made.assistant('named', {
+      capsule: 'household',
+      manifest: asks,
+      storedInputs: { bank },
+    });
+    let page = await keeper.get(at('named'));
+    expect(page.status).toBe(200);
+    expect(page.html).toMatch(/<label for="input-constructor">Value</);
+    expect(page.text).toContain('not entered yet');
+    page = await keeper.send(page, `${at('named')}/inputs/constructor`, { value: 'q7Xz-19f2-Lm40-tt81' });
+    expect(page.text).toContain('in the Secret household.named.constructor');
+  });
+
   it('overwrites no Secret that is not a stored input of its Capsule', async () => {
     const others = [
       { metadata: { name: 'tls' }, type: 'Opaque', data: { value: 'b3JpZ2luYWw=' } },

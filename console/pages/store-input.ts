@@ -6,7 +6,7 @@ import { MERGE, record, recording } from '../kubernetes/record.ts';
 import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { assistantOf, assistantPage } from './assistant.ts';
-import { INPUT_TYPE, secretOf } from './stored-inputs.ts';
+import { boundOf, INPUT_TYPE, secretOf } from './stored-inputs.ts';
 
 const CAPSULE_LABEL = 'platform.space/capsule';
 
@@ -33,7 +33,7 @@ async function store(visit: Visit): Promise<Outcome> {
   const fault = valueFault(input, value);
   if (fault !== undefined)
     return assistantPage(visit, { key, says: `Nothing was stored: the value ${fault}.` });
-  const bound = view.spec.storedInputs?.[key]?.secretKeyRef;
+  const bound = boundOf(view, key);
   const capsule = view.spec.capsule ?? '';
   const reference = secretOf(view, key);
   const secret = { capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') };

@@ -8,15 +8,15 @@ import { isApproved } from './approval-section.ts';
 
 export const INPUT_TYPE = 'platform.space/stored-input';
 
+/** The Secret that the Assistant names for an input. An input may be called as what every object has. */
+export const boundOf = ({ spec: { storedInputs = {} } }: AssistantView, key: string) =>
+  Object.hasOwn(storedInputs, key) ? storedInputs[key]?.secretKeyRef : undefined;
+
 /** Where the value of an input is, or is to be: no identifier has a dot, so no two inputs of a Space share the name. */
-export function secretOf(
-  { metadata, spec }: AssistantView,
-  key: string,
-): { readonly name: string; readonly key: string } {
+export function secretOf(view: AssistantView, key: string): { readonly name: string; readonly key: string } {
+  const { metadata, spec } = view;
   const id = spec.manifest?.platform.id ?? metadata.name;
-  return (
-    spec.storedInputs?.[key]?.secretKeyRef ?? { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' }
-  );
+  return boundOf(view, key) ?? { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' };
 }
 
 /** Why a value is none, of which input; never the value. */
@@ -46,7 +46,7 @@ export async function inputsSection(
   );
   const refusal = html`<p class="quiet">You may not enter values: it takes <code>create</code> and <code>patch</code> on Secrets of the Space’s namespace.</p>`;
   // One act of a page stands out: what is missing first, once nobody has to approve before.
-  const missing = inputs.find(([key]) => view.spec.storedInputs?.[key] === undefined);
+  const missing = inputs.find(([key]) => boundOf(view, key) === undefined);
   const stands = isApproved(view) ? missing?.[0] : undefined;
   const shown = inputs.map(
     ([key, input]) => html`<section class="card"><h3>${foreign(input.label, 80)}</h3>
@@ -57,8 +57,8 @@ ${may.every(Boolean) ? inputForm(visit, view, key, { stands: stands === key, pro
   return html`<h2 id="stored-inputs">Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
 }
 
-function bound({ spec }: AssistantView, key: string): Value {
-  const name = spec.storedInputs?.[key]?.secretKeyRef.name;
+function bound(view: AssistantView, key: string): Value {
+  const name = boundOf(view, key)?.name;
   return name === undefined ? state('bad', 'not entered yet') : html`in the Secret <code>${name}</code>`;
 }
 
@@ -73,7 +73,7 @@ function inputForm(
   const id = `input-${key}`;
   const said =
     problem === undefined ? '' : html`<p class="problem" id="${id}-problem" role="alert">${problem}</p>`;
-  const isSet = view.spec.storedInputs?.[key] !== undefined;
+  const isSet = boundOf(view, key) !== undefined;
   return postForm(
     visit,
     action,

@@ -50,6 +50,39 @@ describe('an issuer whose authority is exchanged', () => {
   });
 });
 
+describe('a picture or a frame of another site', () => {
+  it('uses up nobody’s attempts to sign in', async () => {
+    const port = await freePort();
+    const ours = `http://localhost:${port}`;
+    await environment.start({
+      ...settings,
+      LISTEN_PORT: String(port),
+      ORIGINS: ours,
+      SIGN_INS_PER_MINUTE: '3',
+    });
+    const who = new Browser(ours);
+    const picture = {
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'no-cors',
+      'sec-fetch-dest': 'image',
+    };
+    const frame = {
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'iframe',
+    };
+    for (const path of ['/sign-in/issuer', '/sign-in/issuer/answer?code=x&state=x'])
+      for (const headers of [picture, frame, picture, frame])
+        expect((await who.once('GET', path, undefined, headers)).status).toBe(403);
+    const link = {
+      'sec-fetch-site': 'same-origin',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+    };
+    expect((await who.once('GET', '/sign-in/issuer', undefined, link)).status).toBe(303);
+  });
+});
+
 describe('by the word of an issuer', () => {
   it('one is known to the API server by name and groups, each with the prefix, and may what they may', async () => {
     const who = new Browser(origin);

@@ -7,6 +7,8 @@ const ONE = /^\/capsules\/([a-z0-9-]{1,40})(?:\/(credentials)|\/assistants\/([a-
 export function returnPath(wanted = ''): Url {
   if (wanted === '/capsules') return Url.path`/capsules`;
   if (wanted === '/sandbox') return Url.path`/sandbox`;
+  // The archive is a file, and leads nowhere.
+  if (wanted === '/diagnostics' || wanted === '/diagnostics/archive') return Url.path`/diagnostics`;
   const [, capsule = '', credentials, assistant] = ONE.exec(wanted) ?? [];
   if (!isId(capsule)) return Url.path`/`;
   if (credentials !== undefined) return Url.path`/capsules/${capsule}/credentials`;

@@ -76,16 +76,22 @@ const MOST_REMEMBERED = 10_000;
 
 /** Sessions that somebody signed out of: a copy of their cookie is worth nothing to this process. */
 export class EndedSessions {
-  readonly #ends = new Map<string, number>();
+  readonly #sessions = new Map<string, Pick<Session, 'user' | 'ends'>>();
 
-  add({ id, ends }: Session, now: number): void {
-    for (const [known, at] of this.#ends) if (at <= now) this.#ends.delete(known);
-    const [oldest] = this.#ends.keys();
-    if (this.#ends.size >= MOST_REMEMBERED && oldest !== undefined) this.#ends.delete(oldest);
-    this.#ends.set(id, ends);
+  add({ id, user, ends }: Session, now: number): void {
+    for (const [known, one] of this.#sessions) if (one.ends <= now) this.#sessions.delete(known);
+    if (this.#sessions.size >= MOST_REMEMBERED) this.#forgetOne(user);
+    this.#sessions.set(id, { user, ends });
   }
 
   has(id: string): boolean {
-    return this.#ends.has(id);
+    return this.#sessions.has(id);
+  }
+
+  /** Whoever ends many sessions brings no other person's back. */
+  #forgetOne(user: string): void {
+    const [oldest] = this.#sessions.keys();
+    const [own = oldest] = [...this.#sessions].flatMap(([id, one]) => (one.user === user ? [id] : []));
+    if (own !== undefined) this.#sessions.delete(own);
   }
 }

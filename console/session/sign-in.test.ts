@@ -1,7 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
+import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { CONTENT_SECURITY_POLICY } from '../http/headers.ts';
@@ -118,6 +122,8 @@ describe('signing in', () => {
     const wanted = [
       ['/capsules', '/capsules'],
       ['/capsules/household', '/capsules/household'],
+      ['/diagnostics', '/diagnostics'],
+      ['/diagnostics/archive', '/diagnostics'],
       ...['//evil.org', 'https://evil.org', '/\\evil.org', '/capsules/../..//evil.org', '/%2F/evil.org'].map(
         (to) => [to, '/'],
       ),
@@ -155,6 +161,24 @@ describe('a session', () => {
     await who.send(await who.get('/'), '/sign-out');
     expect(who.cookies.has(SESSION)).toBe(false);
     expect((await copy.get('/')).path).toMatch(/^\/sign-in/);
+  });
+
+  it('leaves no cookie of ours behind, and ends none of another program at the same host', async () => {
+    const who = await environment.signedIn('viewer');
+    const page = await who.get('/');
+    const fields = new URLSearchParams(page.forms[0]!.fields).toString();
+    const { headers } = await who.once('POST', '/sign-out', fields, { origin: environment.origin });
+    const ended = [headers['set-cookie'] ?? []]
+      .flat()
+      .filter((line) => line.includes('Expires=Thu, 01 Jan 1970'));
+    expect(ended.map((line) => line.split('=', 1)[0]).sort()).toEqual([
+      '__Host-space-kept',
+      SESSION,
+      '__Host-space-sign-in',
+      '__Host-space-trip',
+    ]);
+    // Browsers take the word for all cookies of the whole registered domain.
+    expect(headers['clear-site-data']).not.toContain('cookies');
   });
 
   it('ends with its time, whatever is done in it', async () => {
@@ -248,6 +272,41 @@ describe('a form', () => {
     expect(mine.cookies.has(SESSION)).toBe(false);
   });
 
+  it('to sign in may be open in two windows, and either is taken', async () => {
+    for (const which of [0, 1]) {
+      const who = browser();
+      const windows = [await who.get('/sign-in?to=/capsules'), await who.get('/sign-in')];
+      await who.send(windows[which]!, '/sign-in', { token: environment.tokens.viewer });
+      expect(who.cookies.has(SESSION), String(which)).toBe(true);
+    }
+  });
+
+  it('that is far too long leaves its connection to the next request', async () => {
+    const { origin } = environment;
+    const agent = new Agent({ connections: 1, pipelining: 1 });
+    const who = new Browser(origin, agent);
+    const long = await who.once('POST', '/sign-in', `a=${'x'.repeat(3_000_000)}`, { origin });
+    expect(long.status).toBe(413);
+    const begun = performance.now();
+    expect((await who.get('/sign-in')).status).toBe(200);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    await agent.close();
+  });
+
+  it('that breaks off is refused, and no failure of the console', async () => {
+    const { origin, log } = environment;
+    const begun = log.length;
+    const { hostname, port, host } = new URL(origin);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `POST /sign-in HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nto`,
+    );
+    await setTimeout(200);
+    socket.destroy();
+    const told = () => log.slice(begun).find((line) => line.includes('"method":"POST"'));
+    await expect.poll(told, { timeout: 60_000 }).toContain('request refused');
+  });
+
   it('of another kind, too long, or with a field twice is refused', async () => {
     const who = await environment.signedIn('viewer');
     const headers = { origin: environment.origin };
@@ -297,6 +356,18 @@ describe('every answer', () => {
       const page = await who.get(path);
       expect(page.status, path).toBe(404);
       expect(page.html).not.toMatch(/\bat .*\.ts|node_modules|Error:/);
+    }
+  });
+
+  it('is the same for an address that names a host, whatever that host is', async () => {
+    const { hostname, port, host } = new URL(environment.origin);
+    for (const named of [`http://${host}`, 'http://a:99999', 'http://[', 'http://evil.org']) {
+      const socket = connect(Number(port), hostname);
+      socket.write(`GET ${named}/sign-in HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      const [line] = (await text(socket)).split('\r\n');
+      expect(['HTTP/1.1 200 OK', 'HTTP/1.1 400 Bad Request', 'HTTP/1.1 404 Not Found'], named).toContain(
+        line,
+      );
     }
   });
 

@@ -2,6 +2,7 @@ import { RateLimit, Secret } from '@space/broker-kit';
 import type { Request, Response } from 'express';
 import { type Html, html } from '../html/template.ts';
 import { Url } from '../html/url.ts';
+import { queryOf } from '../http/asked.ts';
 import { readForm } from '../http/form.ts';
 import { notFound, PageError } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
@@ -67,13 +68,14 @@ export class SignIn {
     return stored === undefined || this.#options.ended.has(stored.id) ? undefined : sessionOf(stored);
   }
 
-  /** The form, which only the browser that asked for it can send. */
+  /** The form, which only the browser that asked for it can send. It may have several windows open with it. */
   async begin(
+    request: Request,
     response: Response,
     to: string | undefined,
     problem?: string,
   ): Promise<{ readonly title: string; readonly main: Html; readonly status: number }> {
-    const formKey = newFormKey();
+    const { formKey } = (await this.#startOf(request)) ?? { formKey: newFormKey() };
     const start = await this.#options.sealed.seal('sign-in', { formKey }, START_SECONDS);
     if (start !== undefined) setCookie(response, 'sign-in', start, START_SECONDS);
     const { issuer, space, namespace } = this.#options;
@@ -86,9 +88,8 @@ export class SignIn {
   async take(request: Request, response: Response): Promise<Taken> {
     this.#limit(request);
     const form = await readForm(request);
-    const cookie = readCookie(request.headers.cookie, 'sign-in');
-    const { sealed, review } = this.#options;
-    const start = cookie === undefined ? undefined : await sealed.open('sign-in', cookie, storedStart);
+    const { review } = this.#options;
+    const start = await this.#startOf(request);
     const wanted = form.get('to');
     if (start === undefined || !isFormToken(form.get('form_token'), start.formKey, ACTION.text))
       return { problem: 'The page was open for too long. Enter the token again.', wanted };
@@ -124,11 +125,16 @@ export class SignIn {
     const trip = cookie === undefined ? undefined : await sealed.open('trip', cookie, storedTrip);
     if (trip === undefined)
       return { problem: 'This browser was not sent to sign in, or too long ago.', wanted: undefined };
-    const answer = new URL(`${origin}${request.url}`);
+    const answer = new URL(`${origin}${CALLBACK.text}?${queryOf(request)}`);
     const { user, groups } = await issuer.finish(answer, trip).catch(issuerFailed);
     if (!(await this.#enter(response, { groups: [...groups] }, user)))
       return { problem: 'The groups are too many for a session.', wanted: trip.to };
     return { to: returnPath(trip.to) };
+  }
+
+  async #startOf(request: Request): Promise<{ readonly formKey: string } | undefined> {
+    const cookie = readCookie(request.headers.cookie, 'sign-in');
+    return cookie === undefined ? undefined : this.#options.sealed.open('sign-in', cookie, storedStart);
   }
 
   #limit(request: Request): void {
@@ -155,7 +161,9 @@ export class SignIn {
   /** Leaves nothing behind in the browser. */
   leave(response: Response, session: Session): void {
     this.end(response, session);
-    response.set('clear-site-data', '"cache", "cookies", "storage"');
+    for (const purpose of ['sign-in', 'trip', 'kept'] as const) endCookie(response, purpose);
+    // Of cookies, a browser would end those of the whole registered domain.
+    response.set('clear-site-data', '"cache", "storage"');
   }
 }
 

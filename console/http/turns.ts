@@ -1,0 +1,50 @@
+import type { ServerResponse } from 'node:http';
+import { SharedSlots } from '@space/broker-kit';
+import { PageError } from './outcome.ts';
+
+/** Lists of thousands are in memory while a page is made of them; a browser has six connections to us. */
+const SHARES = { total: 32, perKey: 8, queued: 256, queuedPerKey: 32, waitMs: 10_000 };
+/** The longest that an answer may take to be read. */
+const READ_MS = 60_000;
+
+/**
+ * The pages and acts that are made, or that somebody still reads, at one time: of one person a few, in however many sessions, so
+ * that nobody takes the console's memory or the API server's patience from others.
+ */
+export class Turns {
+  readonly #slots = new SharedSlots(SHARES);
+  readonly #readMs: number;
+
+  constructor(readMs = READ_MS) {
+    this.#readMs = readMs;
+  }
+
+  /**
+   * Returns what to call when the answer is made. The place is free once it is read as well.
+   *
+   * @throws PageError for who has as many as a person may have
+   */
+  async enter(person: string, response: ServerResponse): Promise<() => void> {
+    const left = new AbortController();
+    const leave = () => left.abort();
+    response.once('close', leave);
+    if (response.closed) leave();
+    const giveBack = await this.#slots.take(person, left.signal).catch((cause: unknown) => {
+      throw new PageError(
+        429,
+        'Too much at one time',
+        'Much was asked in your name, or in many names, at the same time. Try again in a moment.',
+        { cause },
+      );
+    });
+    response.off('close', leave);
+    return () => {
+      if (response.closed) return giveBack();
+      const slow = setTimeout(() => response.destroy(), this.#readMs).unref();
+      response.once('close', () => {
+        clearTimeout(slow);
+        giveBack();
+      });
+    };
+  }
+}

@@ -1,0 +1,51 @@
+/** What one person, who may sign in and little else, takes of the console from all others. */
+import { setTimeout } from 'node:timers/promises';
+import { Agent } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Line, openLine } from '../testing/line.ts';
+import { Browser } from './testing/browser.ts';
+import { startEnvironment, type TestEnvironment } from './testing/environment.ts';
+import { subjects } from './testing/subjects.ts';
+
+let environment: TestEnvironment;
+let line: Line;
+let origin: string;
+
+beforeAll(async () => {
+  environment = await startEnvironment();
+  await subjects(environment).capsule('household');
+  line = await openLine({ port: Number(new URL(environment.judged.server.url).port) });
+  ({ origin } = await environment.start({ KUBERNETES_URL: `https://127.0.0.1:${line.port}` }));
+});
+afterAll(async () => {
+  await environment.close();
+  await line.close();
+});
+
+describe('one person who asks for a hundred pages at once', () => {
+  it('has a few of them made at one time, in however many sessions, and waits for some', async () => {
+    const agent = new Agent({ connections: 50 });
+    const windows: Browser[] = [];
+    for (const one of await Promise.all([1, 2].map(() => environment.signedIn('viewer', origin)))) {
+      const window = new Browser(origin, agent);
+      for (const [name, value] of one.cookies) window.cookies.set(name, value);
+      windows.push(window);
+    }
+    line.hold(true);
+    const answered: number[] = [];
+    const pages = windows.flatMap((window) =>
+      Array.from({ length: 50 }, async () => {
+        const { status } = await window.once('GET', '/capsules');
+        answered.push(status);
+      }),
+    );
+    // While the API server says nothing, only what is refused is answered.
+    for (let tries = 0; tries < 50 && answered.length < 60; tries += 1) await setTimeout(100);
+    const before = [...answered];
+    line.hold(false);
+    await Promise.all(pages);
+    expect(before).toEqual(Array(60).fill(429));
+    expect(answered.filter((status) => status === 200)).toHaveLength(40);
+    await agent.close();
+  });
+});
