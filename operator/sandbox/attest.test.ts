@@ -140,13 +140,17 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
-  test('names a DNS server that has nobody to ask, and answers what it knows by itself', async () => {
+  /** What a DNS server does by itself; for all else it waits for one above it, which is away. */
+  test.each<[string, (said: Buffer) => boolean]>([
+    ['refuses how it is asked, as CoreDNS and Unbound do', (said) => (said[2] ?? 0) >> 3 === 2],
+    ['knows its version, as dnsmasq does', (said) => said.includes('version')],
+    ['knows the root', (said) => (said[2] ?? 0) >> 3 === 0 && said.length === 17],
+  ])('names a DNS server that has nobody to ask, and %s', async (_, knows) => {
     const store = await open();
     const socket = createSocket('udp4');
-    // As CoreDNS does with a question of another class than the Internet's; for any other it waits for a server above it.
     socket.on('message', (said, { port, address }) => {
-      const refused = Buffer.concat([said.subarray(0, 2), Buffer.from([0x81, 0x85]), said.subarray(4)]);
-      if (said.readUInt16BE(said.length - 2) === 3) socket.send(refused, port, address);
+      const answer = Buffer.concat([said.subarray(0, 2), Buffer.from([0x81, 0x84]), said.subarray(4)]);
+      if (knows(said)) socket.send(answer, port, address);
     });
     socket.bind(0, '127.0.0.1');
     await once(socket, 'listening');

@@ -65,12 +65,21 @@ static int read_port(const char *text) {
 }
 
 /*
- * Two questions to a DNS server: which version it is, which it answers or refuses by itself, and which server has the root,
- * for which many ask another one and wait. Whoever else listens need only send one back, marked as an answer.
+ * What a DNS server is asked, each in a datagram of its own: how it is (opcode 2, which CoreDNS and Unbound refuse at once),
+ * which version it is (which dnsmasq knows), and which server has the root. For what they do not know themselves they ask
+ * a server above them, and where that is away they answer too late to be heard. Whoever else listens need only send one back,
+ * marked as an answer.
  */
-static const unsigned char version[] = {0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 7, 'v', 'e', 'r', 's', 'i', 'o', 'n', 4, 'b', 'i', 'n', 'd', 0, 0, 16, 0, 3};
-static const unsigned char root[] = {0, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
-enum { FLAGS = 2, IS_ANSWER = 0x80 };
+enum { LONGEST = 30 };
+static const struct {
+  unsigned char text[LONGEST];
+  size_t size;
+} questions[] = {
+    {{0, 1, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1}, 17},
+    {{0, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 7, 'v', 'e', 'r', 's', 'i', 'o', 'n', 4, 'b', 'i', 'n', 'd', 0, 0, 16, 0, 3}, 30},
+    {{0, 3, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1}, 17},
+};
+enum { QUESTIONS = sizeof questions / sizeof *questions, FLAGS = 2, IS_ANSWER = 0x80 };
 
 /* What stands after the port, which it takes off; false where it is no protocol that there is. */
 static bool read_protocol(char *port, bool *datagrams) {
@@ -128,10 +137,10 @@ static void call(struct target *target) {
   if (target->socket < 0) return;
   bool connected = connect(target->socket, (struct sockaddr *)&target->address, target->length) == 0;
   if (target->datagrams) {
-    if (connected && send(target->socket, version, sizeof version, 0) > 0) {
-      send(target->socket, root, sizeof root, 0);
-      return;
-    }
+    bool asked = false;
+    for (int i = 0; connected && i < QUESTIONS; i++)
+      if (send(target->socket, questions[i].text, questions[i].size, 0) > 0) asked = true;
+    if (asked) return;
   } else {
     if (!connected && errno == EINPROGRESS) return;
     target->met = connected;
@@ -290,7 +299,7 @@ static void take_connection(int door) {
 
 /* An answer is never answered: two canaries would go on for ever. It is as long as the question, so it amplifies nothing. */
 static void answer(int door) {
-  unsigned char said[sizeof version];
+  unsigned char said[LONGEST];
   struct sockaddr_storage from;
   socklen_t length = sizeof from;
   ssize_t size = recvfrom(door, said, sizeof said, MSG_DONTWAIT, (struct sockaddr *)&from, &length);
