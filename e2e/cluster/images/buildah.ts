@@ -26,22 +26,24 @@ interface Building {
 }
 
 export function buildah(root: string, log: string): Buildah {
-  const storage = [
+  // In a mount namespace of its own, with which the mounts go that it leaves behind.
+  const program = [
+    ...['unshare', '--mount', 'buildah'],
     ...['--root', join(root, 'storage'), '--runroot', join(root, 'runroot'), '--storage-driver', 'overlay'],
-  ];
-  const call = (...args: readonly string[]) => run(['buildah', ...storage, ...args], { log });
+  ] as const;
+  const call = (...args: readonly string[]) => run([...program, ...args], { log });
   return {
     async has(reference) {
       await mkdir(root, { recursive: true });
-      return run(['buildah', ...storage, 'images', '--quiet', reference]).then(
+      return run([...program, 'images', '--quiet', reference]).then(
         (ids) => ids.trim() !== '',
         () => false,
       );
     },
     async build({ dockerfile, context, references, platform = OWN }) {
       const command = [
-        ...['buildah', ...storage, 'bud'],
-        ...['--isolation', 'chroot', '--pull-never', '--layers', '--file', dockerfile],
+        ...program,
+        ...['bud', '--isolation', 'chroot', '--pull-never', '--layers', '--file', dockerfile],
         ...(platform === OWN ? [] : ['--platform', platform]),
         ...references.flatMap((reference) => ['--tag', reference]),
         context,
