@@ -24,7 +24,7 @@ export async function approvalSection(visit: Visit, view: AssistantView): Promis
   const capsule = view.spec.capsule ?? '';
   const digest = digestOf(view);
   const shown = html`<p class="quiet">Digest of this manifest: <code>${digest}</code></p>`;
-  if (isApproved(view)) return html`<p>${state('good', 'Approved.')} ${approver(view.metadata)}</p>${shown}`;
+  if (isApproved(view)) return html`<p>${state('good', 'Approved')} ${approver(view.metadata)}</p>${shown}`;
   const before =
     annotations[APPROVED] === undefined
       ? 'It is not approved.'

@@ -101,8 +101,8 @@ describe('Repairs', () => {
 describe('Capsules', () => {
   it('says of each how it is and when it was made', async () => {
     const { text } = await as.viewer.get('/capsules');
-    expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 Ready – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
-    expect(text).toMatch(/household Ready 1 of 3 Ready 900Mi 1Gi \d{4}-\d\d-\d\d/);
+    expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    expect(text).toMatch(/household Ready 1 of 3 900Mi 1Gi \d{4}-\d\d-\d\d/);
   });
 });
 
@@ -150,7 +150,7 @@ describe('approval', () => {
     expect((await made.get(path)).metadata.annotations).toBeUndefined();
     const again = await as['capsule-admin'].get(at('moving'));
     const page = await as['capsule-admin'].send(again, `${at('moving')}/approve`);
-    expect(page.text).toContain('Approved.');
+    expect(page.text).toContain('Approved By ');
     const { metadata, spec } = await made.get(path);
     const digest = manifestDigest(spec.manifest);
     expect(metadata.annotations).toEqual({
@@ -161,7 +161,7 @@ describe('approval', () => {
     const capsule = { metadata: { name: 'household' }, spec: { approval: 'manual' } } as const;
     expect(decideApproval({ metadata, spec }, { manifest: spec.manifest, digest }, capsule)).toBeUndefined();
     const { text } = await as.viewer.get(at('moving'));
-    expect(text).toContain('Approved. By system:serviceaccount:home:capsule-admin .');
+    expect(text).toContain('Approved By system:serviceaccount:home:capsule-admin .');
     expect(text).toContain('Written by the program space-console');
     expect(text).toContain('Who installed it is not recorded');
   });
@@ -184,7 +184,7 @@ describe('approval', () => {
         },
       });
     const { text } = await as.viewer.get(at('quiet'));
-    expect(text).toContain('Approved. Who approved it is not recorded.');
+    expect(text).toContain('Approved Who approved it is not recorded.');
     expect(text).not.toContain('By admin');
   });
 

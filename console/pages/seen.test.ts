@@ -64,7 +64,7 @@ describe('without script', () => {
     await page.getByRole('link', { name: 'Repairs' }).click();
     await page.getByRole('link', { name: 'Review what it may do, and approve' }).click();
     await page.getByRole('button', { name: 'Approve exactly this manifest' }).click();
-    await page.getByText('Approved.').waitFor();
+    await page.getByText('Approved', { exact: true }).first().waitFor();
 
     await page.getByRole('link', { name: 'household' }).click();
     await page.getByRole('link', { name: 'Keys of its own to an S3 store' }).click();

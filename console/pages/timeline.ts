@@ -32,12 +32,12 @@ export function timeline(about: {
   const { metadata, conditions, events } = about;
   const moments = [
     ...(events ?? []).map(ofEvent),
-    ...conditions.map(ofCondition),
+    ...ofConditions(conditions),
     ...metadata.managedFields.flatMap((entry) => ofWrite(entry, metadata)),
     ...doneOn(metadata).map(ofDone),
     ...made(metadata),
   ].filter(({ at }) => at !== '');
-  const shown = moments.sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, MOST_SHOWN);
+  const shown = moments.sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1)).slice(0, MOST_SHOWN);
   const entries = shown.map(
     ({ at, tone, says, more }) =>
       html`<li class="${tone}"><p>${says} <span class="quiet">${moment(at)}</span></p><p>${more}</p></li>`,
@@ -53,14 +53,38 @@ function ofEvent(event: EventView): Moment {
   return { at: timeOf(event), tone, says: reasonOf(tone, event.reason), more: foreign(event.note, 1_000) };
 }
 
-function ofCondition(condition: Condition): Moment {
-  const { type, status, reason, lastTransitionTime: at } = condition;
-  const tone = isWell(condition) ? 'good' : 'warn';
+/** Conditions that became the same for the same reason within a minute are one moment: a new Capsule has seven of them. */
+function ofConditions(conditions: readonly Condition[]): readonly Moment[] {
+  const groups = Map.groupBy(conditions, (one) =>
+    JSON.stringify([
+      one.lastTransitionTime.slice(0, 'YYYY-MM-DDTHH:MM'.length),
+      one.status,
+      one.reason,
+      isWell(one),
+    ]),
+  );
+  return [...groups.values()].flatMap(([first, ...others]) =>
+    first === undefined ? [] : [becameOf(first, others)],
+  );
+}
+
+function becameOf(first: Condition, others: readonly Condition[]): Moment {
+  const { status, reason } = first;
+  const tone = isWell(first) ? 'good' : 'warn';
+  const all = [first, ...others];
+  const types = all
+    .map(({ type }) => type)
+    .sort()
+    .join(', ');
   return {
-    at,
+    at:
+      all
+        .map(({ lastTransitionTime }) => lastTransitionTime)
+        .sort()
+        .at(-1) ?? '',
     tone,
     says: reasonOf(tone, reason === '' ? status : reason),
-    more: html`Condition ${type} became ${status}.`,
+    more: html`${others.length === 0 ? 'Condition' : 'Conditions'} ${types} became ${status}.`,
   };
 }
 

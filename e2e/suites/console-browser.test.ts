@@ -128,7 +128,7 @@ it.each(persons)(
     await hands.press(page, 'Review what it may do, and approve', `Assistant ${home}-saver`);
     await page.getByText('Nothing of it runs yet').waitFor();
     await hands.press(page, 'Approve exactly this manifest');
-    await page.getByText('Approved.').waitFor();
+    await page.getByText('Approved', { exact: true }).first().waitFor();
     await state('InputsMissing');
     await look();
     await hands.fill(page, 'Value', VALUE);
@@ -144,7 +144,7 @@ it.each(persons)(
     await page.getByRole('listitem').filter({ hasText: 'new' }).filter({ hasText: HOST }).waitFor();
     await look();
     await hands.press(page, 'Approve exactly this manifest');
-    await page.getByText('Approved.').waitFor();
+    await page.getByText('Approved', { exact: true }).first().waitFor();
     await says(page, script, 'Exactly this manifest runs.');
     await state('Ready');
     await ready('assistant', `${home}-saver`);

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import type { Condition } from '../kubernetes/space.ts';
+import { timeline } from './timeline.ts';
+
+const condition = (type: string, at: string, more: Partial<Condition> = {}): Condition => ({
+  type,
+  status: 'True',
+  reason: 'Provisioned',
+  message: '',
+  lastTransitionTime: at,
+  ...more,
+});
+
+/** What its conditions tell of an object's past, a line each. */
+function told(conditions: readonly Condition[]): readonly string[] {
+  const metadata = {
+    name: 'household',
+    uid: 'a-uid',
+    resourceVersion: '1',
+    annotations: {},
+    managedFields: [],
+  };
+  const page = String(timeline({ metadata, conditions, events: [] }));
+  return [...page.matchAll(/Conditions? [^<]* became [^<]*\./g)].map(([line]) => line);
+}
+
+describe('conditions in what happened', () => {
+  it('are one line where they became the same, for the same reason, within a minute', () => {
+    expect(
+      told([
+        condition('NamespaceReady', '2026-11-22T20:00:03Z'),
+        condition('DatabaseReady', '2026-11-22T20:00:41Z'),
+        condition('ObjectStoreReady', '2026-11-22T20:01:02Z'),
+        condition('Ready', '2026-11-22T20:00:41Z', { reason: 'Ready' }),
+      ]),
+    ).toEqual([
+      'Condition ObjectStoreReady became True.',
+      'Conditions DatabaseReady, NamespaceReady became True.',
+      'Condition Ready became True.',
+    ]);
+  });
+
+  it('are not one line where one of them is a fault', () => {
+    const at = '2026-11-22T20:00:03Z';
+    const reason = 'BrokerUnreachable';
+    expect(
+      told([
+        condition('Stalled', at, { reason }),
+        condition('DatabaseReady', at, { reason }),
+        condition('Ready', at, { reason, status: 'False' }),
+      ]),
+    ).toHaveLength(3);
+  });
+});
