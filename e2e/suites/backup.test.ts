@@ -147,6 +147,8 @@ describe('a Space with a backup', () => {
         enabled: true,
         recipient: await identityToRecipient(identity),
         postgres: { archiveSeconds: 5 },
+        // With the little of the processor that is the default, the suite would wait for most of its time.
+        resources: { limits: { cpu: '1', memory: '384Mi' } },
         s3: provider.external,
       },
     };

@@ -123,7 +123,6 @@ describe('an Assistant behind its Capsule’s walls', () => {
         kind: 'Pod',
         metadata: { name: free, namespace: 'default' },
         spec: {
-          restartPolicy: 'Never',
           containers: [
             {
               name: 'free',
@@ -266,7 +265,6 @@ describe('an Assistant behind its Capsule’s walls', () => {
       metadata: { name, namespace: installed.namespace, labels },
       spec: {
         automountServiceAccountToken: false,
-        restartPolicy: 'Never',
         securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
         containers: [
           {
@@ -282,10 +280,10 @@ describe('an Assistant behind its Capsule’s walls', () => {
     const stranger = unique('stranger');
     await kube.apply(client(marked, { 'platform.space/client': 'true' }), client(stranger, {}));
     for (const name of [marked, stranger]) {
-      await until(
-        `${name} to run`,
-        async () => (await kube.get('pod', name, installed.namespace))?.status.phase === 'Running',
-      );
+      await until(`${name} to run`, async () => {
+        const pod = await kube.get('pod', name, installed.namespace);
+        return pod?.status.containerStatuses?.[0]?.state.running !== undefined;
+      });
     }
     expect(Object.values(await probe(installed.namespace, marked, targets))).toEqual(['connected']);
     expect(Object.values(await probe(installed.namespace, stranger, targets))).toEqual(['timeout']);

@@ -65,7 +65,8 @@ function podOf(place: Place, name: string, namespace: string, image: string, lab
     kind: 'Pod',
     metadata: { name, namespace, labels: { ...labels, [MARK]: place.run } },
     spec: {
-      restartPolicy: 'Never',
+      // A container that a busy node fails to start is started again.
+      restartPolicy: 'Always',
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 0,

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { stateOf } from './probers.ts';
+import { isUp, stateOf } from './probers.ts';
 
 const pod = (status: object) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status });
+
+describe('a pod that was waited for', () => {
+  it('is up when its container runs, and not while that waits to be started again', () => {
+    const [runs, waits] = [{ running: {} }, { waiting: { reason: 'CrashLoopBackOff' } }];
+    const up = (phase: string, state: object) => isUp(pod({ phase, containerStatuses: [{ state }] }));
+    expect([up('Running', runs), up('Running', waits), up('Pending', waits)]).toEqual([true, false, false]);
+  });
+});
 
 describe('what is said of a pod that was waited for', () => {
   it('is where it stands, and why', () => {

@@ -74,7 +74,7 @@ export async function deployProbers(
         patience,
         async () => {
           found = await kube.get('pod', metadata.name, metadata.namespace);
-          return found?.['status']?.phase === 'Running' ? found : undefined;
+          return found !== undefined && isUp(found) ? found : undefined;
         },
       );
       return { ...sourceOf(name, party, running), blocks: blocksOf(party, around.policies) };
@@ -83,6 +83,11 @@ export async function deployProbers(
   const probers = capsules.map(({ pod }, i) => sourceOf(`Assistant ${'ab'[i]}`, 'assistant', pod));
   return { capsules, sources: [...probers, ...looking] };
 }
+
+/** Its container runs: the phase alone is Running, too, while one that could not be started waits for its next start. */
+export const isUp = ({ status }: KubeObject): boolean =>
+  status?.phase === 'Running' &&
+  (status.containerStatuses ?? []).every(({ state }: Record<string, { running?: object }>) => state?.running);
 
 /** What Kubernetes says of a pod that does not run. */
 export function stateOf(pod: KubeObject | undefined): string {

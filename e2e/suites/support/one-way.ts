@@ -37,12 +37,17 @@ export async function openMatrix(patience: Patience) {
   const around = await lookAround(kube, installed.space);
   const targets = targetsOf(around, []);
   const nobody = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
-  const probers = await deployProbers(kube, place, around, lookAt(around.picture, nobody, targets), patience);
+  const close = () => leave(kube, place, patience.seconds);
+  const firstLook = lookAt(around.picture, nobody, targets);
+  const probers = await deployProbers(kube, place, around, firstLook, patience).catch(async (error) => {
+    await close();
+    throw error;
+  });
   return {
     async wrong() {
       const { cells, unanswered } = await measure(kube, around, probers, targets);
       return failures({ cells, unanswered, checks: [] });
     },
-    close: () => leave(kube, place, patience.seconds),
+    close,
   };
 }

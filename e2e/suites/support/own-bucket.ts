@@ -1,108 +1,16 @@
-import { randomBytes } from 'node:crypto';
-import { makePki } from '../../../testing/certificates.ts';
+import * as provider from '../../space/testing/provider.ts';
 import { kube, runningPod } from './space.ts';
 import { until } from './until.ts';
 
-/** An S3 server that is no part of any Space, behind TLS, with a bucket and a key of a Capsule's own. */
-export interface Provider {
-  readonly namespace: string;
-  /** Values of a release whose Capsules may name it. */
-  readonly byok: object;
-  /** Values of a release that keeps all its files there. */
-  readonly external: object;
-  /** What a person would fill into the form. */
-  readonly fields: Readonly<Record<string, string>>;
-  /** How many of its objects have exactly this in them. */
-  holds(text: string): Promise<number>;
-}
+export type { Provider } from '../../space/testing/provider.ts';
 
-const HOST = 's3.provider.example.org';
-const PORT = 7_070;
-
-/** `image` is of an S3 server that the cluster has already. */
-export async function startProvider(namespace: string, image: string): Promise<Provider> {
-  const pki = await makePki();
-  const inside = `s3.${namespace}.svc`;
-  const { cert, key } = await pki.issue(HOST, inside);
-  await pki.remove();
-  const [id, secret] = [`CANARY${randomBytes(7).toString('hex')}`, randomBytes(30).toString('base64url')];
-  const of = { name: 's3', namespace };
-  const start = `mkdir /data/mine && exec versitygw --port :${PORT} --cert /tls/tls.crt --key /tls/tls.key posix /data`;
-  await kube.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-    {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: of,
-      stringData: { 'tls.crt': cert, 'tls.key': key, ROOT_ACCESS_KEY: id, ROOT_SECRET_KEY: secret },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: of,
-      spec: { selector: { app: 's3' }, ports: [{ port: PORT }] },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { ...of, labels: { app: 's3' } },
-      spec: {
-        automountServiceAccountToken: false,
-        terminationGracePeriodSeconds: 0,
-        securityContext: { runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000 },
-        containers: [
-          {
-            name: 's3',
-            image,
-            imagePullPolicy: 'IfNotPresent',
-            command: ['sh', '-c', start],
-            envFrom: [{ secretRef: { name: 's3' } }],
-            readinessProbe: { tcpSocket: { port: PORT }, periodSeconds: 1 },
-            volumeMounts: [
-              { name: 'data', mountPath: '/data' },
-              { name: 'tls', mountPath: '/tls', readOnly: true },
-            ],
-          },
-        ],
-        volumes: [
-          { name: 'data', emptyDir: {} },
-          { name: 'tls', secret: { secretName: 's3' } },
-        ],
-      },
-    },
-  );
-  const address = await until('the provider to have an address', async () => {
-    const pod = await kube.get('pod', 's3', namespace);
-    return pod?.status?.containerStatuses?.[0]?.ready === true && (pod.status.podIP as string);
-  });
-  return {
-    namespace,
-    byok: { hosts: { [HOST]: `${address}:${PORT}` }, extraCA: pki.authority },
-    external: {
-      endpoint: `https://${inside}:${PORT}`,
-      bucket: 'mine',
-      ca: pki.authority,
-      pods: { namespace, labels: { app: 's3' }, port: PORT },
-    },
-    fields: {
-      endpoint: `https://${HOST}`,
-      region: 'us-east-1',
-      bucket: 'mine',
-      addressing: 'path',
-      'access-key-id': id,
-      'secret-access-key': secret,
-    },
-    holds: (text) => filesWith(namespace, 's3', text),
-  };
-}
+/** An S3 server of a Capsule's own on the suites' cluster; `image` is of one that the cluster has already. */
+export const startProvider = (namespace: string, image: string) =>
+  provider.startProvider(kube, namespace, image);
 
 /** How many files of an S3 server's pod have this text in them. */
-export async function filesWith(namespace: string, pod: string, text: string): Promise<number> {
-  const { code, stdout, stderr } = await kube.exec(namespace, pod, ['grep', '-rlF', text, '/data']);
-  // 1: there are none.
-  if (code > 1) throw new Error(stderr);
-  return stdout.split('\n').filter((line) => line !== '').length;
-}
+export const filesWith = (namespace: string, pod: string, text: string) =>
+  provider.filesWith(kube, { namespace, pod }, text);
 
 /** Runs in the operator's pod, which alone reaches the broker's control listener: one operation, as a console would. */
 const OPERATE = `
