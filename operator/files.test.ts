@@ -120,6 +120,21 @@ describe('a life with files', () => {
     ).toEqual([]);
   });
 
+  test('a token whose Secret somebody deletes while the pod starts is made anew before the next sweep', async () => {
+    const image = 'registry.test/slow:1';
+    space.fates.set(image, 'pending');
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home, image });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Starting');
+    const namespace = space.namespaceOf(home);
+    const before = await tokenOf(namespace);
+    await space.delete(SECRET, workloadObjectsSecretName('ledger'), namespace);
+    await eventually(async () => !['', before].includes(await tokenOf(namespace)), {
+      what: 'another token',
+      within: 180_000,
+    });
+  });
+
   test('Retain keeps the files, and a Capsule of that name takes them up', async () => {
     const namespace = await space.settled();
     expect(await status(await tokenOf(namespace), 'kept', 'text')).toBe(200);

@@ -30,6 +30,8 @@ import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
 import { tellUsage } from './steps/usage.ts';
 
 const LOOK_AGAIN_MS = 15_000;
+/** A pod that starts may wait for a Secret that somebody deleted. */
+const STARTING_MS = 120_000;
 /** How old the value of a stored input may be, and what is known of whether its host tells it. */
 const INPUTS_MS = 60_000;
 
@@ -172,5 +174,13 @@ function requeueAfterMs(
   const grantsMs = granted ? GRANTED_MS : UNGRANTED_MS;
   const longestMs = context.objectStore && context.grantKey ? grantsMs : context.sweepMs();
   const hasInputs = entered.values.size + Object.keys(sealed.inputs).length > 0;
-  return hasInputs ? Math.min(INPUTS_MS, longestMs) : longestMs;
+  const starting = now['WorkloadReady']?.reason === 'Starting' ? startingMs(context, assistant) : longestMs;
+  return Math.min(starting, hasInputs ? INPUTS_MS : longestMs, longestMs);
+}
+
+/** After as long as it has been starting already, within bounds: one that never starts is looked at seldom. */
+function startingMs(context: Context, { status }: Facts['assistant']): number {
+  const since = status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.lastTransitionTime;
+  const lasts = since === undefined ? 0 : Date.parse(context.now()) - Date.parse(since);
+  return Math.max(LOOK_AGAIN_MS, Math.min(STARTING_MS, lasts));
 }

@@ -29,8 +29,8 @@ export async function exchange(space: string, inside: string, capsule: string, i
     await must(['patch', ...of, '--type=merge', '-p', data]);
   }
   await administer(space, 'db-broker', ['rotate', capsule, id]);
-  await must(['annotate', 'assistant', id, '-n', space, '--overwrite', 'platform.space/rotate=now']);
   await must(['delete', 'secret', `${id}-objectstore`, '-n', inside]);
+  await must(['annotate', 'assistant', id, '-n', space, '--overwrite', 'platform.space/rotate=now']);
   await until('other credentials', async () => {
     const now = await heldNow(space, inside, capsule, id);
     return now.url !== before.url && now.token !== '' && now.token !== before.token;
