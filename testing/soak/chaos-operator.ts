@@ -8,11 +8,12 @@
  * empties namespaces that are deleted. Egress has no part in it. `--kills N` for another number of kills.
  *
  * `--cluster` does the same to the Space that is up (`npm run up`), where all of it is real: Assistants are ledgers in
- * gVisor, and the egress gateway dies, too. What was there before must be there after.
+ * gVisor, and the egress gateway dies, too. Its administrators upgrade it, go back, back it up, and put a Capsule out of the
+ * backup beside the others, whose data must be that of the moment. What was there before must be there after.
  */
 import { eventualRest, inventory } from './chaos-operator/inventory.ts';
 import { killAtRandom } from './chaos-operator/killer.ts';
-import { Population, type PopulationSize } from './chaos-operator/population.ts';
+import { Population, type PopulationSize, type Wished } from './chaos-operator/population.ts';
 import { ready } from './chaos-operator/survivors.ts';
 import type { World } from './chaos-operator/world.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
@@ -58,13 +59,21 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
   const killer = killAtRandom(world.parts, kills, Math.random, (name, error) =>
     say(`${name} did not start: ${String(error).slice(0, 1000)}`),
   );
+  let lasting = true;
+  const there = () => [...population.assistants.values()];
+  const keeping = {
+    marked: () => pick(there().filter(({ uid }) => marked.has(uid))),
+    isThere: (one: Wished) => there().some(({ uid }) => uid === one.uid),
+  };
+  const { administrators } = world;
+  let acting: Promise<void> | undefined;
   try {
-    let lasting = true;
     const over = killer.over.finally(() => {
       lasting = false;
     });
     say(`${kills} kills, ${counts.capsules} Capsules, ${counts.assistants} Assistants`);
     await population.fill();
+    acting = administrators?.act(() => lasting, keeping);
     let acts = 0;
     let told = 0;
     while (lasting) {
@@ -75,14 +84,19 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
       const done = sumOf(killer.killed);
       if (done >= told + 10) {
         told = done;
-        say(`${acts} acts, ${done} kills ${JSON.stringify(killer.killed)}`);
+        say(`${acts} acts, ${done} kills ${JSON.stringify({ ...killer.killed, ...administrators?.done })}`);
       }
       await new Promise((resolve) => setTimeout(resolve, size.pauseMs));
     }
     await over;
+    say('over; what administrators have begun');
+    await acting;
 
-    say('over; the survivors');
-    const problems: string[] = [...killer.ended.map((name) => `${name} ended by itself`)];
+    say('the survivors');
+    const problems: string[] = [
+      ...killer.ended.map((name) => `${name} ended by itself`),
+      ...(administrators?.problems ?? []),
+    ];
     const survivors = [...population.assistants.values()];
     await ready(space, population, survivors, async (one) => {
       for (const problem of await tenant.problems(one, marked.has(one.uid)))
@@ -104,6 +118,7 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
         ...Object.entries(killer.killed).map(([what, count]) => ({ what: `kills: ${what}`, count })),
         ...world.rows(),
         ...Object.entries(population.acts).map(([what, count]) => ({ what, count })),
+        ...Object.entries(administrators?.done ?? {}).map(([what, count]) => ({ what, count })),
         { what: 'surviving Capsules', count: survived.capsules },
         { what: 'surviving Assistants, all Ready', count: survived.assistants },
         { what: '… whose data was checked', count: kept },
@@ -120,7 +135,9 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
       notes: [...problems.slice(0, 20), ...world.ended().map((what) => `Ended by itself: ${what}`)],
     };
   } finally {
+    lasting = false;
     await killer.stop();
+    await acting?.catch(() => undefined);
     await Promise.allSettled([...population.capsules].map((name) => population.deleteCapsule(name)));
   }
 }

@@ -8,6 +8,7 @@ import { apiClient } from '../../../operator/runtime/client.ts';
 import { connect } from '../../../operator/runtime/connection.ts';
 import { kubectlIn } from '../../../operator/testing/kubectl.ts';
 import { manifest } from '../../../operator/testing/manifest.ts';
+import { openAdministrators } from './administrators/index.ts';
 import { ledgers } from './ledgers.ts';
 import { type KillProcess, killablePod, type Part, type Record } from './pods.ts';
 import type { Ask, SpaceView, World } from './world.ts';
@@ -48,7 +49,10 @@ export async function openCluster(): Promise<World> {
   if (example === undefined) throw new Error('the example Assistant is not there: npm run up');
   const { image, resources } = example.spec;
   const record: Record = { processes: 0, pods: 0, ended: [] };
+  const tenant = ledgers(space);
+  const administrators = await openAdministrators({ cluster, kube, space, tenant });
   return {
+    administrators,
     title:
       'The parts of an installed Space killed at random moments, on the cluster, with Assistants in gVisor',
     space,
@@ -59,7 +63,7 @@ export async function openCluster(): Promise<World> {
       // A host, so that the gateway has its part in each of them.
       manifest: manifest(id, { network: { allowed_hosts: ['api.example.org'] } }),
     }),
-    tenant: ledgers(space),
+    tenant,
     sight: {
       databases: askingIn(kube, 'space_registry'),
       files: askingIn(kube, 'space_objectstore'),
@@ -72,7 +76,7 @@ export async function openCluster(): Promise<World> {
       { what: '… of which pods', count: record.pods },
       { what: 'containers that ended by themselves', count: record.ended.length },
     ],
-    close: () => connection.close(),
+    close: () => administrators.end().finally(() => connection.close()),
   };
 }
 

@@ -100,12 +100,14 @@ export function killablePod(
         { what: `${name} is up`, within: UP_MS },
       );
       notice(pod);
-      const uid = pod.metadata.uid ?? '';
-      const [container] = pod.status?.containerStatuses ?? [];
       return {
         gone: new Promise(() => {}),
         leave: async () => {},
         async kill() {
+          // An upgrade may have put another in its place.
+          const victim = (await alive()) ?? pod;
+          const uid = victim.metadata.uid ?? '';
+          const [container] = victim.status?.containerStatuses ?? [];
           const again = container?.restartCount ?? 0;
           dead.add(container?.containerID ?? '');
           const killed = await killProcess(uid);
@@ -116,7 +118,7 @@ export function killablePod(
           }
           record.pods += 1;
           dead.add(uid);
-          await remove(pod);
+          await remove(victim);
         },
       };
     },

@@ -12,6 +12,8 @@ export interface World {
   /** What a user asks for under this id. */
   readonly make: Make;
   readonly tenant: Tenant;
+  /** Who keeps it, where it is an installed one. */
+  readonly administrators?: Administrators;
   readonly sight: Sight;
   /** What every Assistant that has run has a Secret for. */
   readonly secrets: readonly string[];
@@ -20,6 +22,26 @@ export interface World {
   /** More rows for the table. */
   rows(): readonly { readonly what: string; readonly count: number }[];
   close(): Promise<void>;
+}
+
+/** What administrators are told of the tenants. */
+export interface Keeping {
+  /** One whose data is marked, and that may be restored. */
+  marked(): Wished | undefined;
+  /** Whether nobody has deleted this incarnation yet. */
+  isThere(wished: Wished): boolean;
+}
+
+/** What the people who keep a Space do, one act after the other. */
+export interface Administrators {
+  /** How often each act was done, and how often it was begun again. */
+  readonly done: Readonly<Record<string, number>>;
+  /** Acts that never worked. */
+  readonly problems: readonly string[];
+  /** Acts while it lasts; an act that has begun is ended. */
+  act(lasts: () => boolean, keeping: Keeping): Promise<void>;
+  /** The Space as it was before, without a backup. */
+  end(): Promise<void>;
 }
 
 /** A Space as its API server shows it. */

@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { startProvider } from '../../../../e2e/space/testing/provider.ts';
+import { type Kept, printed, settled } from './model.ts';
+import type { Release } from './release.ts';
+
+const RESTORE = resolve(import.meta.dirname, '../../../../e2e/restore/main.ts');
+const VAULT = 'chaos-vault';
+const SECRET = 'backup-s3';
+
+/** A backup of the Space into a bucket that is no part of it. */
+export interface Backup {
+  /** Values of a release that has it. */
+  readonly values: object;
+  /** Copies Capsules, Assistants, keys and objects now; answers the name of its Job. */
+  take(): Promise<string>;
+  /** A moment of now that the archived log reaches. */
+  moment(): Promise<string>;
+  /** Puts a Capsule of a moment beside those that live, under another name. */
+  restore(capsule: string, as: string, at: string): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** Gives a Space a backup, and waits for its first copy; `directory` is for the identity. */
+export async function openBackup(kept: Kept, release: Release, directory: string): Promise<Backup> {
+  const { kube, space } = kept;
+  const { space: name, namespace, servicesNamespace } = space.names;
+  const identity = await generateIdentity();
+  const identityFile = join(directory, 'identity');
+  await writeFile(identityFile, `${identity}\n`, { mode: 0o600 });
+  const { external, fields } = await startProvider(kube, VAULT, await imageOfS3(kept));
+  const values = {
+    existingSecrets: { backupS3: SECRET },
+    backup: {
+      enabled: true,
+      recipient: await identityToRecipient(identity),
+      postgres: { archiveSeconds: 5 },
+      // With the little that is the default there would be few backups among the kills.
+      resources: { limits: { cpu: '1', memory: '384Mi' } },
+      s3: external,
+    },
+  };
+  await kube.apply({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: SECRET, namespace: servicesNamespace },
+    stringData: { 'access-key': fields['access-key-id'], 'secret-key': fields['secret-access-key'] },
+  });
+  await release.upgrade(release.values, values);
+
+  const kubectl = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await kube.run(args);
+    if (code !== 0) throw new Error(stderr || stdout);
+    return stdout.trim();
+  };
+  const beside = (...command: readonly string[]) =>
+    kubectl('exec', '-n', servicesNamespace, 'postgres-0', '-c', 'backup', '--', ...command);
+  const sql = (statement: string) =>
+    beside('psql', '-XAtqU', 'postgres', '-h', '/run/postgresql', '-c', statement, 'postgres');
+  const pgbackrest = ['pgbackrest', '--config=/run/postgresql/pgbackrest.conf', '--stanza=space'];
+  await settled('a first copy of the server', async () =>
+    /^\S+F$/m.test(await beside(...pgbackrest, 'repo-ls', 'backup/space')),
+  );
+
+  let taken = 0;
+  return {
+    values,
+    async take() {
+      taken += 1;
+      const job = `chaos-backup-${taken}`;
+      await kubectl('create', 'job', job, '--from=cronjob/backup', '-n', servicesNamespace);
+      const ended = async (): Promise<string | undefined> => {
+        const { conditions = [] } = (await kube.get('job', job, servicesNamespace))?.['status'] ?? {};
+        const types = conditions.map(({ type }: { type: string }) => type);
+        return ['Complete', 'Failed'].find((type) => types.includes(type));
+      };
+      await settled(`${job} has ended`, async () => (await ended()) !== undefined);
+      if ((await ended()) !== 'Complete') throw new Error(`${job} failed`);
+      return job;
+    },
+    async moment() {
+      const moment = await sql('SELECT clock_timestamp()');
+      await settled('the log is archived', async () => {
+        await sql('SELECT pg_switch_wal()');
+        return (await sql(`SELECT last_archived_time > '${moment}' FROM pg_stat_archiver`)) === 't';
+      });
+      return new Date(moment).toISOString();
+    },
+    async restore(capsule, as, at) {
+      const where = ['--space', name, '--namespace', namespace, '--identity', identityFile];
+      await printed(process.execPath, [RESTORE, ...where, '--capsule', capsule, '--as', as, '--at', at]);
+    },
+    async remove() {
+      await kube.remove('namespace', VAULT);
+      await kube.remove('secret', SECRET, servicesNamespace);
+    },
+  };
+}
+
+/** The cluster has it already. */
+async function imageOfS3({ kube, space }: Kept): Promise<string> {
+  const server = await kube.get('statefulset', 's3', space.names.servicesNamespace);
+  return server?.['spec'].template.spec.containers[0].image;
+}

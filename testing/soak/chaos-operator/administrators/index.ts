@@ -1,0 +1,130 @@
+/**
+ * What the people who keep a Space do while its parts are killed: they upgrade it and go back, back it up, and put a
+ * Capsule out of the backup beside those that live. What fails because a part was away is begun again, as they would.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Wished } from '../population.ts';
+import type { Administrators, Keeping } from '../world.ts';
+import { openBackup } from './backup.ts';
+import { type Kept, settled } from './model.ts';
+import { openRelease } from './release.ts';
+
+const RESTORED = 'restored';
+const MOST_TRIES = 20;
+const BETWEEN_TRIES_MS = 2_000;
+const BETWEEN_ACTS_MS = 10_000;
+
+/** In one way or another that tenants cannot tell apart; every pod is another. */
+const version = (logLevel: string, cpu: string) => ({
+  ...Object.fromEntries(['operator', 'dbBroker', 'objectStore', 'egress'].map((of) => [of, { logLevel }])),
+  postgres: { resources: { requests: { cpu } } },
+});
+const [USUAL, CHANGED] = [version('info', '100m'), version('warn', '101m')];
+
+/** Gives the Space a backup, and its administrators. */
+export async function openAdministrators(kept: Kept): Promise<Administrators> {
+  const directory = await mkdtemp(join(tmpdir(), 'space-chaos-'));
+  const release = await openRelease(kept, directory);
+  const backup = await openBackup(kept, release, directory);
+  const { done, problems, again } = patience();
+  const upgrade = (to: object) => again('upgrade', () => release.upgrade(release.values, backup.values, to));
+
+  async function putBeside({ marked, isThere }: Keeping): Promise<void> {
+    const one = marked();
+    if (one === undefined || (await again('backup', backup.take)) === undefined) return;
+    const moment = await again('moment archived', backup.moment);
+    // Who deleted it meanwhile may have been faster than the moment.
+    if (moment === undefined || !isThere(one)) return;
+    const restored = await again('Capsule restored', async () => {
+      await backup.restore(one.capsule, RESTORED, moment);
+      return true;
+    });
+    if (restored) await again('restored data looked at', () => lookAt(kept, one));
+    await again('restored Capsule deleted', () => removeRestored(kept));
+  }
+
+  return {
+    done,
+    problems,
+    async act(lasts, keeping) {
+      const acts = [
+        () => upgrade(CHANGED),
+        () => putBeside(keeping),
+        () => again('rollback', release.rollBack),
+        () => putBeside(keeping),
+        () => upgrade(CHANGED),
+        () => upgrade(USUAL),
+      ];
+      for (let turn = 0; lasts(); turn += 1) {
+        await acts[turn % acts.length]?.();
+        await pause(BETWEEN_ACTS_MS);
+      }
+    },
+    async end() {
+      await removeRestored(kept);
+      await release.upgrade(release.values);
+      await backup.remove();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Counts what was done, and what had to be begun again. */
+function patience() {
+  const done: Record<string, number> = {};
+  const problems: string[] = [];
+  const count = (what: string) => {
+    done[what] = (done[what] ?? 0) + 1;
+  };
+  /** Undefined when it never worked, which is a problem. */
+  async function again<T>(what: string, act: () => Promise<T>): Promise<T | undefined> {
+    for (let tries = 1; ; tries += 1)
+      try {
+        const result = await act();
+        count(what);
+        return result;
+      } catch (error) {
+        if (tries === MOST_TRIES) {
+          problems.push(`${what}: ${String(error)}`);
+          return undefined;
+        }
+        count(`${what}, begun again`);
+        console.error(`${what}, begun again: ${String(error).slice(0, 500)}`);
+        await pause(BETWEEN_TRIES_MS);
+      }
+  }
+  return { done, problems, again };
+}
+
+/** Its restored copy runs, with what this incarnation had written. */
+async function lookAt({ kube, space, tenant }: Kept, one: Wished): Promise<void> {
+  const { namespace } = space.names;
+  const all = await kube.list('assistants', namespace);
+  const copy = all.find(({ spec }) => spec.capsule === RESTORED && spec.manifest.platform.id === one.id);
+  if (copy === undefined) throw new Error(`${RESTORED} has no ${one.id}`);
+  const { name } = copy.metadata;
+  const resume = ['--type=merge', '-p', '{"spec":{"suspend":false}}'];
+  const { code, stderr } = await kube.run(['patch', 'assistant', name, '-n', namespace, ...resume]);
+  if (code !== 0) throw new Error(stderr);
+  await settled(`${name} is Ready`, async () => {
+    const { spec, status, metadata } = (await kube.get('assistant', name, namespace)) ?? copy;
+    const ready = status?.conditions?.find(({ type }: { type: string }) => type === 'Ready');
+    return (
+      spec.suspend !== true && status?.observedGeneration === metadata.generation && ready?.status === 'True'
+    );
+  });
+  const found = await tenant.problems({ ...one, name, capsule: RESTORED }, true);
+  if (found.length > 0) throw new Error(`${name}, of ${one.name}: ${found.join(', ')}`);
+}
+
+async function removeRestored({ kube, space }: Kept): Promise<void> {
+  const { namespace } = space.names;
+  await kube.remove('capsule', RESTORED, namespace);
+  await settled(
+    `Capsule ${RESTORED} is gone`,
+    async () => (await kube.get('capsule', RESTORED, namespace)) === undefined,
+  );
+}

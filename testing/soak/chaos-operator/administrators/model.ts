@@ -1,0 +1,32 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Cluster } from '../../../../e2e/cluster/index.ts';
+import { finish, type Kube } from '../../../../e2e/space/kube.ts';
+import { eventually } from '../../../eventually.ts';
+import type { SpaceView, Tenant } from '../world.ts';
+
+/** The installed Space that administrators keep. */
+export interface Kept {
+  readonly cluster: Cluster;
+  readonly kube: Kube;
+  readonly space: SpaceView;
+  readonly tenant: Tenant;
+}
+
+const SETTLE_MS = 15 * 60_000;
+
+/** Waits on what takes minutes where parts die meanwhile. */
+export const settled = (what: string, is: () => Promise<boolean>) =>
+  eventually(
+    async () => {
+      await pause(500);
+      return is();
+    },
+    { what, within: SETTLE_MS },
+  );
+
+/** What a program prints; its error says what it said last. */
+export async function printed(program: string, args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await finish(program, args);
+  if (code !== 0) throw new Error((stderr || stdout).trim().slice(-2_000));
+  return stdout.trim();
+}
