@@ -12,6 +12,7 @@ import { Download, Redirect } from './http/outcome.ts';
 import type { Turns } from './http/turns.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import { listAssistants, listCapsules } from './kubernetes/space.ts';
 import type { MachineryOf } from './machinery/machinery.ts';
 import { checkedForm } from './session/checked-form.ts';
 import type { KeptForms } from './session/kept-forms.ts';
@@ -94,6 +95,8 @@ async function answered(
     params: paramsOf(request),
     query: queryOf(request),
   });
+  // The number in the sidebar is counted from them, whatever the page is.
+  if (!isAct) void Promise.allSettled([listCapsules(visited), listAssistants(visited)]);
   try {
     const outcome = await route.run(visited);
     if (outcome instanceof Redirect) return redirect(response, outcome.to);

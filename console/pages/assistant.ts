@@ -31,33 +31,29 @@ export async function assistantOf(visit: Visit): Promise<AssistantView> {
   return view;
 }
 
-/** What an Assistant's page is made of. */
-interface Seen {
-  readonly view: AssistantView;
-  readonly place: Place;
-  readonly mayDeploy: boolean;
-  /** What is wrong with a value that somebody entered, told beside its field. */
-  readonly problem: InputProblem | undefined;
-}
-
 export async function assistantPage(visit: Visit, problem?: InputProblem): Promise<Page> {
-  const view = await assistantOf(visit);
-  const { name } = view.metadata;
-  const capsule = view.spec.capsule ?? '';
-  const checked = checkManifest(view.spec.manifest);
-  const [events, place, mayDeploy] = await Promise.all([
+  const { capsule = '', assistant: name = '' } = visit.params;
+  const [view, events, place, mayDeploy] = await Promise.all([
+    assistantOf(visit),
     maybeEvents(visit, 'Assistant', name),
     placeOf(visit, capsule),
     mayOn(visit, capsule, 'deploy'),
   ]);
-  const seen = { view, place, mayDeploy, problem };
+  const checked = checkManifest(view.spec.manifest);
+  const [powers, inputs, calls] = checked.ok
+    ? await Promise.all([
+        powersSection(visit, { view, place }, checked.manifest),
+        inputsSection(visit, { view, manifest: checked.manifest, problem }),
+        callsSection(visit, view, checked.manifest),
+      ])
+    : [html`<p class="problem">Its manifest is not valid; the condition Accepted says where.</p>`];
   const { conditions } = view.status;
   const main = html`${checked.ok ? html`<p class="lead">${foreign(checked.manifest.platform.summary, 80)}</p>` : ''}
-${standing(visit, seen)}
-${checked.ok ? await powers(visit, seen, checked.manifest) : html`<p class="problem">Its manifest is not valid; the condition Accepted says where.</p>`}
+${standing(visit, view, mayDeploy)}
+${powers}
 <h2>Conditions</h2>${conditionTable(conditions)}
-${checked.ok ? await inputsSection(visit, { view, manifest: checked.manifest, problem }) : ''}
-${checked.ok ? await callsSection(visit, view, checked.manifest) : ''}
+${inputs ?? ''}
+${calls ?? ''}
 <h2>What it takes</h2>${ownUse(view)}${place.is === 'known' ? html`<h3>What all Assistants of its Capsule take, whose quota they share</h3>${quotaBars(place.capsule)}` : ''}
 <h2>What happened</h2>${timeline({ metadata: view.metadata, conditions, events })}
 ${checked.ok ? manifestSection(view, checked.manifest) : ''}
@@ -77,20 +73,27 @@ ${assistantCommands(visit, view)}`;
 }
 
 /** Says on top that somebody suspended the Assistant, with the button to resume it. */
-function standing(visit: Visit, { view, mayDeploy }: Seen): Value {
+function standing(visit: Visit, view: AssistantView, mayDeploy: boolean): Value {
   if (view.spec.suspend !== true) return '';
   const resume = mayDeploy ? suspension(visit, view) : '';
   return card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${resume}`);
 }
 
 /** What it may do, what of that is new, and who let it: what one looks at before one approves. */
-async function powers(visit: Visit, { view, place }: Seen, manifest: Manifest): Promise<Html> {
+async function powersSection(
+  visit: Visit,
+  { view, place }: { readonly view: AssistantView; readonly place: Place },
+  manifest: Manifest,
+): Promise<Html> {
   const { platform } = manifest;
   const reaches = reachesOf(manifest);
-  const running = await runningManifest(visit, place, platform.id);
+  const [running, approval] = await Promise.all([
+    runningManifest(visit, place, platform.id),
+    approvalSection(visit, view),
+  ]);
   return html`<h2>What it may do</h2>${powersPicture(platform.name, reaches)}${powersList(reaches)}
 <h2>What is new against what runs</h2>${difference(running, manifest)}
-<h2>Who let it in</h2><p>${installer(view.metadata)}</p>${await approvalSection(visit, view)}`;
+<h2>Who let it in</h2><p>${installer(view.metadata)}</p>${approval}`;
 }
 
 function suspension(visit: Visit, { metadata: { name }, spec }: AssistantView): Html {

@@ -48,12 +48,12 @@ function suspension(act: string, suspend: boolean): Route {
 
 export async function capsulePage(visit: Visit, name: string, problem?: QuotaProblem): Promise<Page> {
   const { namespace } = visit.names;
-  const [view, rows, events, mayPatch, mayCredentials] = await Promise.all([
+  const [view, rows, events, mayPatch, sets] = await Promise.all([
     getCapsule(visit, name),
     listAssistants(visit),
     maybeEvents(visit, 'Capsule', name),
     visit.may({ group: GROUP, resource: 'capsules', namespace, name, verb: 'patch' }),
-    visit.may({ group: GROUP, resource: 'capsules', namespace, name, verb: 'credentials' }),
+    setsSection(visit, name),
   ]);
   const { spec, status } = view;
   const ready = readyOf(status.conditions);
@@ -70,7 +70,6 @@ export async function capsulePage(visit: Visit, name: string, problem?: QuotaPro
     what: 'Assistants',
   });
   const isSuspended = spec.suspend === true;
-  const sets = await setsSection(visit, name, mayCredentials);
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
 ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}

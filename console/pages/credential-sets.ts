@@ -4,7 +4,7 @@ import { code, moment, state, table } from '../html/parts.ts';
 import { html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { PageError } from '../http/outcome.ts';
-import type { SetsOf, Visit } from '../visit.ts';
+import { mayOn, type SetsOf, type Visit } from '../visit.ts';
 import type { CredentialOptions } from './credentials.ts';
 
 /** A page of something else does not wait longer for the broker. */
@@ -31,8 +31,8 @@ function notNow(error: unknown): undefined {
 }
 
 /** Where a Capsule's files are kept, for whoever may use its credentials. */
-export async function setsSection(visit: Visit, capsule: string, may: boolean): Promise<Value> {
-  if (!may || visit.setsOf === undefined) return '';
+export async function setsSection(visit: Visit, capsule: string): Promise<Value> {
+  if (visit.setsOf === undefined || !(await mayOn(visit, capsule, 'credentials'))) return '';
   const sets = await visit.setsOf(visit, capsule);
   const shown =
     sets === undefined
