@@ -12,12 +12,12 @@ export const capsules: Route = { method: 'GET', path: '/capsules', under: 'capsu
 async function capsulesPage(visit: Visit): Promise<Page> {
   const rows = await listCapsules(visit);
   const list = longTable(visit, {
-    heads: ['Capsule', 'State', 'Assistants ready', 'Database', 'Files', 'Made'],
+    heads: ['Capsule', 'State', 'Assistants', 'Database', 'Files', 'Made'],
     rows,
     line: ({ name, created, ready, reason, running, assistants, databaseUsed, storageUsed }) => [
       html`<a href="${Url.path`/capsules/${name}`}">${name}</a>`,
       readiness(ready === 'True', reason),
-      `${running || 0} of ${assistants || 0}`,
+      html`<span class="whole">${running || 0} of ${assistants || 0} ready</span>`,
       databaseUsed || '–',
       storageUsed || '–',
       moment(created),

@@ -101,8 +101,8 @@ describe('Repairs', () => {
 describe('Capsules', () => {
   it('says of each how it is and when it was made', async () => {
     const { text } = await as.viewer.get('/capsules');
-    expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
-    expect(text).toMatch(/household Ready 1 of 3 900Mi 1Gi \d{4}-\d\d-\d\d/);
+    expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 ready – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    expect(text).toMatch(/household Ready 1 of 3 ready 900Mi 1Gi \d{4}-\d\d-\d\d/);
   });
 });
 
