@@ -50,7 +50,12 @@ export async function openCluster(): Promise<World> {
   const { image, resources } = example.spec;
   const record: Record = { processes: 0, pods: 0, ended: [] };
   const tenant = ledgers(space);
-  const administrators = await openAdministrators({ cluster, kube, space, tenant });
+  const administrators = await openAdministrators({ cluster, kube, space, tenant }).catch(
+    (error: unknown) => {
+      connection.close();
+      throw error;
+    },
+  );
   return {
     administrators,
     title:

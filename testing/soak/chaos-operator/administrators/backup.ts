@@ -19,7 +19,6 @@ export interface Backup {
   moment(): Promise<string>;
   /** Puts a Capsule of a moment beside those that live, under another name. */
   restore(capsule: string, as: string, at: string): Promise<void>;
-  remove(): Promise<void>;
 }
 
 /** Gives a Space a backup, and waits for its first copy; `directory` is for the identity. */
@@ -91,11 +90,13 @@ export async function openBackup(kept: Kept, release: Release, directory: string
       const where = ['--space', name, '--namespace', namespace, '--identity', identityFile];
       await printed(process.execPath, [RESTORE, ...where, '--capsule', capsule, '--as', as, '--at', at]);
     },
-    async remove() {
-      await kube.remove('namespace', VAULT);
-      await kube.remove('secret', SECRET, servicesNamespace);
-    },
   };
+}
+
+/** Takes away what a backup has beside the release, however far it came. */
+export async function removeBackup({ kube, space }: Kept): Promise<void> {
+  await kube.remove('namespace', VAULT);
+  await kube.remove('secret', SECRET, space.names.servicesNamespace);
 }
 
 /** The cluster has it already. */

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Wished } from '../population.ts';
 import type { Administrators, Keeping } from '../world.ts';
-import { openBackup } from './backup.ts';
+import { openBackup, removeBackup } from './backup.ts';
 import { type Kept, settled } from './model.ts';
 import { openRelease } from './release.ts';
 
@@ -28,7 +28,15 @@ const [USUAL, CHANGED] = [version('info', '100m'), version('warn', '101m')];
 export async function openAdministrators(kept: Kept): Promise<Administrators> {
   const directory = await mkdtemp(join(tmpdir(), 'space-chaos-'));
   const release = await openRelease(kept, directory);
-  const backup = await openBackup(kept, release, directory);
+  const asBefore = async () => {
+    await release.upgrade(release.values);
+    await removeBackup(kept);
+    await rm(directory, { recursive: true, force: true });
+  };
+  const backup = await openBackup(kept, release, directory).catch(async (error: unknown) => {
+    await asBefore();
+    throw error;
+  });
   const { done, problems, again } = patience();
   const upgrade = (to: object) => again('upgrade', () => release.upgrade(release.values, backup.values, to));
 
@@ -64,10 +72,7 @@ export async function openAdministrators(kept: Kept): Promise<Administrators> {
       }
     },
     async end() {
-      await removeRestored(kept);
-      await release.upgrade(release.values);
-      await backup.remove();
-      await rm(directory, { recursive: true, force: true });
+      await removeRestored(kept).finally(asBefore);
     },
   };
 }

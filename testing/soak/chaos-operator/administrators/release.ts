@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHART } from '../../../../e2e/space/chart.ts';
+import { finish } from '../../../../e2e/space/kube.ts';
+import { forceFlags } from '../../../../e2e/space/release.ts';
 import { lateWorkloads } from '../../../../e2e/space/rollout.ts';
 import { type Kept, printed, settled } from './model.ts';
 
@@ -8,7 +10,7 @@ import { type Kept, printed, settled } from './model.ts';
 export interface Release {
   /** What it was installed with. */
   readonly values: object;
-  /** Gives it these values, the later before the earlier, and waits for its pods. */
+  /** Gives it these values, of which the later override the earlier, and waits for its pods. */
   upgrade(...values: readonly object[]): Promise<void>;
   /** To the revision before, and waits for its pods. */
   rollBack(): Promise<void>;
@@ -20,6 +22,7 @@ export async function openRelease({ cluster, kube, space }: Kept, directory: str
   const program = await cluster.tool('helm');
   const helm = (...args: readonly string[]) =>
     printed(program, ['--kubeconfig', cluster.kubeconfig, '-n', namespace, ...args]);
+  const force = await forceFlags((...args) => finish(program, args));
   const { info } = JSON.parse(await helm('status', name, '-o', 'json')) as { info: { description: string } };
   const rolledOut = () =>
     settled('all is rolled out', async () => {
@@ -32,12 +35,12 @@ export async function openRelease({ cluster, kube, space }: Kept, directory: str
     async upgrade(...values) {
       const files = values.map((_, at) => join(directory, `values-${at}`));
       await Promise.all(values.map((one, at) => writeFile(files[at] ?? '', JSON.stringify(one))));
-      const flags = ['--reset-values', '--skip-crds', '--force-conflicts', '--description', info.description];
+      const flags = ['--reset-values', '--skip-crds', ...force, '--description', info.description];
       await helm('upgrade', name, CHART, ...flags, ...files.flatMap((file) => ['-f', file]));
       await rolledOut();
     },
     async rollBack() {
-      await helm('rollback', name, '--force-conflicts');
+      await helm('rollback', name, ...force);
       await rolledOut();
     },
   };
