@@ -9,7 +9,7 @@ it('does nothing to its registry that its model does not permit, while its proce
     events: EVENTS,
     seed: Date.now() % 2 ** 31,
   });
-  expect(wrong).toBeUndefined();
+  expect(wrong, JSON.stringify(wrong, undefined, 2)).toBeUndefined();
   expect(problems).toEqual([]);
   expect(events).toBeGreaterThanOrEqual(EVENTS);
   expect(killed).toBeGreaterThan(0);

@@ -107,5 +107,12 @@ function wrongDatabase(
   if (before.generation !== after.generation) return `changes its generation from ${way}`;
   if (way === 'ready to dropping')
     return decideDrop(before, capsule.incarnation) === 'cut' ? undefined : 'is cut for another incarnation';
+  // Its own drop was under way, and that of its Capsule takes it over.
+  if (way === 'dropping to dropping') {
+    const taken = done.capsules.some(
+      (one) => one.key === after.capsule && one.before?.state === 'active' && one.after?.state === 'dropping',
+    );
+    return taken ? undefined : `goes from ${way}`;
+  }
   return way === 'dropping to dropped' || way === 'dropped to dropped' ? undefined : `goes from ${way}`;
 }

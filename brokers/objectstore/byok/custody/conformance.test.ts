@@ -6,7 +6,7 @@ const EVENTS = 1_000;
 
 it('writes and answers nothing that its model does not permit, in kills, late writes and restores', async () => {
   const { wrong, events, killed, setBack } = await runCustody({ events: EVENTS, seed: Date.now() % 2 ** 31 });
-  expect(wrong).toBeUndefined();
+  expect(wrong, JSON.stringify(wrong, undefined, 2)).toBeUndefined();
   expect(events).toBeGreaterThanOrEqual(EVENTS);
   expect(killed).toBeGreaterThan(0);
   expect(setBack).toBeGreaterThan(0);
