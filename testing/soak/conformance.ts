@@ -6,6 +6,8 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 /** Of all events; a database takes longer to make than an inventory to change. */
 const OF_DATABASES = 0.1;
 const EVERY_MS = 30_000;
+/** A broker that starts takes the processor from those that act; of so many events there are hundreds of kills even so. */
+const ACTS = { ofDatabases: 24, ofCustody: 192 };
 
 const toldOf = (what: string, { wrong }: Conformance) =>
   wrong === undefined ? [] : [`${what}: ${wrong.what}\n  ${wrong.trace.join('\n  ')}`];
@@ -28,8 +30,14 @@ export async function run({ quick, events: wanted }: SoakOptions): Promise<SoakR
   };
   const ofDatabases = Math.ceil(events * OF_DATABASES);
   const [registry, custody] = await Promise.all([
-    runRegistry({ events: ofDatabases, seed, onRound: progressOf('database broker') }),
-    runCustody({ events: events - ofDatabases, seed, onRound: progressOf('custody') }),
+    runRegistry({
+      ...{ events: ofDatabases, seed, onRound: progressOf('database broker') },
+      ...(quick ? {} : { acts: ACTS.ofDatabases }),
+    }),
+    runCustody({
+      ...{ events: events - ofDatabases, seed, onRound: progressOf('custody') },
+      ...(quick ? {} : { acts: ACTS.ofCustody }),
+    }),
   ]);
   const wrongs = [...toldOf('database broker', registry), ...toldOf('custody', custody)];
   const seconds = (performance.now() - begun) / 1000;

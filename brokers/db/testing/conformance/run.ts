@@ -11,6 +11,8 @@ export interface RunOptions {
   readonly events: number;
   readonly seed: number;
   readonly tenants?: number;
+  /** Of each tenant between two looks at the log, at which a broker may be killed. */
+  readonly acts?: number;
   readonly onRound?: (conformance: Conformance) => void;
 }
 
@@ -20,11 +22,14 @@ export interface Ran extends Conformance {
   readonly problems: readonly string[];
 }
 
-/** Rounds between two looks at the log, and acts of each caller in one. */
-const ACTS = 6;
-
 /** Real brokers on a real server, with callers and kills at random, until so many events of its log were judged. */
-export async function runRegistry({ events, seed, tenants = 8, onRound }: RunOptions): Promise<Ran> {
+export async function runRegistry({
+  events,
+  seed,
+  tenants = 8,
+  acts = 6,
+  onRound,
+}: RunOptions): Promise<Ran> {
   const random = seeded(seed);
   const fixture = await openFixture(
     { settings: { ...MANY_DATABASES, ...LOGGED, synchronous_commit: 'on' } },
@@ -45,7 +50,7 @@ export async function runRegistry({ events, seed, tenants = 8, onRound }: RunOpt
     let conformance = await checker.check();
     while (conformance.events < events && conformance.wrong === undefined) {
       const rounds = all.map(async ({ act }) => {
-        for (let acts = 0; acts < ACTS; acts += 1) await act();
+        for (let done = 0; done < acts; done += 1) await act();
       });
       if (random(3) === 0) rounds.push(doomed.killOne(random));
       await Promise.all(rounds);

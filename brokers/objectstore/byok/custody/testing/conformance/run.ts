@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly events: number;
   readonly seed: number;
   readonly capsules?: number;
+  /** Of each Capsule between two looks at the log, at which somebody may be killed or set back. */
+  readonly acts?: number;
   readonly onRound?: (conformance: Conformance) => void;
 }
 
@@ -25,7 +27,6 @@ export interface Ran extends Conformance {
   readonly setBack: number;
 }
 
-const ACTS = 24;
 const MOST_DELAY_MS = 200;
 /** So many changes a broker makes at most. */
 const CHANGES = 60;
@@ -33,7 +34,13 @@ const CHANGES = 60;
 const SET_BACK_OFTEN = 4;
 
 /** Real brokers on PostgreSQL and an S3 server until so many events were judged, with a kill and a restore among them. */
-export async function runCustody({ events, seed, capsules = 10, onRound }: RunOptions): Promise<Ran> {
+export async function runCustody({
+  events,
+  seed,
+  capsules = 10,
+  acts = 24,
+  onRound,
+}: RunOptions): Promise<Ran> {
   const random = seeded(seed);
   const store = await startOwnStore();
   const server = await startEmbeddedServer({
@@ -77,7 +84,7 @@ export async function runCustody({ events, seed, capsules = 10, onRound }: RunOp
     const isEnough = () => conformance.events >= events && doomed.killed > 0 && restores.count() > 0;
     while (!isEnough() && conformance.wrong === undefined) {
       const rounds = all.map(async ({ act }) => {
-        for (let acts = 0; acts < ACTS; acts += 1) await act();
+        for (let done = 0; done < acts; done += 1) await act();
       });
       if (random(2) === 0) rounds.push(killOne());
       await Promise.all(rounds);
