@@ -317,6 +317,40 @@ describe('the certificates of a Space', () => {
     expect(await keep(later)).toEqual({ refused: 0, told: [] });
   });
 
+  it('follow an authority that is exchanged in steps, and the former one is trusted until they have', async () => {
+    const begun = Date.now();
+    const after = async (minutes: number) => (await keep(new Date(begun + minutes * 60_000))).told;
+    const root = async (namespace = SYSTEM) =>
+      (await get(core('configmaps', namespace, 'space-ca')))['data']['ca.crt'] as string;
+    const signs = () => read(SERVICES, 'space-ca', 'tls.crt');
+    await after(0);
+    const former = await signs();
+    await merge(core('secrets', SERVICES, 'space-ca'), {
+      metadata: { annotations: { 'platform.space/exchange': '2026-11-25' } },
+    });
+    expect(await after(0)).toEqual([
+      'updated home-services/space-ca another is trusted beside it, since it was asked for',
+    ]);
+    const both = await root();
+    expect([both.startsWith(former), both.length > former.length, await root(SERVICES)]).toEqual([
+      true,
+      true,
+      both,
+    ]);
+    expect(await after(44)).toEqual([]);
+    const renewed = await after(45);
+    expect(renewed[0]).toBe('updated home-services/space-ca the next one signs from now on');
+    expect(renewed.slice(1).every((line) => line.endsWith('-tls it is of another authority'))).toBe(true);
+    expect(renewed).toHaveLength(7);
+    const next = await signs();
+    expect(await root()).toBe(next + former);
+    expect(await after(90)).toEqual(['updated home-services/space-ca the former one is trusted no more']);
+    expect([await root(), await root(SERVICES)]).toEqual([next, next]);
+    const secret = await get(core('secrets', SERVICES, 'space-ca'));
+    expect(Object.keys(secret['data']).toSorted()).toEqual(['tls.crt', 'tls.key']);
+    expect(await after(1_000)).toEqual([]);
+  });
+
   it('are none where TLS is off, and the URLs follow', async () => {
     await upgrade('tls.enabled=false');
     expect((await keep()).told).toEqual([

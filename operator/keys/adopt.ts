@@ -1,6 +1,7 @@
+import { AUTHORITY } from './authority.ts';
 import { materialsOf } from './materials.ts';
 import type { Run } from './options.ts';
-import { AUTHORITY, certificateSecret } from './renew.ts';
+import { certificateSecret } from './renew.ts';
 
 const KEEP = 'helm.sh/resource-policy';
 

@@ -24,10 +24,11 @@ export interface Stored {
   readonly resourceVersion: string;
 }
 
-interface Wish {
+/** What an object is to have; a change takes away what is null. */
+export interface Wish {
   readonly type?: string;
-  readonly data?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
+  readonly data?: Readonly<Record<string, string | null>>;
+  readonly annotations?: Readonly<Record<string, string | null>>;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -93,6 +94,9 @@ export function clusterOf(client: ApiClient, run: string): Cluster {
 /** Not by `stringData`, which nobody owns, so that no apply would conflict. */
 function encoded(kind: Kind, data: Wish['data']): Wish['data'] {
   if (kind !== 'Secret' || data === undefined) return data;
-  const entries = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+  const entries = Object.entries(data).map(([key, text]) => [
+    key,
+    text === null ? null : Buffer.from(text).toString('base64'),
+  ]);
   return Object.fromEntries(entries);
 }

@@ -3,9 +3,9 @@ import { gunzipSync } from 'node:zlib';
 import type { ApiClient } from '../runtime/client.ts';
 import { isAlreadyExists, isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
+import { AUTHORITY } from './authority.ts';
 import { materialsOf } from './materials.ts';
 import type { Run } from './options.ts';
-import { AUTHORITY } from './renew.ts';
 
 const resource = (plural: string, kind: string, group = ''): Resource => ({
   group,

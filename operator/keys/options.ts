@@ -25,6 +25,8 @@ export const keysOptions = z.strictObject({
       ),
       days: z.int().positive(),
       authorityDays: z.int().positive(),
+      /** How long what everybody has to trust, or is shown, takes to reach everybody. */
+      authorityStepMinutes: z.int().positive(),
     })
     .optional(),
   tls: z.boolean(),

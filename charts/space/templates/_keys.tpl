@@ -37,7 +37,7 @@
 {{- range $key, $one := include "space.tls.services" . | fromYaml }}
 {{- $_ := set $services $one.service (dict "place" (dig "place" "services" $one) "names" $one.names) }}
 {{- end }}
-{{- $days := dict "services" $services "days" (int .Values.tls.certificateDays) "authorityDays" (int .Values.tls.caDays) }}
+{{- $days := dict "services" $services "days" (int .Values.tls.certificateDays) "authorityDays" (int .Values.tls.caDays) "authorityStepMinutes" (int (.Values.tls.caStepMinutes | default 45)) }}
 {{- $_ := set $options "certificates" $days }}
 {{- end }}
 {{- toJson $options }}
