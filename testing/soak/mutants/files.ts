@@ -19,7 +19,7 @@ export const FILES: readonly string[] = [
   ...within('brokers/objectstore/byok/custody', ['anchor', 'changes']),
   ...within('console', ['gateway/calls']),
   ...within('manifests', ['driver/grant', 'parse/guard', 'parse/json']),
-  ...within('operator', ['assistant/decide', 'grants/mint', 'grants/sign', 'keys/decide']),
+  ...within('operator', ['assistant/decide', 'grants/mint', 'grants/sign', 'keys/decide', 'keys/exchange']),
   ...within('operator/capsule', ['decide', 'guardrails', 'release']),
   ...within('operator/sandbox', [
     'gate',
