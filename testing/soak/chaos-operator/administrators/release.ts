@@ -17,7 +17,10 @@ export interface Release {
 }
 
 /** `directory` is for files of values. */
-export async function openRelease({ cluster, kube, space }: Kept, directory: string): Promise<Release> {
+export async function openRelease(
+  { cluster, kube, space }: Pick<Kept, 'cluster' | 'kube'> & { readonly space: Pick<Kept['space'], 'names'> },
+  directory: string,
+): Promise<Release> {
   const { space: name, namespace, servicesNamespace, systemNamespace } = space.names;
   const program = await cluster.tool('helm');
   const helm = (...args: readonly string[]) =>
