@@ -7,7 +7,7 @@ import { testFiles } from './scripts/imports/programs.ts';
 const { start, startNone } = testFiles(import.meta.dirname);
 const SUITES = 'e2e/suites/';
 /** What takes too long for `npm test`: `npm run nightly`. */
-const NIGHTLY = ['e2e/nightly/platforms.test.ts'];
+const NIGHTLY = ['e2e/nightly/platforms.test.ts', 'e2e/nightly/upgrade.test.ts'];
 /** What needs a native cluster of three nodes: `npx vitest run --project nodes`. */
 const NODES = 'e2e/nodes/';
 const outsideSuites = (files: readonly string[]) =>
@@ -74,7 +74,15 @@ export default defineConfig({
           fileParallelism: false,
         },
       },
-      { test: { name: 'nightly', include: NIGHTLY, testTimeout: 300_000, hookTimeout: 300_000 } },
+      {
+        test: {
+          name: 'nightly',
+          include: NIGHTLY,
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
+          fileParallelism: false,
+        },
+      },
     ],
   },
 });

@@ -27,7 +27,7 @@ const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
 const BUSY = 'brokers/db/operations/';
 /** Tests that have commands of their own. */
-const ELSEWHERE = ['e2e/nightly/platforms.test.ts', 'e2e/nodes/nodes.test.ts'];
+const ELSEWHERE = ['e2e/nightly/platforms.test.ts', 'e2e/nightly/upgrade.test.ts', 'e2e/nodes/nodes.test.ts'];
 /** The name that e2e/suites/cluster.ts uses if no provider is named. */
 const CLUSTER = 'space-test';
 

@@ -1,7 +1,7 @@
 /**
  * `npm run nightly [-- FILTER…]`: the suites on kind, from nothing to nothing: in the machine's own engine, or in the lab
  * where it has none that can. It fails, too, when the machine, the engine or the lab's namespaces are not as they were. Without a
- * filter the images for both platforms go first, where this is root; where it is not, the last lines say so.
+ * filter the project `nightly` goes first, where this is root; where it is not, the last lines say so.
  */
 import { createSteps } from '../../progress/index.ts';
 import { engineServes } from '../kind/provider.ts';
@@ -11,12 +11,13 @@ import { report } from './report.ts';
 import { changes, engineTraces, machineTraces, type Traces } from './traces.ts';
 
 const SUITES = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'e2e'];
+const NIGHTLY = 'the images for both platforms and the upgrade from 0.1.0';
 const DOWN = ['e2e/suites/cluster.ts', 'down'];
 
-async function platforms(): Promise<readonly string[]> {
+async function nightlyProject(): Promise<readonly string[]> {
   const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs'];
   const code = await runHere([...vitest, 'run', '--project', 'nightly'], process.env);
-  return code === 0 ? [] : [`the images for both platforms failed (${code})`];
+  return code === 0 ? [] : [`${NIGHTLY} failed (${code})`];
 }
 
 /** Answers what is wrong in the end. */
@@ -51,12 +52,10 @@ try {
   const wasUp = isUp();
   const filters = process.argv.slice(2);
   try {
-    if (filters.length > 0) leftOut.push('the images for both platforms, since a filter names other tests');
+    if (filters.length > 0) leftOut.push(`${NIGHTLY}, since a filter names other tests`);
     else if (process.getuid?.() !== 0)
-      leftOut.push(
-        'the images for both platforms, since they are built as root, and this is not run as root',
-      );
-    else wrong.push(...(await platforms()));
+      leftOut.push(`${NIGHTLY}, since they need root, and this is not run as root`);
+    else wrong.push(...(await nightlyProject()));
     if (inLab) await up(steps);
     wrong.push(...(await suites(inLab, filters)));
   } finally {
