@@ -1,5 +1,5 @@
 /** What became of requests, a second and kind at a time. */
-export interface Tally {
+interface Tally {
   ok: number;
   failed: number;
   /** The longest that was answered, in milliseconds. */
