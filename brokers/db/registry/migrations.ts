@@ -68,6 +68,20 @@ ${AUDIT_TABLE}`,
   );`,
   `-- What its tenants wrote into the catalogues of the whole server, which belong to no database.
   ALTER TABLE broker.capsule_limits ADD COLUMN shared_bytes bigint NOT NULL DEFAULT 0;`,
+  `-- Which of several servers has a Capsule, in the registry of the first one. A Capsule of that registry without a row is
+  -- the first server's.
+  CREATE TABLE broker.placement (
+    capsule_id text PRIMARY KEY CHECK (octet_length(capsule_id) BETWEEN 1 AND 40),
+    server text NOT NULL,
+    moving_to text,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+
+  -- Whose each principal is, over all servers, for ever: a server that is away cannot be asked.
+  CREATE TABLE broker.placed_principal (
+    principal bytea PRIMARY KEY CHECK (octet_length(principal) = 32),
+    capsule_id text NOT NULL
+  );`,
 ];
 
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */
