@@ -215,7 +215,10 @@ describe('a Capsule that is provisioned', () => {
       'main has or had, where the Capsule is elsewhere',
       () => Object.assign(main, { answers: registry({ server: 'b', usedHere: true }) }),
     ],
-    ['another server has or had', () => Object.assign(b, { answers: { ...onB(0 }), 'find used principal': () => [{}] })],
+    [
+      'another server has or had',
+      () => Object.assign(b, { answers: { ...onB(0), 'find used principal': () => [{}] } }),
+    ],
   ])('is refused a principal that %s', async (_, arrange) => {
     [main.answers, b.answers] = [registry({}), onB(0)];
     arrange();
