@@ -296,8 +296,10 @@ it('one server alone is asked nothing about placements: its registry would do wi
   const alone = await openTwoServers();
   const broker = await startTestBroker(alone.mounts);
   try {
-    await alone.registry(alone.main, 'DROP TABLE broker.placement, broker.placed_principal');
     const own = await broker.capsule('alone');
+    // Only whoever registers a Capsule is asked, by the registry itself.
+    await alone.registry(alone.main, 'DROP TABLE broker.placement, broker.placed_principal');
+    expect((await broker.provisioner.provision('alone', own.token!)).status).toBe(200);
     expect((await own.create('alone', 'app')).status).toBe(200);
     expect((await own.drop('alone', 'app')).status).toBe(200);
     expect((await own.dropAll('alone')).status).toBe(200);

@@ -1,6 +1,6 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Client, client, type TestBroker } from '../testing/broker.ts';
+import { type Client, client, startTestBroker, type TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { sqlstate } from '../testing/postgres.ts';
 import { bundleBroker } from '../testing/process.ts';
@@ -127,6 +127,25 @@ it('a Capsule whose broker is killed right after it was placed is made where it 
   } finally {
     program.remove();
   }
+});
+
+it('a broker that was not told of b makes nothing for a Capsule of b', async () => {
+  await two.registry(two.main, "DELETE FROM broker.placement WHERE server = 'b'");
+  const old = await startTestBroker(two.mounts);
+  running.push(old);
+  const broker = await start({ shares: { main: { drain: true } } });
+  const principal = token();
+  expect((await broker.provisioner.provision('there', principal)).status).toBe(200);
+  expect((await old.provisioner.provision('there', principal)).status).toBe(503);
+  expect((await old.as(principal).create('there', 'app')).status).toBe(403);
+  expect((await broker.as(principal).create('there', 'app')).status).toBe(200);
+  // The other way round it is where it was made.
+  expect((await old.provisioner.provision('here', token())).status).toBe(200);
+  const [row] = await two.registry<{ server: string }>(
+    two.main,
+    "SELECT server FROM broker.placement WHERE capsule_id = 'here'",
+  );
+  expect(row).toBeUndefined();
 });
 
 describe('new Capsules', () => {

@@ -1,5 +1,6 @@
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
+import { MAIN } from './config.ts';
 import type { Placed } from './decide.ts';
 
 /** Every statement about where Capsules are. All but the last three are for the first server's registry. */
@@ -31,15 +32,23 @@ export async function findPlacement(
   return row;
 }
 
-/** Notes where the Capsule is, unless that was noted before, and returns what is noted. */
+/**
+ * Notes where the Capsule is, unless that was noted before, and returns what is noted. One that was registered here
+ * meanwhile, by a broker that was not told of other servers yet, is here.
+ */
 export async function notePlacement(
   session: Session,
   capsule: string,
   server: string,
 ): Promise<Pick<Placed, 'movingTo'> & { readonly server: string }> {
+  await session.run('lock placement', 'SELECT pg_advisory_xact_lock(hashtextextended($1, 7305181003))', [
+    capsule,
+  ]);
   await session.run(
     'note placement',
-    'INSERT INTO broker.placement (capsule_id, server) VALUES ($1, $2) ON CONFLICT (capsule_id) DO NOTHING',
+    `INSERT INTO broker.placement (capsule_id, server)
+     SELECT $1, CASE WHEN EXISTS (SELECT FROM broker.capsule WHERE capsule_id = $1) THEN '${MAIN}' ELSE $2 END
+     ON CONFLICT (capsule_id) DO NOTHING`,
     [capsule, server],
   );
   const [row] = await session.read<{ server: string; movingTo: string | null }>(

@@ -160,6 +160,7 @@ describe('a Capsule that is provisioned', () => {
       'list latest placements': () => [],
       'count capsules': () => [{ count: 0 }],
       'sum connections': () => [{ others: 0, own: 0, capacity: 10 }],
+      'lock placement': () => [],
       'note placement': ([, to]: readonly unknown[]) => {
         server = to;
         return [];
@@ -179,7 +180,8 @@ describe('a Capsule that is provisioned', () => {
   it('is noted with its principal before anything is made for it', async () => {
     [main.answers, b.answers] = [registry({}), onB(0)];
     expect(await servers.place('a', principal)).toBe(main.opened());
-    expect(main.asked.slice(-4)).toEqual([
+    expect(main.asked.slice(-5)).toEqual([
+      'lock placement',
       'note placement',
       'read placement',
       'note principal',
