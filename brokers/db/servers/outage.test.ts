@@ -153,6 +153,7 @@ describe('start-up refuses', () => {
   ])('%s', async (_, database, why) => {
     if (database !== 'space_registry') {
       await query(two.main.superuserUrl, `CREATE DATABASE ${database} OWNER space_broker`);
+      await query(two.main.superuserUrl, `REVOKE ALL ON DATABASE ${database} FROM PUBLIC`);
     }
     const path = join(two.mounts.directory, `${database}.json`);
     const url = intoDatabase(two.main.brokerUrl, database);

@@ -95,7 +95,7 @@ export const SERVERS = [
       'if (before === undefined ||',
       "if ((before === undefined && capsule === '') ||",
       ROUTER,
-      'is remembered while main is away; of others nothing is known then',
+      'is remembered while main loses the connection; of others nothing is known then',
     ],
   ]),
   ...mutantsOf('servers/config.ts', [
