@@ -64,7 +64,7 @@ describe('on a Space', () => {
 
   const mark = (...args: string[]) =>
     COMMANDS['rotate']?.run(
-      environment.database.broker.context,
+      environment.database.broker.servers,
       'a'.repeat(32),
       [home, ...args],
       async () => '',

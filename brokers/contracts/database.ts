@@ -21,7 +21,7 @@ export const DATABASE = {
       summary: "Register a Capsule's principal and make the Capsule's own database",
       request: z.strictObject({ capsule_id: id, principal_token: principalToken }),
       response: issued,
-      errors: ['conflict'],
+      errors: ['conflict', 'quota_exceeded'],
     },
     'capsule.finalize': {
       path: '/v1/capsules/finalize',

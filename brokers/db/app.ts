@@ -1,9 +1,9 @@
 import {
   digestOf,
+  type Logger,
   Secret,
   type Served,
   type ServiceMetrics,
-  type SharedSlots,
   type TokenDigest,
 } from '@space/broker-kit';
 import {
@@ -13,7 +13,6 @@ import {
   provisionerAuthority,
 } from '@space/broker-kit/control';
 import { toServiceError } from '@space/broker-kit/postgres';
-import { findPrincipal } from '@space/broker-kit/principals';
 import { DATABASE } from '@space/contracts/database';
 import type { Config } from './config.ts';
 import { type Context, ofCapsule } from './context.ts';
@@ -21,66 +20,71 @@ import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { setLimits } from './operations/limit.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
 import { appUsage } from './operations/usage.ts';
+import type { Servers } from './servers/router.ts';
+import type { Usable } from './servers/server.ts';
 
 /** What the control listener is made of. */
 export interface ControlOptions {
   readonly config: Config;
-  readonly context: Context;
+  readonly servers: Servers;
   /** The driver document. */
   readonly driver: Buffer;
   readonly provisioners: () => readonly TokenDigest[];
-  readonly mutations: SharedSlots;
   readonly metrics: ServiceMetrics;
+  readonly log: Logger;
+  readonly failpoint?: ((name: string) => void) | undefined;
 }
 
 export function createControl(options: ControlOptions): Served {
-  const { config, context, driver, provisioners, mutations, metrics } = options;
+  const { config, servers, driver, provisioners, metrics, log, failpoint } = options;
   return createControlApp({
     contract: DATABASE,
-    handlers: handlers(context),
+    handlers: handlers(servers),
     documents: { '/v1/driver': driver },
     authorities: {
       provisioner: provisionerAuthority(provisioners),
-      capsule: capsuleAuthority((digest) => findPrincipal(context.connections.lookup, digest)),
+      capsule: capsuleAuthority((digest) => servers.findPrincipal(digest)),
     },
     limits: {
       caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
       refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
     },
-    mutations,
-    log: context.log,
+    log,
     metrics,
     translate: toServiceError,
-    failpoint: context.failpoint,
+    ...(failpoint === undefined ? {} : { failpoint }),
   });
 }
 
-/** The contract's operations: from wire to work and back, each within the share of its Capsule. */
-function handlers(context: Context): Handlers<typeof DATABASE> {
-  const of = (capsule: string) => ofCapsule(context, capsule);
+/** The contract's operations: from wire to work and back, each on the server of its Capsule. */
+function handlers(servers: Servers): Handlers<typeof DATABASE> {
+  const on = async <T>(capsule: string, work: (context: Context) => Promise<T>) =>
+    within(await servers.of(capsule), capsule, work);
   return {
-    'capsule.provision': async (call, { capsule_id, principal_token }) => {
+    'capsule.provision': async (call, { capsule_id: capsule, principal_token }) => {
       const principal = digestOf(new Secret(principal_token));
-      const { url, created } = await provisionCapsule(of(capsule_id), call, capsule_id, principal);
+      const { url, created } = await within(await servers.place(capsule, principal), capsule, (context) =>
+        provisionCapsule(context, call, capsule, principal),
+      );
       return { database_url: url, created };
     },
-    'capsule.finalize': async (call, { capsule_id }) => ({
-      finalized: await finalizeCapsule(of(capsule_id), call, capsule_id),
+    'capsule.finalize': async (call, { capsule_id: capsule }) => ({
+      finalized: await on(capsule, (context) => finalizeCapsule(context, call, capsule)),
     }),
-    'capsule.app.create': async (call, { capsule_id, app_id }) => {
-      const { url, created } = await createApp(of(capsule_id), call, capsule_id, app_id);
+    'capsule.app.create': async (call, { capsule_id: capsule, app_id: app }) => {
+      const { url, created } = await on(capsule, (context) => createApp(context, call, capsule, app));
       return { database_url: url, created };
     },
-    'capsule.app.drop': async (call, { capsule_id, app_id }) => {
-      const { name, alreadyAbsent } = await dropApp(of(capsule_id), call, capsule_id, app_id);
+    'capsule.app.drop': async (call, { capsule_id: capsule, app_id: app }) => {
+      const { name, alreadyAbsent } = await on(capsule, (context) => dropApp(context, call, capsule, app));
       return { dropped: name, ...(alreadyAbsent ? { already_absent: true as const } : {}) };
     },
-    'capsule.drop': async (call, { capsule_id }) => ({
-      dropped: await dropCapsule(of(capsule_id), call, capsule_id),
+    'capsule.drop': async (call, { capsule_id: capsule }) => ({
+      dropped: await on(capsule, (context) => dropCapsule(context, call, capsule)),
     }),
-    'capsule.limits': async (call, { capsule_id, database_bytes, connections }) => {
+    'capsule.limits': async (call, { capsule_id: capsule, database_bytes, connections }) => {
       const wanted = { databaseBytes: database_bytes ?? null, connections: connections ?? null };
-      const limits = await setLimits(of(capsule_id), call, capsule_id, wanted);
+      const limits = await on(capsule, (context) => setLimits(context, call, capsule, wanted));
       return {
         database_bytes: limits.databaseBytes,
         connections: limits.connections,
@@ -88,8 +92,22 @@ function handlers(context: Context): Handlers<typeof DATABASE> {
         standing: limits.standing,
       };
     },
-    'capsule.app.usage': async (call, { capsule_id, app_id }) => ({
-      used_bytes: await appUsage(of(capsule_id), call, capsule_id, app_id),
+    'capsule.app.usage': async (call, { capsule_id: capsule, app_id: app }) => ({
+      used_bytes: await on(capsule, (context) => appUsage(context, call, capsule, app)),
     }),
   };
+}
+
+/** Within the share of the Capsule, of the slots and connections of its server. */
+async function within<T>(
+  { context, mutations }: Usable,
+  capsule: string,
+  work: (context: Context) => Promise<T>,
+): Promise<T> {
+  const giveBack = await mutations.take(capsule);
+  try {
+    return await work(ofCapsule(context, capsule));
+  } finally {
+    giveBack();
+  }
 }

@@ -19,7 +19,7 @@ afterAll(() => fixture.close());
 
 const trace = 'a'.repeat(32);
 const command = (name: string, args: string[] = [], input = '') =>
-  COMMANDS[name]!.run(fixture.broker.context, trace, args, async () => input);
+  COMMANDS[name]!.run(fixture.broker.servers, trace, args, async () => input);
 
 describe('rotation', () => {
   it('gives the new URL at the next create and the same one ever after; the old one opens nothing', async () => {

@@ -8,6 +8,8 @@ import { END_SESSIONS, reopeningStatements } from './isolation/statements.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';
+import { contextOf, everyContext, linesOf, SERVER_COMMANDS } from './servers/commands.ts';
+import type { Servers } from './servers/router.ts';
 
 const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({
   traceId,
@@ -17,41 +19,47 @@ const entry = (traceId: string, operation: string, capsule: string, outcome: str
   outcome,
 });
 
-export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
+export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   list: {
-    usage: 'list',
+    usage: 'list [SERVER]',
     about: 'every Capsule with its state and databases, one JSON object a line',
-    run: (context) => context.connections.session(list),
+    run: (servers, _traceId, args) => linesOf(servers, args, ({ connections }) => connections.session(list)),
   },
+  ...SERVER_COMMANDS,
   close: {
     usage: 'close CAPSULE',
     about: "let nobody into the Capsule's databases and keep what is in them",
-    run: (context, traceId, args) => setClosed(context, traceId, onlyCapsule(args), true),
+    run: (servers, traceId, args) => setClosed(servers, traceId, onlyCapsule(args), true),
   },
   open: {
     usage: 'open CAPSULE',
     about: 'undo close',
-    run: (context, traceId, args) => setClosed(context, traceId, onlyCapsule(args), false),
+    run: (servers, traceId, args) => setClosed(servers, traceId, onlyCapsule(args), false),
   },
   drop: {
     usage: 'drop CAPSULE',
     about: "drop the Capsule's databases, retire its principal and release its id; this cannot be undone",
-    run: async (context, traceId, args) => ({
-      dropped: await dropForAdministrator(context, traceId, onlyCapsule(args)),
-    }),
+    run: async (servers, traceId, args) => {
+      const capsule = onlyCapsule(args);
+      return { dropped: await dropForAdministrator(await contextOf(servers, capsule), traceId, capsule) };
+    },
   },
-  ...principalCommands<Context>('dbp'),
+  ...principalCommands<Servers>(
+    'dbp',
+    async (servers, capsule) => (await contextOf(servers, capsule)).connections,
+    (servers, _session, capsule, principal) => servers.claim(capsule, principal),
+  ),
   ...RESTORE_COMMANDS,
   rotate: {
     usage: 'rotate CAPSULE [APP] [--end-sessions] | rotate --all [--end-sessions]',
     about:
       'mark the next password: the next create (or provision) of each workload switches to it, and puts everybody out',
-    run: (context, traceId, args) => rotate(context, traceId, args),
+    run: rotate,
   },
 };
 
-async function list(session: Session): Promise<string> {
-  const rows = await session.read(
+function list(session: Session): Promise<object[]> {
+  return session.read(
     'list capsules',
     `SELECT c.capsule_id AS capsule, c.state, c.life, c.changed_at AS since,
             coalesce(json_agg(json_build_object('app', d.app_id, 'name', d.name, 'state', d.state,
@@ -60,10 +68,10 @@ async function list(session: Session): Promise<string> {
      FROM broker.capsule c LEFT JOIN broker.database d USING (capsule_id)
      GROUP BY c.capsule_id ORDER BY c.capsule_id`,
   );
-  return rows.map((row) => JSON.stringify(row)).join('\n');
 }
 
-async function setClosed(context: Context, traceId: string, capsule: string, closed: boolean) {
+async function setClosed(servers: Servers, traceId: string, capsule: string, closed: boolean) {
+  const context = await contextOf(servers, capsule);
   const act = async (session: Session, cut: Cut) => {
     if ((await lockCapsule(session, capsule, 'UPDATE')) === undefined) throw unknown();
     const rows = await session.run<{ name: string }>(
@@ -89,25 +97,39 @@ async function setClosed(context: Context, traceId: string, capsule: string, clo
 
 const END_SESSIONS_FLAG = '--end-sessions';
 
-function rotate(context: Context, traceId: string, args: readonly string[]) {
+async function rotate(servers: Servers, traceId: string, args: readonly string[]) {
   const named = args.filter((arg) => arg !== END_SESSIONS_FLAG);
   const all = named.length === 1 && named[0] === '--all';
   const [capsule, app] = all ? [] : named;
   if (!all && (capsule === undefined || named.length > 2))
     throw new UsageError('rotate CAPSULE [APP], or --all');
-  return context.connections.transaction(async (session) => {
+  const contexts = capsule === undefined ? everyContext(servers) : [await contextOf(servers, capsule)];
+  let marked = 0;
+  for (const context of contexts)
+    marked += await markRotation(context, traceId, [capsule, app], args.includes(END_SESSIONS_FLAG));
+  if (marked === 0) throw unknown();
+  return { marked };
+}
+
+/** Marks the databases of a server that are meant, and returns how many there are. */
+function markRotation(
+  { connections }: Context,
+  traceId: string,
+  [capsule, app]: readonly [capsule: string | undefined, app: string | undefined],
+  endSessions: boolean,
+): Promise<number> {
+  return connections.transaction(async (session) => {
     const rows = await session.run<{ capsule: string; app: string }>(
       'mark rotation',
       `UPDATE broker.database SET rotation_due = true, evicting = evicting OR $3
        WHERE state = 'ready' AND ($1::text IS NULL OR capsule_id = $1) AND ($2::text IS NULL OR app_id = $2)
        RETURNING capsule_id AS capsule, app_id AS app`,
-      [capsule ?? null, app ?? null, args.includes(END_SESSIONS_FLAG)],
+      [capsule ?? null, app ?? null, endSessions],
     );
     for (const row of rows) {
       await audit(session, { ...entry(traceId, 'rotate', row.capsule, 'marked'), app: row.app });
     }
-    if (rows.length === 0) throw unknown();
-    return { marked: rows.length };
+    return rows.length;
   });
 }
 

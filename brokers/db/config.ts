@@ -11,6 +11,19 @@ import * as z from 'zod';
 
 const { port, count, path } = settings;
 
+/** What the URLs that workloads get may say of a server, wherever that is configured. */
+export const issuedRules = {
+  host: z.string().min(1),
+  port: port(5432),
+  sslmode: z.enum(['disable', 'require', 'verify-ca', 'verify-full']),
+  sslrootcert: z.string().regex(/^\/[A-Za-z0-9._/-]+$/, 'not an absolute path of plain characters'),
+} as const;
+
+/** For a schema's refinement: an authority is for whoever verifies by it. */
+export function mayNameAuthority(mode: string | undefined, root: string | undefined): boolean {
+  return root === undefined || mode === 'verify-full' || mode === 'verify-ca';
+}
+
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z
   .object({
@@ -54,18 +67,22 @@ export const schema = z
     NAME_KEY_FILE: path('/etc/space/keys/names').describe(
       'Key that names of databases and roles are derived from, 43 base64url characters.',
     ),
-    ISSUED_HOST: z.string().min(1).default('postgres').describe('Host in the URLs that workloads get.'),
-    ISSUED_PORT: port(5432).describe('Port in the URLs that workloads get.'),
-    ISSUED_SSLMODE: z
-      .enum(['disable', 'require', 'verify-ca', 'verify-full'])
+    ISSUED_HOST: issuedRules.host.default('postgres').describe('Host in the URLs that workloads get.'),
+    ISSUED_PORT: issuedRules.port.describe('Port in the URLs that workloads get.'),
+    ISSUED_SSLMODE: issuedRules.sslmode
       .optional()
       .describe('sslmode in the URLs that workloads get; none where it is not set.'),
-    ISSUED_SSLROOTCERT: z
-      .string()
-      .regex(/^\/[A-Za-z0-9._/-]+$/, 'not an absolute path of plain characters')
+    ISSUED_SSLROOTCERT: issuedRules.sslrootcert
       .optional()
       .describe(
         'Path, as the workload sees it, of the authority that it verifies the server with; it needs ISSUED_SSLMODE verify-ca or verify-full.',
+      ),
+    SERVERS_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Further PostgreSQL servers, as JSON, read at the start alone; without it the server of these variables, `main`, is the only one.',
       ),
     ROLE_CONNECTION_LIMIT: count(5).describe(
       'Connections that one workload may hold where its Capsule names no number.',
@@ -112,11 +129,10 @@ export const schema = z
   })
   .refine(isTlsPair, NO_TLS_PAIR)
   .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
-  .refine(
-    ({ ISSUED_SSLMODE: mode, ISSUED_SSLROOTCERT: root }) =>
-      root === undefined || mode === 'verify-full' || mode === 'verify-ca',
-    { path: ['ISSUED_SSLROOTCERT'], message: 'needs ISSUED_SSLMODE verify-full or verify-ca' },
-  );
+  .refine(({ ISSUED_SSLMODE: mode, ISSUED_SSLROOTCERT: root }) => mayNameAuthority(mode, root), {
+    path: ['ISSUED_SSLROOTCERT'],
+    message: 'needs ISSUED_SSLMODE verify-full or verify-ca',
+  });
 
 export type Config = z.infer<typeof schema>;
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import {
   ConcurrencyLimit,
@@ -8,13 +7,17 @@ import {
   type Logger,
   parseKey,
   type Resources,
+  type Secret,
+  type ServiceMetrics,
+  SharedSlots,
+  type Watched,
   watched,
 } from '@space/broker-kit';
 import {
   type Connections,
   closeRegistry,
   openConnections,
-  serverParser,
+  type ServerAddress,
   untilReachable,
 } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
@@ -22,11 +25,12 @@ import type { Context } from './context.ts';
 import { newEpoch } from './core/names.ts';
 import { type DerivationKeys, parseDerivationKeys } from './derivation-keys.ts';
 import { judge, readServerFacts, requireSafe, type Wanted } from './isolation/preflight.ts';
-import { createBrokerMetrics } from './metrics.ts';
+import { createBrokerMetrics, type ServerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
 import { SHARES, shareConnections } from './operations/shares.ts';
 import { migrate } from './registry/migrations.ts';
 import { keyIdsInUse } from './registry/rows.ts';
+import type { ServerPlan } from './servers/config.ts';
 import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
 
@@ -39,27 +43,72 @@ const CONNECTIONS = {
 };
 /** Fewer than there are connections for work, so that a cut never waits behind clones. */
 const CLONES = { active: 3, queued: 1_000 };
+/** Many more than there are connections: who waits for a clone or a checkpoint keeps nobody who waits for neither. */
+const MUTATIONS = { total: 32, perKey: 12, queued: 256, waitMs: 60_000 };
 
-/** Opens what operations need, for the service and for an administrator's command. */
-export async function openContext(
+/** What the broker has once, whatever the number of its servers. */
+export interface Common {
+  readonly config: Config;
+  readonly keys: Watched<DerivationKeys>;
+  readonly nameKey: Secret<Buffer>;
+  readonly metrics: ServiceMetrics;
+  readonly serverMetrics: ServerMetrics;
+  readonly failpoint: (name: string) => void;
+}
+
+export async function openCommon(
   config: Config,
   log: Logger,
   resources: Resources,
-  failpoint?: (name: string) => void,
-) {
+  options: { readonly several: boolean; readonly failpoint?: ((name: string) => void) | undefined },
+): Promise<Common> {
   const keys = keepFile(resources, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
-  const opened = await openServer(config, log, resources);
-  const { blockers, address, registry, metrics } = opened;
+  const metrics = createMetrics();
+  const serverMetrics = createBrokerMetrics(metrics.registry, options.several);
+  const failpoint = options.failpoint ?? (() => undefined);
+  return { config, keys, nameKey, metrics, serverMetrics, failpoint };
+}
+
+/** A server whose registry is open, and on which tenants are safe. */
+export interface OpenServer {
+  readonly context: Context;
+  readonly address: Watched<ServerAddress>;
+  readonly acceptedOpen: readonly string[];
+  /** The registry's random id. */
+  readonly installation: string;
+  /** The slots of its Capsules: who waits for this server keeps nobody of another one. */
+  readonly mutations: SharedSlots;
+  /** Says whom a nudge is for, once there is an upkeep. */
+  attach(nudge: () => void): void;
+}
+
+/** Opens what operations on one server need, for the service and for an administrator's command. */
+export async function openServer(
+  { config, keys, nameKey, serverMetrics, failpoint }: Common,
+  plan: ServerPlan,
+  log: Logger,
+  resources: Resources,
+  reach = untilReachable,
+): Promise<OpenServer> {
+  const { blockers, address, metrics, ...opened } = await connect(
+    { config, serverMetrics },
+    plan,
+    log,
+    resources,
+  );
+  await reach(opened.connections, log);
   const shares = shareConnections(opened.connections);
   const connections = shares();
   await closeRegistry(connections);
   const acceptedOpen = config.ACCEPT_OPEN_DATABASES.split(',').map((name) => name.trim());
   await requireServer(connections, { acceptedOpen, connections: config.ROLE_CONNECTION_LIMIT }, log);
-  const spares = spareNames(await migrate(connections, config.SPACE_NAME));
+  const installation = await migrate(connections, config.SPACE_NAME);
+  const spares = spareNames(installation);
   await requireKeys(connections, keys.current());
 
-  let attached: Pick<Context, 'nudge' | 'quietFor'> = { nudge: () => undefined, quietFor: () => 0 };
+  const mutations = new SharedSlots(MUTATIONS);
+  let nudge: () => void = () => undefined;
   const context: Context = {
     connections,
     shares,
@@ -69,52 +118,45 @@ export async function openContext(
     derivationKeys: keys.current,
     nameKey,
     newEpoch,
-    issued: {
-      host: config.ISSUED_HOST,
-      port: config.ISSUED_PORT,
-      sslmode: config.ISSUED_SSLMODE,
-      sslrootcert: config.ISSUED_SSLROOTCERT,
-    },
+    issued: plan.issued,
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
     databaseBytes: config.DEFAULT_QUOTA_BYTES,
     log,
     metrics,
     ensureTemplate: () => ensureTemplate(connections, address, spares),
     cloning: new ConcurrencyLimit(CLONES),
-    nudge: () => attached.nudge(),
-    quietFor: () => attached.quietFor(),
-    failpoint: failpoint ?? (() => undefined),
+    nudge: () => nudge(),
+    quietFor: () => mutations.quietFor(),
+    failpoint,
   };
-  /** Adds what exists only once the broker listens. */
-  const attach = (parts: typeof attached) => {
-    attached = parts;
+  /** There is none before the broker listens. */
+  const attach = (to: () => void) => {
+    nudge = to;
   };
-  return { context, address, acceptedOpen, registry, attach };
+  return { context, address, acceptedOpen, installation, mutations, attach };
 }
 
-/** Returns once the server answers: its connections, and who watches what keeps them waiting. */
-async function openServer(config: Config, log: Logger, resources: Resources) {
-  const readCa = (path: string) => readFileSync(path, 'utf8');
-  const url = config.ADMIN_DATABASE_URL;
-  const parse = serverParser({ url, setting: 'ADMIN_DATABASE' }, readCa);
-  const file = url === undefined ? config.ADMIN_DATABASE_URL_FILE : config.ADMIN_DATABASE_PASSWORD_FILE;
+/** Its connections, and who watches what keeps them waiting; none is open yet. */
+async function connect(
+  { config, serverMetrics }: Pick<Common, 'config' | 'serverMetrics'>,
+  { name, file, parse }: ServerPlan,
+  log: Logger,
+  resources: Resources,
+) {
   const address = keepFile(resources, await watched(file, parse, log));
-  const registry = createMetrics();
   const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
     blockers
       .dropWaitsFor(pid)
       .catch((error: unknown) => log.debug({ err: error }, 'whom a drop waits for is not told'));
   });
-  const metrics = createBrokerMetrics(registry.registry, unwatched.count);
+  resources.closers.push(() => unwatched.close());
+  const metrics = serverMetrics.of(name, unwatched.count);
   const blockers: Blockers = new Blockers(unwatched.watch, {
     stalledMs: config.STALLED_CLIENT_SECONDS * 1_000,
     log,
     onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),
   });
-  const connections = blockers.guard(unwatched);
-  resources.closers.push(() => connections.close());
-  await untilReachable(connections, log);
-  return { connections, blockers, address, registry, metrics };
+  return { connections: blockers.guard(unwatched), blockers, address, metrics };
 }
 
 /** Fails closed on a server on which tenants would not be safe. */

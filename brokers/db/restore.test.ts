@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const command = (name: string, ...args: string[]) =>
-  COMMANDS[name]!.run(fixture.broker.context, 'a'.repeat(32), args, async () => '');
+  COMMANDS[name]!.run(fixture.broker.servers, 'a'.repeat(32), args, async () => '');
 const unknown = async () =>
   String(await command('unknown'))
     .split('\n')

@@ -13,33 +13,36 @@ import {
   noteLeftoverRole,
   unknownObjects,
 } from './registry/rows.ts';
+import { contextOf, everyContext, linesOf } from './servers/commands.ts';
+import type { Servers } from './servers/router.ts';
 
 /** For a registry that was restored from a copy older than the server: what it does not know is adopted or dropped. */
-export const RESTORE_COMMANDS: Readonly<Record<string, Command<Context>>> = {
+export const RESTORE_COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   unknown: {
-    usage: 'unknown',
+    usage: 'unknown [SERVER]',
     about: 'databases and roles that the registry does not know, one JSON object a line',
-    run: async (context) =>
-      (await context.connections.session(unknownObjects)).map((one) => JSON.stringify(one)).join('\n'),
+    run: (servers, _traceId, args) =>
+      linesOf(servers, args, ({ connections }) => connections.session(unknownObjects)),
   },
   adopt: {
     usage: 'adopt NAME CAPSULE [APP]',
     about: 'register an unknown database for the workload that it was made for',
-    run: (context, traceId, args) => adopt(context, traceId, args),
+    run: adopt,
   },
   'drop-unknown': {
     usage: 'drop-unknown NAME',
     about: 'drop an unknown database and its role; this cannot be undone',
-    run: (context, traceId, args) => dropUnknown(context, traceId, args),
+    run: dropUnknown,
   },
 };
 
 /** With a new password: the next create (or provision) tells it, and the old one opens nothing from then on. */
-async function adopt(context: Context, traceId: string, args: readonly string[]) {
+async function adopt(servers: Servers, traceId: string, args: readonly string[]) {
   const [name, capsule, app = ''] = args;
   if (name === undefined || capsule === undefined || args.length > 3)
     throw new UsageError('adopt NAME CAPSULE [APP]');
   const workload = { capsule, app };
+  const context = await contextOf(servers, capsule);
   if (!isNameOf(context.nameKey, context.space, workload, name))
     throw new ServiceError('conflict', 'that database was not made for this workload');
   return context.connections.transaction(async (session) => {
@@ -74,12 +77,10 @@ async function adopt(context: Context, traceId: string, args: readonly string[])
   });
 }
 
-async function dropUnknown(context: Context, traceId: string, args: readonly string[]) {
+async function dropUnknown(servers: Servers, traceId: string, args: readonly string[]) {
   const [name] = args;
   if (name === undefined || args.length > 1) throw new UsageError('drop-unknown NAME');
-  const objects = await context.connections.session(unknownObjects);
-  if (!objects.some((one) => one.name === name))
-    throw new ServiceError('not_found', 'no unknown database or role has this name');
+  const context = await theOneWithUnknown(servers, name);
   await context.connections.dropping((session) =>
     session.run('drop unknown database', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`),
   );
@@ -95,4 +96,17 @@ async function dropUnknown(context: Context, traceId: string, args: readonly str
     });
   });
   return { dropped: name };
+}
+
+/** The one server on which the name is unknown: which of several is meant, nobody can say. */
+async function theOneWithUnknown(servers: Servers, name: string): Promise<Context> {
+  const found: Context[] = [];
+  for (const context of everyContext(servers)) {
+    const objects = await context.connections.session(unknownObjects);
+    if (objects.some((one) => one.name === name)) found.push(context);
+  }
+  const [context, ...more] = found;
+  if (context === undefined) throw new ServiceError('not_found', 'no unknown database or role has this name');
+  if (more.length > 0) throw new ServiceError('conflict', 'several servers have it: drop it by hand');
+  return context;
 }

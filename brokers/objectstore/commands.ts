@@ -7,8 +7,10 @@ import { exchangeAll } from './principals/exchange.ts';
 import { storeOf } from './principals/rows.ts';
 
 export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
-  ...principalCommands<Context>('osp', ({ capsules }, session, capsule, principal) =>
-    capsules.bind(session, capsule, principal),
+  ...principalCommands<Context>(
+    'osp',
+    ({ connections }) => connections,
+    ({ capsules }, session, capsule, principal) => capsules.bind(session, capsule, principal),
   ),
   custody: {
     usage: 'custody',

@@ -96,7 +96,7 @@ describe('the dashboard', () => {
       opened: () => [],
     });
     runtimeMetrics(registry).watchQueues({});
-    createBrokerMetrics(registry, () => 0);
+    createBrokerMetrics(registry, true).watchServers(() => []);
     createObjectStoreMetrics(registry, () => 0);
     createEgressMetrics(registry, () => ({ policies: 1, connections: 1, waiting: 0, inStep: true }));
     countTlsExpiry(registry, { current: () => ({ cert: '', key: new Secret('') }) });

@@ -30,15 +30,20 @@ export async function requireCapacity(
 /** The share of all Assistants' connections that one Capsule may have: only several Capsules can use them all. */
 const SHARE = 0.75;
 
-export function requireConnections(
+/** Whether the server has the connections of so many more databases of the Capsule. */
+export function hasConnections(
   { others, own, capacity }: Granted,
   connections: number,
   more: number,
-  usual: number,
-): void {
-  const wanted = (own + more) * connections;
-  if (others + wanted > capacity)
+): boolean {
+  return others + (own + more) * connections <= capacity;
+}
+
+export function requireConnections(granted: Granted, connections: number, more: number, usual: number): void {
+  if (!hasConnections(granted, connections, more))
     throw new ServiceError('quota_exceeded', 'the server has no connections left to promise');
+  const { own, capacity } = granted;
+  const wanted = (own + more) * connections;
   // Where a server is very small, one Assistant is let in all the same.
   if (wanted > Math.max(capacity * SHARE, usual))
     throw new ServiceError('quota_exceeded', 'the Capsule has its share of the connections');

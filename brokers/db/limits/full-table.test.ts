@@ -12,7 +12,7 @@ it('the watch ends whoever has filled the table of locks, though nobody can log 
   try {
     const capsule = await fixture.broker.capsule('attacker');
     const { database_url: url } = (await capsule.create('attacker', 'ledger')).json;
-    const looks = async () => (await fixture.broker.context.metrics.watchLooks.get()).values[0]?.value ?? 0;
+    const looks = async () => (await fixture.broker.metric('space_db_watch_looks_total')).get('') ?? 0;
     await eventually(async () => (await looks()) > 0, { what: 'the first look' });
     const client = await connect(url);
     const gone = new Promise<void>((resolve) => client.once('end', () => resolve()));

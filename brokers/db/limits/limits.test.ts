@@ -64,7 +64,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
       connections: 3,
     });
     await sizes();
-    expect((await fixture.broker.context.metrics.quotaBytes.get()).values[0]?.value).toBe(64 * MI);
+    expect((await fixture.broker.metric('space_db_quota_bytes')).get('')).toBe(64 * MI);
     const audits = () => fixture.registry("SELECT FROM broker.audit WHERE operation = 'capsule.limits'");
     const { length } = await audits();
     expect((await limits('told', { database_bytes: 64 * MI, connections: 3 })).status).toBe(200);
@@ -163,7 +163,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await login(url, '55000');
     await fixture.broker.round('drift');
     expect(await sqlstate(url)).toBe('55000');
-    await COMMANDS['open']!.run(fixture.broker.context, 'test', ['grows'], async () => '');
+    await COMMANDS['open']!.run(fixture.broker.servers, 'test', ['grows'], async () => '');
     await login(url, '55000');
     // The pause is over.
     await fixture.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'grows'");

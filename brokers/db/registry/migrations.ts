@@ -68,6 +68,33 @@ ${AUDIT_TABLE}`,
   );`,
   `-- What its tenants wrote into the catalogues of the whole server, which belong to no database.
   ALTER TABLE broker.capsule_limits ADD COLUMN shared_bytes bigint NOT NULL DEFAULT 0;`,
+  `-- Which of several servers has a Capsule, in the registry of the first one. A Capsule of that registry without a row is
+  -- the first server's.
+  CREATE TABLE broker.placement (
+    capsule_id text PRIMARY KEY CHECK (octet_length(capsule_id) BETWEEN 1 AND 40),
+    server text NOT NULL,
+    moving_to text,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+
+  -- Whose each principal is, over all servers, for ever: a server that is away cannot be asked.
+  CREATE TABLE broker.placed_principal (
+    principal bytea PRIMARY KEY CHECK (octet_length(principal) = 32),
+    capsule_id text NOT NULL
+  );
+
+  -- A broker that was not told of other servers yet, or no more, makes nothing here for a Capsule that is on one of them. The
+  -- lock is that of whoever notes a placement.
+  CREATE FUNCTION broker.capsule_is_placed_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(NEW.capsule_id, 7305181003));
+    IF EXISTS (SELECT FROM broker.placement
+               WHERE capsule_id = NEW.capsule_id AND server <> 'main' AND moving_to IS DISTINCT FROM 'main') THEN
+      RAISE EXCEPTION 'the Capsule is on another server' USING ERRCODE = '55000';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER placed_here BEFORE INSERT ON broker.capsule
+    FOR EACH ROW EXECUTE FUNCTION broker.capsule_is_placed_here();`,
 ];
 
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */

@@ -101,6 +101,18 @@ export interface TestBroker extends Service {
   capsule(id: string): Promise<Client>;
   /** Runs one of the upkeep's rounds now. */
   round(name: string): Promise<void>;
+  /** What the broker tells of a metric now, by the labels of each series as they are written. */
+  metric(name: string): Promise<ReadonlyMap<string, number>>;
+}
+
+async function samplesOf(url: string, name: string): Promise<Map<string, number>> {
+  const text = await (await fetch(url)).text();
+  const lines = text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm);
+  return new Map(
+    [...lines].flatMap(([, metric, labels = '', value]) =>
+      metric === name ? [[labels, Number(value)]] : [],
+    ),
+  );
 }
 
 export async function startTestBroker(
@@ -141,5 +153,6 @@ export async function startTestBroker(
       if (round === undefined) throw new Error(`no round ${name}`);
       await round.run(new AbortController().signal);
     },
+    metric: (name) => samplesOf(`http://127.0.0.1:${broker.metricsPort}/metrics`, name),
   };
 }

@@ -41,7 +41,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     if (pid === undefined) throw new Error('it has ended');
     try {
       const dropped = victim.drop('victim', 'app');
-      const metric = async () => (await fixture.broker.context.metrics.stuckSessions.get()).values[0]?.value;
+      const metric = async () => (await fixture.broker.metric('space_db_stuck_sessions')).get('');
       await eventually(
         async () => {
           await fixture.broker.round('stuck sessions');

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import type { Secret } from '@space/contracts/secret';
 import { afterEach, expect, it } from 'vitest';
+import { ServiceError } from '../errors.ts';
 import { RateLimit } from '../limits.ts';
 import { type Listener, listen } from '../listener.ts';
 import { createLogger } from '../log.ts';
@@ -12,7 +13,7 @@ let listener: Listener;
 afterEach(() => closeNow(listener.server));
 
 /** One route, which one token may call; counts the look-ups. */
-async function serving(burst: number) {
+async function serving(burst: number, unknown: () => undefined = () => undefined) {
   const known = newToken('dbp').reveal();
   let lookUps = 0;
   const log = createLogger({ service: 'test', level: 'silent' });
@@ -30,7 +31,7 @@ async function serving(burst: number) {
     audience: 'dbp' as const,
     authenticate: async (token: Secret<string> | undefined) => {
       lookUps += 1;
-      return token?.reveal() === known ? 'somebody' : undefined;
+      return token?.reveal() === known ? 'somebody' : unknown();
     },
   };
   const look = edge.serve({ method: 'GET', operation: 'look', authority }, (_, response) =>
@@ -64,4 +65,15 @@ it('an address that was refused often enough is turned away before any look-up, 
   expect(await ask('127.0.0.3', known)).toBe(200);
   // As the container's own health check does, which nobody else can use up.
   expect(await ask('127.0.0.1', newToken('dbp').reveal())).toBe(403);
+});
+
+it('a credential that could not be looked up counts as one that was refused', async () => {
+  const { known, ask, lookUps } = await serving(2, () => {
+    throw new ServiceError('unavailable', 'a registry is away');
+  });
+  const statuses = [];
+  for (let i = 0; i < 4; i += 1) statuses.push(await ask('127.0.0.2', newToken('dbp').reveal()));
+  expect(statuses).toEqual([503, 503, 429, 429]);
+  expect(lookUps()).toBe(2);
+  expect(await ask('127.0.0.3', known)).toBe(200);
 });

@@ -150,7 +150,12 @@ export class Edge<Caller> {
     const spent = failureLimit.wait(address);
     if (spent !== undefined)
       throw new ServiceError('rate_limited', 'too many refusals', { retryAfter: spent });
-    const caller = await authority.authenticate(bearerToken(request.rawHeaders, authority.audience));
+    const token = bearerToken(request.rawHeaders, authority.audience);
+    const caller = await authority.authenticate(token).catch((error: unknown) => {
+      // It has cost as much as a refusal, and where one of several registries is away every wrong credential ends so.
+      failureLimit.take(address);
+      throw error;
+    });
     const key = caller === undefined ? undefined : callerKey(caller);
     const wait = caller === undefined ? failureLimit.take(address) : key && callerLimit.take(key);
     if (typeof wait === 'number')

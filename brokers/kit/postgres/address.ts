@@ -51,12 +51,21 @@ export function serverParser(
   readCa: (path: string) => string,
 ): (text: string) => ServerAddress {
   if (url === undefined) return (text) => parseServerUrl(text, `${setting}_URL_FILE`, readCa);
+  return passwordParser(url, { url: `${setting}_URL`, passwordFile: `${setting}_PASSWORD_FILE` }, readCa);
+}
+
+/** The same for a URL without its password; errors name the settings of URL and file as they are told here. */
+export function passwordParser(
+  url: string,
+  names: { readonly url: string; readonly passwordFile: string },
+  readCa: (path: string) => string,
+): (text: string) => ServerAddress {
+  const address = parseServerUrl(url, names.url, readCa);
+  if (address.password.reveal() !== '')
+    throw new ConfigError(`${names.url}: a password belongs into the file of ${names.passwordFile}`);
   return (text) => {
-    const address = parseServerUrl(url, `${setting}_URL`, readCa);
-    if (address.password.reveal() !== '')
-      throw new ConfigError(`${setting}_URL: a password belongs into the file of ${setting}_PASSWORD_FILE`);
     const password = text.trim();
-    if (password === '') throw new ConfigError(`${setting}_PASSWORD_FILE: the file is empty`);
+    if (password === '') throw new ConfigError(`${names.passwordFile}: the file is empty`);
     return { ...address, password: new Secret(password) };
   };
 }

@@ -17,6 +17,7 @@ export {
   isRetired,
   lockCapsule,
   moveCapsule,
+  type Principal,
   retirePrincipal,
 } from './rows.ts';
 export { AUDIT_TABLE, CAPSULE_TABLES, installationId } from './tables.ts';

@@ -33,8 +33,10 @@ export function onlyCapsule(args: readonly string[]): string {
 }
 
 /** Commands that replace a lost principal of a Capsule. */
-export function principalCommands<Context extends { readonly connections: Connections }>(
+export function principalCommands<Context>(
   audience: Audience,
+  /** Connections to the registry that has the Capsule. */
+  connectionsOf: (context: Context, capsule: string) => Connections | Promise<Connections>,
   /** In the same transaction, with the Capsule locked: what the service keeps about a principal beside its digest. */
   also: (
     context: Context,
@@ -43,11 +45,12 @@ export function principalCommands<Context extends { readonly connections: Connec
     principal: TokenDigest,
   ) => Promise<void> = async () => undefined,
 ): Readonly<Record<'replace-principal' | 'replace-principals' | 'new-principal', Command<Context>>> {
-  const replace = (context: Context, traceId: string, capsule: string, token: string) => {
+  const replace = async (context: Context, traceId: string, capsule: string, token: string) => {
     if (!isToken(token, audience))
       throw new UsageError(`standard input must hold one token spc_${audience}_<43 characters>`);
     const principal = digestOf(new Secret(token));
-    return context.connections.transaction(async (session) => {
+    const connections = await connectionsOf(context, capsule);
+    return connections.transaction(async (session) => {
       const exchanged = await exchangePrincipal(session, traceId, capsule, principal);
       await also(context, session, capsule, principal);
       return exchanged;

@@ -17,7 +17,7 @@ export async function retire(broker: TestBroker): Promise<Retired> {
   ];
   await dropped.dropAll('dropped');
   await broker.provisioner.finalize('dropped');
-  await COMMANDS['rotate']?.run(broker.context, 'a'.repeat(32), ['kept', 'app'], async () => '');
+  await COMMANDS['rotate']?.run(broker.servers, 'a'.repeat(32), ['kept', 'app'], async () => '');
   await kept.create('kept', 'app');
   return { principal: dropped.token, urls };
 }

@@ -54,7 +54,7 @@ export function tenantOf(capsule: string, { doomed, survivor, provisioner, check
   const tokens = [newToken('dbp').reveal()];
   const app = () => APPS[random(APPS.length)] ?? 'a';
   const command = (name: string, ...args: string[]) =>
-    COMMANDS[name]?.run(survivor.context, 'conformance', args, async () => '');
+    COMMANDS[name]?.run(survivor.servers, 'conformance', args, async () => '');
 
   async function heard(asked: Promise<Reply>, is: 'ready' | 'dropped'): Promise<void> {
     const { status, json } = await asked;

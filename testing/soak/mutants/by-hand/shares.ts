@@ -100,7 +100,7 @@ export const SHARES = [
   ...mutantsOf('limits/capacity.ts', [
     [
       'no more connections are promised than the server has',
-      'if (others + wanted > capacity)',
+      'if (!hasConnections(granted, connections, more))',
       'if (capacity < 0)',
       LIMITS,
       'refuse what the server has no connections for, and nothing else',

@@ -1,0 +1,154 @@
+import type { TokenDigest } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import { MAIN } from './config.ts';
+import type { Placed } from './decide.ts';
+
+/** Every statement about where Capsules are. All but the last three are for the first server's registry. */
+
+/** What is noted about a Capsule and, where one is named, about a principal. */
+export interface Noted extends Placed {
+  /** The Capsule that the principal was noted for. */
+  readonly notedFor: string | null;
+  /** Whether this registry has, or had, the principal. */
+  readonly usedHere: boolean;
+}
+
+export async function findPlacement(
+  session: Session,
+  capsule: string,
+  principal: TokenDigest | null = null,
+): Promise<Noted> {
+  const [row] = await session.read<Noted>(
+    'find placement',
+    `SELECT p.server, p.moving_to AS "movingTo",
+       EXISTS (SELECT FROM broker.capsule WHERE capsule_id = $1) AS "onMain",
+       (SELECT capsule_id FROM broker.placed_principal WHERE principal = $2) AS "notedFor",
+       EXISTS (SELECT FROM broker.capsule WHERE principal = $2)
+         OR EXISTS (SELECT FROM broker.retired_principal WHERE principal = $2) AS "usedHere"
+     FROM (SELECT) one LEFT JOIN broker.placement p ON p.capsule_id = $1`,
+    [capsule, principal],
+  );
+  if (row === undefined) throw new Error('one row without a row');
+  return row;
+}
+
+/**
+ * Notes where the Capsule is, unless that was noted before, and returns what is noted. One that was registered here
+ * meanwhile, by a broker that was not told of other servers yet, is here.
+ */
+export async function notePlacement(
+  session: Session,
+  capsule: string,
+  server: string,
+): Promise<Pick<Placed, 'movingTo'> & { readonly server: string }> {
+  await session.run('lock placement', 'SELECT pg_advisory_xact_lock(hashtextextended($1, 7305181003))', [
+    capsule,
+  ]);
+  await session.run(
+    'note placement',
+    `INSERT INTO broker.placement (capsule_id, server)
+     SELECT $1, CASE WHEN EXISTS (SELECT FROM broker.capsule WHERE capsule_id = $1) THEN '${MAIN}' ELSE $2 END
+     ON CONFLICT (capsule_id) DO NOTHING`,
+    [capsule, server],
+  );
+  const [row] = await session.read<{ server: string; movingTo: string | null }>(
+    'read placement',
+    'SELECT server, moving_to AS "movingTo" FROM broker.placement WHERE capsule_id = $1',
+    [capsule],
+  );
+  if (row === undefined) throw new Error('a placement that was noted is gone');
+  return row;
+}
+
+/** Notes whose the principal is, unless that was noted before, and returns whose it is. */
+export async function notePrincipal(
+  session: Session,
+  capsule: string,
+  principal: TokenDigest,
+): Promise<string> {
+  await session.run(
+    'note principal',
+    `INSERT INTO broker.placed_principal (principal, capsule_id) VALUES ($2, $1)
+     ON CONFLICT (principal) DO NOTHING`,
+    [capsule, principal],
+  );
+  const [row] = await session.read<{ capsule: string }>(
+    'read noted principal',
+    'SELECT capsule_id AS capsule FROM broker.placed_principal WHERE principal = $1',
+    [principal],
+  );
+  if (row === undefined) throw new Error('a principal that was noted is gone');
+  return row.capsule;
+}
+
+/** How many Capsules are noted to be on each server, or on their way to it. */
+export function placementsByServer(session: Session): Promise<{ server: string; capsules: number }[]> {
+  return session.read(
+    'count placements',
+    `SELECT server, count(DISTINCT capsule_id)::int AS capsules
+     FROM (SELECT capsule_id, server FROM broker.placement
+           UNION ALL SELECT capsule_id, moving_to FROM broker.placement WHERE moving_to IS NOT NULL) noted
+     GROUP BY server ORDER BY server`,
+  );
+}
+
+/** Capsules that were placed a moment ago, whose servers may not have them yet. */
+export function latestPlacements(session: Session): Promise<{ capsule: string; server: string }[]> {
+  return session.read(
+    'list latest placements',
+    `SELECT capsule_id AS capsule, server FROM broker.placement
+     WHERE changed_at > clock_timestamp() - interval '1 minute' ORDER BY changed_at DESC LIMIT 1000`,
+  );
+}
+
+/**
+ * Notes Capsules that another server's registry has, as after a restore of this one: nobody else may get them. Returns how
+ * many were not noted.
+ */
+export async function notePlacementsOf(
+  session: Session,
+  server: string,
+  capsules: readonly string[],
+): Promise<number> {
+  const rows = await session.run(
+    'note placements',
+    `INSERT INTO broker.placement (capsule_id, server)
+     SELECT id, $1 FROM unnest($2::text[]) id
+     WHERE NOT EXISTS (SELECT FROM broker.capsule c WHERE c.capsule_id = id)
+     ON CONFLICT (capsule_id) DO NOTHING RETURNING 1`,
+    [server, capsules],
+  );
+  return rows.length;
+}
+
+/** The Capsules that a server's own registry knows. */
+export async function capsulesOn(session: Session): Promise<string[]> {
+  const rows = await session.read<{ capsule: string }>(
+    'list capsules of server',
+    'SELECT capsule_id AS capsule FROM broker.capsule',
+  );
+  return rows.map(({ capsule }) => capsule);
+}
+
+/** Capsules on a server that are not gone, and those of `placed` that it does not know yet. */
+export async function countCapsules(session: Session, placed: readonly string[]): Promise<number> {
+  const [row] = await session.read<{ count: number }>(
+    'count capsules',
+    `SELECT ((SELECT count(*) FROM broker.capsule WHERE state <> 'finalized')
+       + (SELECT count(*) FROM unnest($1::text[]) id
+          WHERE NOT EXISTS (SELECT FROM broker.capsule c WHERE c.capsule_id = id)))::int AS count`,
+    [placed],
+  );
+  return row?.count ?? 0;
+}
+
+/** Whether a server's registry has, or had, this principal. */
+export async function hasPrincipal(session: Session, principal: TokenDigest): Promise<boolean> {
+  const rows = await session.read(
+    'find used principal',
+    `SELECT 1 FROM broker.capsule WHERE principal = $1
+     UNION ALL SELECT 1 FROM broker.retired_principal WHERE principal = $1`,
+    [principal],
+  );
+  return rows.length > 0;
+}

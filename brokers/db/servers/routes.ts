@@ -1,0 +1,62 @@
+import { type Logger, ServiceError } from '@space/broker-kit';
+import { StepError } from '@space/broker-kit/postgres';
+import { decideRoute, type Placed, type Route } from './decide.ts';
+import { findPlacement } from './placements.ts';
+import { type DatabaseServer, requireUsable, type Usable } from './server.ts';
+
+/** Which of several servers has a Capsule. */
+export interface Routes {
+  /** What is noted of it; while the first server does not answer, what was noted when it last did. */
+  whereIs(capsule: string): Promise<Placed>;
+  /** The server of what is noted, which is ready; undefined for a Capsule that is nowhere. */
+  follow(capsule: string, placed: Placed): { readonly name: string; readonly server: Usable } | undefined;
+}
+
+const MOVING_SECONDS = 10;
+const NOT_CONFIGURED_SECONDS = 60;
+
+export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]], log: Logger): Routes {
+  const [main] = all;
+  const byName = new Map(all.map((server) => [server.name, server]));
+  const configured = new Set(byName.keys());
+  /** Where Capsules were found. What was not found is never remembered. */
+  const found = new Map<string, string>();
+  const missing = new Set<string>();
+
+  function requireConfigured(route: Extract<Route, { name: string }>): DatabaseServer {
+    const server = byName.get(route.name);
+    if (server !== undefined) return server;
+    if (!missing.has(route.name)) {
+      missing.add(route.name);
+      log.error({ missing: route.name }, 'Capsules are on a server that SERVERS_FILE does not name');
+    }
+    throw new ServiceError('unavailable', `the Capsule's server ${route.name} is not configured`, {
+      retryAfter: NOT_CONFIGURED_SECONDS,
+    });
+  }
+
+  return {
+    whereIs: async (capsule) => {
+      try {
+        return await findPlacement(requireUsable(main).context.connections.lookup, capsule);
+      } catch (error) {
+        const before = found.get(capsule);
+        if (before === undefined || !(error instanceof ServiceError || error instanceof StepError))
+          throw error;
+        // A Capsule that was moved meanwhile is refused there, where its principal is no longer registered.
+        return { server: before, movingTo: null, onMain: false };
+      }
+    },
+    follow: (capsule, placed) => {
+      const route = decideRoute(placed, main.name, configured);
+      if (route.kind === 'unplaced') return undefined;
+      if (route.kind === 'moving') {
+        found.delete(capsule);
+        throw new ServiceError('unavailable', 'the Capsule is being moved', { retryAfter: MOVING_SECONDS });
+      }
+      const server = requireConfigured(route);
+      found.set(capsule, route.name);
+      return { name: route.name, server: requireUsable(server) };
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
+import { type Mounts, mountFiles, startTestBroker, type TestBroker } from './broker.ts';
+import { intoDatabase, query } from './postgres.ts';
+
+/** What a servers file says beside where its server is. */
+interface Share {
+  readonly weight?: number;
+  readonly drain?: boolean;
+}
+
+/** Two PostgreSQL servers, `main` and `b`, and brokers that have both. */
+export interface TwoServers {
+  readonly main: EmbeddedServer;
+  readonly b: EmbeddedServer;
+  readonly mounts: Mounts;
+  /** Writes a servers file, and returns the environment of a broker that reads it. */
+  environment(shares?: { main?: Share; b?: Share }): Record<string, string>;
+  start(options?: {
+    shares?: { main?: Share; b?: Share };
+    failpoint?: (name: string) => void;
+  }): Promise<TestBroker>;
+  /** Runs a statement as superuser in a registry. */
+  registry<Row extends pg.QueryResultRow>(
+    server: EmbeddedServer,
+    text: string,
+    values?: unknown[],
+  ): Promise<Row[]>;
+  /** Which server a database's URL leads to. */
+  serverOf(url: string): 'main' | 'b';
+  close(): Promise<void>;
+}
+
+/** The entry of a server in the file, whose password is put into a file beside it. */
+export function entryOf(mounts: Mounts, name: string, brokerUrl: string, port: number): object {
+  const url = new URL(brokerUrl);
+  const passwordFile = join(mounts.directory, `${name}.password`);
+  writeFileSync(passwordFile, decodeURIComponent(url.password), { mode: 0o600 });
+  url.password = '';
+  return { name, url: url.href, passwordFile, issued: { host: '127.0.0.1', port } };
+}
+
+export async function openTwoServers(): Promise<TwoServers> {
+  const [main, b] = await Promise.all([
+    startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } }),
+    startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } }),
+  ]);
+  const mounts = mountFiles(main);
+  let files = 0;
+  const environment: TwoServers['environment'] = (shares = {}) => {
+    files += 1;
+    const path = join(mounts.directory, `servers-${files}.json`);
+    const servers = [{ ...entryOf(mounts, 'b', b.brokerUrl, b.port), ...shares.b }];
+    writeFileSync(path, JSON.stringify({ ...(shares.main ? { main: shares.main } : {}), servers }));
+    return { ...mounts.environment, SERVERS_FILE: path };
+  };
+  return {
+    main,
+    b,
+    mounts,
+    environment,
+    start: ({ shares, failpoint } = {}) =>
+      startTestBroker(mounts, {
+        environment: environment(shares),
+        ...(failpoint === undefined ? {} : { failpoint }),
+      }),
+    registry: (server, text, values) =>
+      query(intoDatabase(server.superuserUrl, 'space_registry'), text, values),
+    serverOf: (url) => (Number(new URL(url).port) === b.port ? 'b' : 'main'),
+    close: async () => {
+      await Promise.all([main.remove(), b.remove()]);
+      mounts.remove();
+    },
+  };
+}
