@@ -230,12 +230,6 @@ describe('a Space with several PostgreSQL servers', () => {
     expect(env).toMatchObject({ ACCEPT_OPEN_DATABASES: 'rdsadmin' });
   });
 
-  it('is told of no quotas beyond the disk of one server, where there are more', async () => {
-    const rules = 'monitoring.rules=true';
-    expect(await text([rules])).toContain('SpaceDatabaseQuotasExceedDisk');
-    expect(await text([rules, ...SERVERS])).not.toContain('SpaceDatabaseQuotasExceedDisk');
-  });
-
   it('knows nothing of all this with one server', async () => {
     const [one, other] = await Promise.all([text([]), text(['postgres.weight=7'])]);
     expect(other).toBe(one);
