@@ -40,13 +40,24 @@ test.each([
   ).toThrow(name);
 });
 
+const whole = {
+  host: 'pg',
+  addresses: ['10.96.3.4', 'fd00::9'],
+  port: 5432,
+  egress: [{ to: [{ ipBlock: { cidr: '10.96.3.4/32' } }], ports: [{ port: 5432 }] }],
+};
+
+test('each further PostgreSQL is taken whole, or stops the start', () => {
+  const read = (servers: unknown) =>
+    readConfig({ ...given, FURTHER_DATABASE_SERVERS: JSON.stringify(servers) }).furtherDatabaseServers;
+  const other = { ...whole, host: 'pg-b' };
+  expect(readConfig(given).furtherDatabaseServers).toEqual([]);
+  expect(read([whole, other])).toEqual([whole, other]);
+  for (const wrong of [whole, [whole, { ...other, egress: [{ ports: [{ port: 5432 }] }] }], ['pg'], [{}]])
+    expect(() => read(wrong)).toThrow('FURTHER_DATABASE_SERVERS');
+});
+
 test('a PostgreSQL of one’s own is taken whole, or stops the start', () => {
-  const whole = {
-    host: 'pg',
-    addresses: ['10.96.3.4', 'fd00::9'],
-    port: 5432,
-    egress: [{ to: [{ ipBlock: { cidr: '10.96.3.4/32' } }], ports: [{ port: 5432 }] }],
-  };
   const read = (server: object) => readConfig({ ...given, DATABASE_SERVER: JSON.stringify(server) });
   expect(readConfig(given).databaseServer).toBeUndefined();
   expect(read(whole).databaseServer).toEqual(whole);

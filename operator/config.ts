@@ -26,6 +26,16 @@ function readServer(text: string | undefined, context: z.RefinementCtx): Databas
   }
 }
 
+function readServers(text: string, context: z.RefinementCtx): readonly DatabaseServer[] {
+  try {
+    return z.array(databaseServer).parse(JSON.parse(text));
+  } catch {
+    const message = 'must be a JSON list of servers, each with host, addresses, port and egress';
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  }
+}
+
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z
   .object({
@@ -103,11 +113,20 @@ export const schema = z
       .describe(
         'A PostgreSQL that the Space does not run, as JSON: host, addresses, port, and egress, the rules of a NetworkPolicy that let Assistants to it.',
       ),
+    FURTHER_DATABASE_SERVERS: z
+      .string()
+      .default('[]')
+      .transform(readServers)
+      .describe(
+        'The PostgreSQL servers that Capsules may be placed on beside the first, as a JSON list of what DATABASE_SERVER is.',
+      ),
     DATABASE_CA_FILE: z
       .string()
       .min(1)
       .optional()
-      .describe("PEM of that server's authority, with which Assistants verify it alone."),
+      .describe(
+        'PEM of the authorities of all PostgreSQL servers that the Space does not run, with which Assistants verify those alone.',
+      ),
     DB_PROVISIONER_TOKEN_FILE: z
       .string()
       .min(1)
@@ -201,6 +220,7 @@ export interface Config {
   readonly spaceCaFile: string | undefined;
   /** Undefined where the Space runs its PostgreSQL itself. */
   readonly databaseServer: DatabaseServer | undefined;
+  readonly furtherDatabaseServers: readonly DatabaseServer[];
   readonly databaseCaFile: string | undefined;
   /** Which pod this is; a UID of chance where nobody said. */
   readonly pod: { readonly name: string; readonly uid: string };
@@ -240,6 +260,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
     spaceCaFile: value.SPACE_CA_FILE,
     databaseServer: value.DATABASE_SERVER,
+    furtherDatabaseServers: value.FURTHER_DATABASE_SERVERS,
     databaseCaFile: value.DATABASE_CA_FILE,
     pod: { name: value.POD_NAME, uid: value.POD_UID ?? randomUUID() },
     objectStoreBrokerUrl: value.OBJECT_STORE_BROKER_URL,

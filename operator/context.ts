@@ -35,7 +35,7 @@ export interface Context {
   readonly database: DatabaseBroker;
   /** The Space's authority, PEM, as it is now; Assistants verify the services with it. */
   readonly spaceCa: () => Promise<string | undefined>;
-  /** The authority of a PostgreSQL that the Space does not run; Assistants verify that server with it alone. */
+  /** Authorities of PostgreSQL servers that the Space does not run; Assistants verify those with them alone. */
   readonly databaseCa: () => Promise<string | undefined>;
   /** Undefined in a Space without an object store. */
   readonly objectStore: ObjectStoreBroker | undefined;

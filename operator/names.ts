@@ -16,6 +16,8 @@ export interface SpaceNames {
   readonly pullSecrets?: readonly string[];
   /** Left out where the Space runs its PostgreSQL itself. */
   readonly databaseServer?: DatabaseServer | undefined;
+  /** Those that Capsules may be placed on beside the first; which one has whom is the broker's to know. */
+  readonly furtherDatabaseServers?: readonly DatabaseServer[];
   /** Addresses of the cluster's DNS servers, which no Assistant may ask. */
   readonly dnsServers?: readonly string[];
   /** Role beside the operator that names the principals which the console may read; left out where there is none. */
@@ -38,7 +40,7 @@ export interface DatabaseServer {
   readonly egress: readonly object[];
 }
 
-/** The port of the server that has the Assistants' databases, embedded or external. */
+/** The port of the first server, embedded or external. */
 export const databasePort = ({ databaseServer }: Pick<SpaceNames, 'databaseServer'>): number =>
   databaseServer?.port ?? 5432;
 

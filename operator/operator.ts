@@ -41,7 +41,7 @@ export interface OperatorOptions {
   readonly database: DatabaseBroker;
   /** Reads the Space's authority, PEM, where there is one. */
   readonly spaceCa?: (() => Promise<string>) | undefined;
-  /** Reads the authority of a PostgreSQL that the Space does not run. */
+  /** Reads the authorities of PostgreSQL servers that the Space does not run. */
   readonly databaseCa?: (() => Promise<string>) | undefined;
   /** Left out in a Space without an object store. */
   readonly objectStore?: ObjectStoreBroker | undefined;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { assistantsPolicyObject, defaultDenyObject } from '../../operator/capsule/guardrails.ts';
 import type { Capsule } from '../../operator/kinds.ts';
-import type { SpaceNames } from '../../operator/names.ts';
+import type { DatabaseServer, SpaceNames } from '../../operator/names.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_BACKUP, SOME_IMAGES } from '../space/chart.ts';
 import { finish } from '../space/kube.ts';
@@ -127,6 +127,8 @@ let directory: string;
 let policies: readonly Policy[];
 /** Of a Space that is copied to a bucket elsewhere. */
 let backedUp: readonly Policy[];
+/** Of a Space with a PostgreSQL beside its first. */
+let several: readonly Policy[];
 
 async function policiesWith(helm: string, flags: readonly string[]): Promise<Policy[]> {
   const { code, stdout, stderr } = await finish(helm, [
@@ -142,8 +144,9 @@ async function policiesWith(helm: string, flags: readonly string[]): Promise<Pol
   ]);
   if (code !== 0) throw new Error(stderr);
   const objects = parseAllDocuments(stdout).flatMap((document): KubeObject[] => document.toJS() ?? []);
+  const known = { ...names, furtherDatabaseServers: furtherServersOf(objects) };
   const made = capsules.flatMap((capsule) =>
-    [defaultDenyObject(names, capsule), assistantsPolicyObject(names, capsule)].map(({ metadata, spec }) => ({
+    [defaultDenyObject(known, capsule), assistantsPolicyObject(known, capsule)].map(({ metadata, spec }) => ({
       name: metadata.name,
       namespace: inCapsule(capsule.metadata.name).name,
       spec: spec as Policy['spec'],
@@ -155,10 +158,36 @@ async function policiesWith(helm: string, flags: readonly string[]): Promise<Pol
   return [...charted, ...made];
 }
 
+/** What the chart tells the operator of the PostgreSQL servers beside the first. */
+function furtherServersOf(objects: readonly KubeObject[]): readonly DatabaseServer[] {
+  const operator = objects.find(
+    ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'home-operator',
+  );
+  const { env } = operator?.['spec'].template.spec.containers[0] ?? { env: [] };
+  const { value = '[]' } =
+    env.find(({ name }: { readonly name: string }) => name === 'FURTHER_DATABASE_SERVERS') ?? {};
+  return JSON.parse(value);
+}
+
+const SERVER = 'postgres.servers[0]';
+/** Flags for Helm of a further server, at the addresses from 203.0.113.16 to .31. */
+const SOME_SERVER = [
+  `${SERVER}.name=b`,
+  `${SERVER}.host=pg-b.example.org`,
+  `${SERVER}.existingSecret=pg-b`,
+  `${SERVER}.ca=PEM`,
+  `${SERVER}.assistants.addresses={203.0.113.17}`,
+  `${SERVER}.cidrs={203.0.113.16/28}`,
+].flatMap((value) => ['--set', value]);
+
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-arrows-'));
   const helm = await findTool('helm', directory);
-  [policies, backedUp] = await Promise.all([policiesWith(helm, []), policiesWith(helm, SOME_BACKUP)]);
+  [policies, backedUp, several] = await Promise.all([
+    policiesWith(helm, []),
+    policiesWith(helm, SOME_BACKUP),
+    policiesWith(helm, SOME_SERVER),
+  ]);
 }, 600_000);
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
@@ -178,6 +207,18 @@ describe('the NetworkPolicies of a Space', () => {
     expect(byAddress(backedUp, '203.0.113.9', 443)).not.toContain('postgres');
     const own = backedUp.find(({ name }) => name === 'backup');
     expect(open(backedUp.filter((policy) => policy !== own))).not.toEqual(drawn({ backup: true }));
+  });
+
+  it('let to a further PostgreSQL whom the picture lets to the first, but the object-storage broker', () => {
+    expect(open(several)).toEqual(drawn());
+    expect(byAddress(several, '203.0.113.17', 5432)).toEqual([
+      'network-probe',
+      'db-broker',
+      'assistant of one',
+      'assistant of two',
+    ]);
+    expect(byAddress(several, '203.0.113.9', 5432)).toEqual([]);
+    expect(byAddress(several, '203.0.113.17', 443)).toEqual(byAddress(policies, '203.0.113.17', 443));
   });
 
   it('open on one side alone only what the picture has both sides of, and a few ways that are closed on the other', () => {

@@ -3,6 +3,7 @@ import {
   databasePort,
   OBJECT_STORE_PORT,
   PULL_SECRET,
+  type SpaceNames,
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
@@ -27,7 +28,7 @@ export interface DatabaseAccess {
   readonly digest: string;
   /** The Space's. */
   readonly verified: boolean;
-  /** One that signed nothing but the certificate of a server that the Space does not run. */
+  /** Those that signed nothing but certificates of servers that the Space does not run. */
   readonly serverCa?: boolean;
 }
 
@@ -53,9 +54,8 @@ export const portOf = ({ assistant }: Pick<Workload, 'assistant'>) => assistant.
 export function podSpec(workload: Workload, bindings: Bindings) {
   const { names } = workload;
   const { postgresAddress, canaryAddresses, objects, egress } = bindings;
-  const { host, addresses } = names.databaseServer ?? { host: 'postgres', addresses: [postgresAddress] };
   const services = [
-    ...addresses.map((ip) => ({ ip, hostnames: [host] })),
+    ...databaseAliases(names, postgresAddress),
     ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),
   ];
   const inside = [...new Set(services.flatMap(({ hostnames }) => hostnames))];
@@ -91,6 +91,18 @@ export function podSpec(workload: Workload, bindings: Bindings) {
       { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: TEMPORARY_BYTES } },
     ],
   };
+}
+
+/** Names of all PostgreSQL servers, for a URL may name any of them. Kubernetes takes an address once, with all its names. */
+function databaseAliases(
+  { databaseServer, furtherDatabaseServers = [] }: SpaceNames,
+  postgresAddress: string,
+) {
+  const first = databaseServer ?? { host: 'postgres', addresses: [postgresAddress] };
+  const names = new Map<string, readonly string[]>();
+  for (const { host, addresses } of [first, ...furtherDatabaseServers])
+    for (const ip of addresses) names.set(ip, [...(names.get(ip) ?? []), host]);
+  return [...names].map(([ip, hostnames]) => ({ ip, hostnames }));
 }
 
 /** The container of the user's image. */

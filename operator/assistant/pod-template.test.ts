@@ -97,6 +97,27 @@ describe('a pod', () => {
     expect(JSON.stringify(own['initContainers'])).toContain('"+PostgreSQL=fd00:10:96::4:5433"');
   });
 
+  test('knows every PostgreSQL of its Space by name, and tries the walls by the first', () => {
+    const furtherDatabaseServers = [
+      { host: 'pg-b', addresses: ['10.96.3.5', 'fd00::5'], port: 5433, egress: [] },
+      { host: 'pg-c', addresses: ['10.96.3.5'], port: 5434, egress: [] },
+    ];
+    const { desired } = deploymentObject(
+      { ...workload(), names: { ...names, furtherDatabaseServers } },
+      { ...bindings, egress: { address: '10.96.0.10', principalDigest: 'e1', inputs: [] } },
+    );
+    const { spec: own } = (desired['spec'] as Template).template;
+    // An address is a key of the list: the API server takes none twice.
+    expect(own['hostAliases']).toEqual([
+      { ip: '10.96.0.7', hostnames: ['postgres'] },
+      { ip: '10.96.3.5', hostnames: ['pg-b', 'pg-c'] },
+      { ip: 'fd00::5', hostnames: ['pg-b'] },
+      { ip: '10.96.0.10', hostnames: ['assistant-egress'] },
+    ]);
+    expect(JSON.stringify(own['containers'])).toContain('"postgres,pg-b,pg-c,assistant-egress,');
+    expect(own['initContainers']).toEqual(spec['initContainers']);
+  });
+
   test('has its names and walls where there are IPv6 addresses alone', () => {
     const { desired } = deploymentObject(workload(), {
       database: { digest: 'd1', verified: true },
@@ -176,6 +197,7 @@ describe('the revision', () => {
   const revision = (given: Workload, bound = bindings) => deploymentObject(given, bound).revision;
   const first = revision(workload());
   const { platform } = manifest('ledger');
+  const further = (ip: string) => ({ host: 'pg-b', addresses: [ip], port: 5432, egress: [] });
   test.each<[string, string]>([
     ['another image', revision(workload({ image: 'registry.test/ledger:2' }))],
     ['another genesis', revision(workload({}, { platform: { ...platform, genesis: 'Be better.' } }))],
@@ -186,8 +208,14 @@ describe('the revision', () => {
     ],
     ['another canary', revision(workload(), { ...bindings, canaryAddresses: ['10.96.0.8'] })],
     ['another address of PostgreSQL', revision(workload(), { ...bindings, postgresAddress: '10.96.0.8' })],
+    [
+      'another address of a further PostgreSQL',
+      revision({ ...workload(), names: { ...names, furtherDatabaseServers: [further('10.96.3.5')] } }),
+    ],
     ['another environment', revision(workload({ env: [{ name: 'A', value: 'b' }] }))],
   ])('changes with %s', (_, other) => expect(other).not.toBe(first));
+  test('does not change where a Space has no further PostgreSQL', () =>
+    expect(revision({ ...workload(), names: { ...names, furtherDatabaseServers: [] } })).toBe(first));
   test('does not change with the number of replicas', () =>
     expect(revision(workload({ replicas: 3 }))).toBe(first));
 });

@@ -81,6 +81,24 @@ test('an Assistant may ask a PostgreSQL that the Space does not run, in the plac
   expect(rules({ ...names, databaseServer })).toEqual([...egress, ...rules(names).slice(1)]);
 });
 
+test('an Assistant may ask every PostgreSQL of its Space, the first and the further ones', () => {
+  const at = (cidr: string) => [{ to: [{ ipBlock: { cidr } }], ports: [{ protocol: 'TCP', port: 5432 }] }];
+  const server = (host: string, cidr: string) => ({ host, addresses: [], port: 5432, egress: at(cidr) });
+  const furtherDatabaseServers = [server('b', '203.0.113.8/32'), server('c', '203.0.113.9/32')];
+  const further = [...at('203.0.113.8/32'), ...at('203.0.113.9/32')];
+  const rules = (given: SpaceNames) =>
+    (guardrails.assistantsPolicyObject(given, capsule())['spec'] as { egress: object[] }).egress;
+  const [own, ...others] = rules(names);
+  expect(rules({ ...names, furtherDatabaseServers })).toEqual([own, ...further, ...others]);
+  const databaseServer = server('a', '203.0.113.7/32');
+  expect(rules({ ...names, databaseServer, furtherDatabaseServers })).toEqual([
+    ...at('203.0.113.7/32'),
+    ...further,
+    ...others,
+  ]);
+  expect(rules({ ...names, furtherDatabaseServers: [] })).toEqual(rules(names));
+});
+
 test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL, object store and gateway', () => {
   expect(guardrails.defaultDenyObject(names, capsule())['spec']).toEqual({
     podSelector: {},

@@ -114,6 +114,7 @@ export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Des
             ports: [{ protocol: 'TCP', port: databasePort(names) }],
           },
         ]),
+        ...(names.furtherDatabaseServers ?? []).flatMap(({ egress }) => egress),
         {
           to: [
             {

@@ -71,6 +71,14 @@ describe('what is asked of a node', () => {
     expect(asked?.container.command).toContain('+PostgreSQL=10.96.3.4,fd00::9:5433');
   });
 
+  test('is to reach the first PostgreSQL alone, so that another that is away stops nobody', () => {
+    const stores = makeStores();
+    for (const one of [canary, postgres]) stores.services.set(one);
+    const further = { host: 'pg-b', addresses: ['10.96.3.5'], port: 5433, egress: [] };
+    const asked = networkQuestion({ ...names, furtherDatabaseServers: [further] }, stores);
+    expect(asked?.container).toEqual(question.container);
+  });
+
   test('is not to reach a DNS server of the cluster, over either protocol', () => {
     const stores = makeStores();
     for (const one of [canary, postgres]) stores.services.set(one);

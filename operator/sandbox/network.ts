@@ -34,6 +34,7 @@ export function networkQuestion(
   const [canary, postgres] = [at(CANARY), at('postgres')];
   if (canary === '' || postgres === '') return undefined;
   const targets = [
+    // The first server alone: a further one that is away is no word on the walls, and must stop nobody on the others.
     `+PostgreSQL=${postgres}:${databasePort(names)}`,
     `+the canary=${canary}:${MET_PORT}`,
     `-the canary, where no policy lets it go=${canary}:${NO_WAY_OUT_PORT}`,

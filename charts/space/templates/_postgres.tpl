@@ -16,21 +16,31 @@
 {{- fail (printf "postgres.external.host is set: make a Secret with the password of the role %s in the namespace %s, key password, and name it in existingSecrets.%s" $role (include "space.services" $) $value) }}
 {{- end }}
 {{- end }}
-{{- if not ($external.assistants).addresses }}
-{{- fail "postgres.external.host is set, and Assistants, who have no DNS, cannot find it: name its addresses, or the ClusterIP of its Service, in postgres.external.assistants.addresses" }}
+{{- include "space.postgres.validateServer" (dict "root" . "server" $external "at" "postgres.external" "since" "postgres.external.host is set") }}
 {{- end }}
-{{- if not (or $external.cidrs ($external.pods).namespace) }}
-{{- fail "postgres.external.host is set, and no NetworkPolicy lets anybody to it: name its addresses in postgres.external.cidrs or its pods in postgres.external.pods" }}
+{{- include "space.servers.validate" . }}
 {{- end }}
-{{- if and ($external.pods).namespace (not $external.pods.labels) }}
-{{- fail "postgres.external.pods.namespace is set: name the labels of the server's pods in postgres.external.pods.labels, or every pod there could be reached" }}
+
+{{/*
+What every server of one's own needs: (dict "root" . "server" .Values.postgres.external "at" "postgres.external" "since" "…is set"),
+where "at" is the path of its values and "since" says why they are asked for.
+*/}}
+{{- define "space.postgres.validateServer" -}}
+{{- $server := .server }}
+{{- if not ($server.assistants).addresses }}
+{{- fail (printf "%s, and Assistants, who have no DNS, cannot find it: name its addresses, or the ClusterIP of its Service, in %s.assistants.addresses" .since .at) }}
 {{- end }}
-{{- if and (eq $external.sslmode "verify-full") (not $external.ca) }}
-{{- fail "postgres.external.host is set: put the PEM of the authority that signed its certificate into postgres.external.ca, with which brokers and Assistants verify it" }}
+{{- if not (or $server.cidrs ($server.pods).namespace) }}
+{{- fail (printf "%s, and no NetworkPolicy lets anybody to it: name its addresses in %s.cidrs or its pods in %s.pods" .since .at .at) }}
 {{- end }}
-{{- if and (eq $external.sslmode "disable") .Values.tls.enabled }}
-{{- fail "postgres.external.sslmode is disable, and passwords and rows would go there in plain text: use verify-full, or set tls.enabled=false for the whole Space" }}
+{{- if and ($server.pods).namespace (not $server.pods.labels) }}
+{{- fail (printf "%s.pods.namespace is set: name the labels of the server's pods in %s.pods.labels, or every pod there could be reached" .at .at) }}
 {{- end }}
+{{- if and (eq $server.sslmode "verify-full") (not $server.ca) }}
+{{- fail (printf "%s: put the PEM of the authority that signed its certificate into %s.ca, with which brokers and Assistants verify it" .since .at) }}
+{{- end }}
+{{- if and (eq $server.sslmode "disable") .root.Values.tls.enabled }}
+{{- fail (printf "%s.sslmode is disable, and passwords and rows would go there in plain text: use verify-full, or set tls.enabled=false for the whole Space" .at) }}
 {{- end }}
 {{- end }}
 
@@ -52,41 +62,76 @@
 {{- end }}
 {{- end }}
 
-{{/* What Assistants call it, which is in their URLs. */}}
+{{/* What Assistants call a server of one's own, which is in their URLs. It takes the server's values. */}}
 {{- define "space.postgres.assistantsHost" -}}
-{{ .Values.postgres.external.assistants.host | default .Values.postgres.external.host }}
+{{ (.assistants).host | default .host }}
 {{- end }}
 
-{{/* For the operator: see operator/config.ts. */}}
+{{/* One for the operator, see operator/config.ts. It takes the server's values. */}}
 {{- define "space.postgres.server" -}}
 {{- dict
   "host" (include "space.postgres.assistantsHost" .)
-  "addresses" .Values.postgres.external.assistants.addresses
-  "port" (int .Values.postgres.external.port)
-  "egress" (include "space.postgres.rules" . | fromYamlArray) | toJson }}
+  "addresses" .assistants.addresses
+  "port" (int .port)
+  "egress" (include "space.external.rules" (dict "at" . "port" .port) | fromYamlArray) | toJson }}
 {{- end }}
 
-{{/* A broker's way to its registry, where the password is in a Secret of yours: (dict "root" . "role" "space_broker" "database" "space_registry") */}}
+{{/* A broker's way to a server, where the password is in a Secret of yours: (dict "server" .Values.postgres.external "ca" "/etc/…" "role" "space_broker" "database" "space_registry") */}}
 {{- define "space.postgres.url" -}}
-{{- $external := .root.Values.postgres.external }}
-{{- $tls := ternary "verify-full&sslrootcert=/etc/space/postgres-ca/ca.crt" "disable" (eq $external.sslmode "verify-full") -}}
-postgresql://{{ .role }}@{{ $external.host }}:{{ $external.port }}/{{ .database }}?sslmode={{ $tls }}
+{{- $tls := ternary (printf "verify-full&sslrootcert=%s" .ca) "disable" (eq .server.sslmode "verify-full") -}}
+postgresql://{{ .role }}@{{ .server.host }}:{{ .server.port }}/{{ .database }}?sslmode={{ $tls }}
 {{- end }}
 
-{{/* Its authority, at /etc/space/postgres-ca/ca.crt. These take the root. */}}
+{{/* The same to the first server, for a registry: (dict "root" . "role" "space_broker" "database" "space_registry") */}}
+{{- define "space.postgres.registryUrl" -}}
+{{- include "space.postgres.url" (dict "server" .root.Values.postgres.external "ca" "/etc/space/postgres-ca/ca.crt" "role" .role "database" .database) }}
+{{- end }}
+
+{{/* Its authority, at /etc/space/postgres-ca/ca.crt of a broker. These take the root. */}}
 {{- define "space.postgres.ca" -}}
 {{- if and (not (include "space.postgres.embedded" .)) (eq .Values.postgres.external.sslmode "verify-full") }}true{{ end }}
 {{- end }}
 
 {{- define "space.postgres.mounts" -}}
 {{- if include "space.postgres.ca" . }}
-- { name: postgres-ca, mountPath: /etc/space/postgres-ca, readOnly: true }
+{{- include "space.postgres.caMount" . }}
 {{- end }}
 {{- end }}
 
 {{- define "space.postgres.volumes" -}}
 {{- if include "space.postgres.ca" . }}
+{{- include "space.postgres.caVolume" . }}
+{{- end }}
+{{- end }}
+
+{{- define "space.postgres.caMount" }}
+- { name: postgres-ca, mountPath: /etc/space/postgres-ca, readOnly: true }
+{{- end }}
+
+{{- define "space.postgres.caVolume" }}
 - name: postgres-ca
   configMap: { name: postgres-ca, defaultMode: 292 }
 {{- end }}
+
+{{/* Those of all servers, at the same place of the operator, which gives Assistants the one file. */}}
+{{- define "space.postgres.operatorMounts" -}}
+{{- if include "space.postgres.authorities" . | fromJsonArray }}
+{{- include "space.postgres.caMount" . }}
+{{- end }}
+{{- end }}
+
+{{- define "space.postgres.operatorVolumes" -}}
+{{- if include "space.postgres.authorities" . | fromJsonArray }}
+{{- include "space.postgres.caVolume" . }}
+{{- end }}
+{{- end }}
+
+{{/* A JSON array of PEM: of the first server's authority, where it is one's own, and of each further one. */}}
+{{- define "space.postgres.authorities" -}}
+{{- $authorities := list }}
+{{- if include "space.postgres.ca" . }}{{ $authorities = append $authorities .Values.postgres.external.ca }}{{ end }}
+{{- range include "space.servers" . | fromJsonArray }}
+{{- if eq .sslmode "verify-full" }}{{ $authorities = append $authorities .ca }}{{ end }}
+{{- end }}
+{{- $authorities | uniq | toJson }}
 {{- end }}

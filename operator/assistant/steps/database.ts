@@ -10,7 +10,7 @@ import type { Step } from '../../step.ts';
 import type { RunFacts } from '../facts.ts';
 import type { DatabaseAccess } from '../pod-spec.ts';
 
-/** CA certificates in the Secret with the URL: the Space's, and that of an external PostgreSQL. */
+/** CA certificates in the Secret with the URL: the Space's, and those of external PostgreSQL servers. */
 const AUTHORITIES = ['ca.crt', 'postgres.crt'] as const;
 type Authorities = { readonly [Name in (typeof AUTHORITIES)[number]]?: string | undefined };
 
