@@ -17,10 +17,12 @@ export interface TwoServers {
   readonly b: EmbeddedServer;
   readonly mounts: Mounts;
   /** Writes a servers file, and returns the environment of a broker that reads it. */
-  environment(shares?: { main?: Share; b?: Share }): Record<string, string>;
+  environment(shares?: { main?: Share; b?: Share }, portOfB?: number): Record<string, string>;
   start(options?: {
     shares?: { main?: Share; b?: Share };
     failpoint?: (name: string) => void;
+    /** Where the broker finds b, if not where it is. */
+    portOfB?: number;
   }): Promise<TestBroker>;
   /** Runs a statement as superuser in a registry. */
   registry<Row extends pg.QueryResultRow>(
@@ -49,10 +51,12 @@ export async function openTwoServers(): Promise<TwoServers> {
   ]);
   const mounts = mountFiles(main);
   let files = 0;
-  const environment: TwoServers['environment'] = (shares = {}) => {
+  const environment: TwoServers['environment'] = (shares = {}, portOfB = b.port) => {
     files += 1;
+    const url = new URL(b.brokerUrl);
+    url.port = String(portOfB);
     const path = join(mounts.directory, `servers-${files}.json`);
-    const servers = [{ ...entryOf(mounts, 'b', b.brokerUrl, b.port), ...shares.b }];
+    const servers = [{ ...entryOf(mounts, 'b', url.href, b.port), ...shares.b }];
     writeFileSync(path, JSON.stringify({ ...(shares.main ? { main: shares.main } : {}), servers }));
     return { ...mounts.environment, SERVERS_FILE: path };
   };
@@ -61,9 +65,9 @@ export async function openTwoServers(): Promise<TwoServers> {
     b,
     mounts,
     environment,
-    start: ({ shares, failpoint } = {}) =>
+    start: ({ shares, failpoint, portOfB } = {}) =>
       startTestBroker(mounts, {
-        environment: environment(shares),
+        environment: environment(shares, portOfB),
         ...(failpoint === undefined ? {} : { failpoint }),
       }),
     registry: (server, text, values) =>

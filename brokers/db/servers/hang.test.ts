@@ -1,0 +1,103 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { newToken, portOf } from '@space/broker-kit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
+import type { TestBroker } from '../testing/broker.ts';
+import { openTwoServers, type TwoServers } from '../testing/servers.ts';
+
+/** A server that takes connections and bytes, and answers nothing: nobody is told that it is away. */
+
+let two: TwoServers;
+let broker: TestBroker;
+let line: Awaited<ReturnType<typeof openHangingLine>>;
+beforeAll(async () => {
+  two = await openTwoServers();
+  line = await openHangingLine(two.b.port);
+  broker = await two.start({ portOfB: line.port });
+});
+afterAll(async () => {
+  line.resume();
+  await broker.stop();
+  await line.close();
+  await two.close();
+});
+
+/** A way to a server that can be held up. */
+async function openHangingLine(to: number) {
+  const sockets = new Set<Socket>();
+  let held = false;
+  const server: Server = createServer((near) => {
+    const far = connect(to, '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+    }
+    near.pipe(far).pipe(near);
+    if (held) for (const socket of [near, far]) socket.pause();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: portOf(server),
+    hang: () => {
+      held = true;
+      for (const socket of sockets) socket.pause();
+    },
+    resume: () => {
+      held = false;
+      for (const socket of sockets) socket.resume();
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+it('a server that hangs keeps its own Capsules alone, and these are answered soon', async () => {
+  const tokens = new Map<'main' | 'b', { id: string; token: string }>();
+  for (let i = 0; tokens.size < 2; i += 1) {
+    const token = newToken('dbp').reveal();
+    const { json } = await broker.provisioner.provision(`hangs-${i}`, token);
+    tokens.set(two.serverOf(json.database_url), { id: `hangs-${i}`, token });
+  }
+  const [here, there] = [tokens.get('main')!, tokens.get('b')!];
+  const own = broker.as(here.token);
+  await own.create(here.id, 'warm');
+  const slowest = async (times: number) => {
+    let most = 0;
+    for (let i = 0; i < times; i += 1) {
+      const begun = performance.now();
+      expect((await own.create(here.id, 'warm')).status).toBe(200);
+      most = Math.max(most, performance.now() - begun);
+    }
+    return most;
+  };
+  line.hang();
+  try {
+    // Many of b's own at once, from whom slots and connections must be left to main's.
+    const waiting = Array.from({ length: 40 }, () => broker.as(there.token).create(there.id, 'app'));
+    const before = await slowest(5);
+    await eventually(() => broker.servers.all[1]!.state().kind === 'unreachable', {
+      what: 'the server that hangs to be seen',
+      within: 60_000,
+    });
+    const after = await slowest(5);
+    for (const reply of await Promise.all(waiting)) expect(reply.status).toBe(503);
+    const begun = performance.now();
+    expect((await broker.as(there.token).create(there.id, 'app')).status).toBe(503);
+    const refused = performance.now() - begun;
+    const placed = await broker.provisioner.provision('meanwhile', newToken('dbp').reveal());
+    expect(two.serverOf(placed.json.database_url)).toBe('main');
+    expect({ before: before < 3_000, after: after < 3_000, refused: refused < 3_000 }).toEqual({
+      before: true,
+      after: true,
+      refused: true,
+    });
+  } finally {
+    line.resume();
+  }
+  await eventually(() => broker.servers.all[1]!.state().kind === 'ready', { what: 'the server to be back' });
+  await eventually(async () => (await broker.as(there.token).create(there.id, 'app')).status === 200, {
+    what: 'its Capsules to go on',
+  });
+});
