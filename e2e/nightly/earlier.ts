@@ -6,8 +6,8 @@ import type { ImageSource } from '../cluster/index.ts';
 import { run } from '../cluster/run.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** The commit that its chart is of: the last one before 0.2.0 was begun. */
-const COMMIT = '9b0fd205ba3f9e7de564b160499faddba9faa526';
+/** The commit whose chart the archive is. */
+const COMMIT = 'a244cee2958cbbbc8429c3ded023fc98ab2656f6';
 
 /** The image of each chart value, by its name in that version and the directory that it is made from. */
 const BUNDLED = {
