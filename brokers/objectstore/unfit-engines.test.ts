@@ -12,6 +12,7 @@ import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres
 import { startS3Server } from '../../testing/s3.ts';
 import { type Mounts as DatabaseMounts, mountFiles as mountDatabaseFiles } from '../db/testing/broker.ts';
 import { query } from '../db/testing/postgres.ts';
+import { startBetween } from './testing/between.ts';
 import { BUCKET, type Mounts, mountFiles } from './testing/broker.ts';
 import { type Fixture, openFixtureOn } from './testing/fixture.ts';
 
@@ -157,6 +158,29 @@ describe('an S3 server', () => {
     s3.makeBucket(BUCKET);
     const environment = { ...at(s3, fixture.mounts), S3_CA_FILE: foreign.cert };
     const said = /its certificate is not from an authority that S3_CA_FILE, or the system, has.*cannot start/;
+    expect(await refusal('objectstore', environment, said)).not.toBe(0);
+  });
+
+  it('that looks at the condition of a write before it has the write is refused', async () => {
+    const s3 = await startS3Server();
+    onTestFinished(() => s3.remove());
+    s3.makeBucket(BUCKET);
+    const between = await startBetween(s3);
+    onTestFinished(() => between.close());
+    // What begins before anything is there is answered as if it had been stored, and so two are that come at one time.
+    const there = new Set<string | undefined>();
+    const late = new WeakSet<object>();
+    between.begun = (request) => {
+      if (there.has(request.url)) late.add(request);
+    };
+    between.fate = (request, status) => {
+      if (request.method === 'DELETE') there.delete(request.url);
+      if (request.method !== 'PUT' || late.has(request)) return 'pass';
+      there.add(request.url);
+      return status === 412 ? { etag: '"another"' } : 'pass';
+    };
+    const environment = { ...at(s3, fixture.mounts), S3_ENDPOINT: between.endpoint };
+    const said = /its server lets several writes with If-None-Match through.*cannot start/;
     expect(await refusal('objectstore', environment, said)).not.toBe(0);
   });
 

@@ -7,19 +7,24 @@ export type Fate =
   | 'pass'
   | 'lost'
   | { readonly status: number; readonly code: string }
-  | { readonly success: string };
+  | { readonly success: string }
+  /** As if it had been stored with this entity tag. */
+  | { readonly etag: string };
 
 /** Stands between a broker and its S3 server, which has done what it was asked before anything becomes of its answer. */
 export interface Between {
   readonly endpoint: string;
+  /** Is told of a request before the server has it. */
+  begun: (request: IncomingMessage) => void;
   /** Decides when the server has answered; may take its time. */
-  fate: (request: IncomingMessage) => Fate | Promise<Fate>;
+  fate: (request: IncomingMessage, status: number) => Fate | Promise<Fate>;
   close(): Promise<void>;
 }
 
 export async function startBetween(s3: S3Server): Promise<Between> {
   const to = new URL(s3.endpoint);
   const server: Server = createServer((request, response) => {
+    between.begun(request);
     const { method, url, headers } = request;
     const onward = ask({ hostname: to.hostname, port: to.port, method, path: url, headers, agent: false });
     onward.on('error', () => response.destroy());
@@ -27,12 +32,13 @@ export async function startBetween(s3: S3Server): Promise<Between> {
       const chunks: Buffer[] = [];
       answer.on('data', (chunk: Buffer) => chunks.push(chunk));
       answer.on('end', async () => {
-        const fate = await between.fate(request);
+        const fate = await between.fate(request, answer.statusCode ?? 500);
         if (fate === 'lost') response.destroy();
         else if (fate === 'pass')
           response.writeHead(answer.statusCode ?? 500, answer.headers).end(Buffer.concat(chunks));
         else if ('success' in fate)
           response.writeHead(200, { 'content-length': fate.success.length }).end(fate.success);
+        else if ('etag' in fate) response.writeHead(200, { 'content-length': 0, etag: fate.etag }).end();
         else {
           const error = `<?xml version="1.0"?><Error><Code>${fate.code}</Code></Error>`;
           response.writeHead(fate.status, { 'content-length': error.length }).end(error);
@@ -44,6 +50,7 @@ export async function startBetween(s3: S3Server): Promise<Between> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const between: Between = {
     endpoint: `http://127.0.0.1:${portOf(server)}`,
+    begun: () => undefined,
     fate: () => 'pass',
     close: async () => {
       server.closeAllConnections();

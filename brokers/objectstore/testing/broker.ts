@@ -20,7 +20,10 @@ export interface Mounts {
   remove(): void;
 }
 
-export function mountFiles(registryUrl: string, s3: S3Server, space = 'test'): Mounts {
+/** Where an S3 server is, and its key. */
+export type S3Place = Pick<S3Server, 'endpoint' | 'region' | 'accessKeyId' | 'secretAccessKey'>;
+
+export function mountFiles(registryUrl: string, s3: S3Place, space = 'test'): Mounts {
   const directory = mkdtempSync(join(tmpdir(), 'space-mounts-'));
   const provisioner = newToken('prv').reveal();
   const write = (name: string, text: string) => {

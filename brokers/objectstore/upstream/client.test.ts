@@ -251,6 +251,8 @@ describe('an upstream that fails', () => {
     ['404 Not Found', '<Error><Code>NoSuchBucket</Code></Error>', 'upstream_failed'],
     ['404 Not Found', '<Error><Code>NoSuchKey</Code></Error>', 'not_found'],
     ['503 Slow', '<Error><Code>SlowDown</Code></Error>', 'unavailable'],
+    ['503 Lost', '<Error><Code>SlowDownWrite</Code></Error>', 'unavailable'],
+    ['429 Many', '<Error><Code>TooManyRequests</Code></Error>', 'unavailable'],
     ['301 Moved', '', 'upstream_failed'],
     ['400 Bad', '<!DOCTYPE x [<!ENTITY e "x">]><Error><Code>&e;</Code></Error>', 'upstream_failed'],
     ['400 Bad', 'not xml', 'upstream_failed'],

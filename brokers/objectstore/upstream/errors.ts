@@ -15,6 +15,11 @@ export class S3Error extends Error {
     this.status = status;
     this.code = code;
   }
+
+  /** Whether the server says itself that it cannot now; each has codes of its own for that. */
+  get isPassing(): boolean {
+    return this.kind === 'answered' && (this.status === 503 || this.status === 429);
+  }
 }
 
 /** S3's codes for what a caller can mend; every other answer is our own trouble with the upstream. */
@@ -55,7 +60,8 @@ export function toServiceError(error: unknown): ServiceError {
   });
 }
 
-function codeOf({ kind, status, code }: S3Error): ErrorCode {
+function codeOf({ kind, status, code, isPassing }: S3Error): ErrorCode {
+  if (isPassing) return 'unavailable';
   if (kind === 'timeout') return 'upstream_timeout';
   if (kind !== 'answered') return 'upstream_failed';
   const known = CALLERS_FAULT[code];
@@ -65,7 +71,7 @@ function codeOf({ kind, status, code }: S3Error): ErrorCode {
   if (status === 404) return 'not_found';
   if (status === 412) return 'precondition_failed';
   if (status === 416) return 'range_not_satisfiable';
-  return status === 503 || status === 429 ? 'unavailable' : 'upstream_failed';
+  return 'upstream_failed';
 }
 
 const TIMEOUTS = new Set([

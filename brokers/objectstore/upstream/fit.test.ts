@@ -102,6 +102,12 @@ describe('a bucket of the administrator’s making', () => {
     await expect(tried(failing)).rejects.toMatchObject({ name: 'S3Error', kind: 'unreachable' });
   });
 
+  it('whose server cannot now is waited for: it is no finding', async () => {
+    const client = clientOf('good');
+    const put = () => Promise.reject(new S3Error('answered', 503, 'SlowDownWrite'));
+    await expect(tried({ ...client, put })).rejects.toMatchObject({ name: 'S3Error', status: 503 });
+  });
+
   it('is refused when its server is certified by somebody whom nobody named', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'space-fit-'));
     const tls = makeAuthority(directory, 'other').sign('s3', ['IP:127.0.0.1']);

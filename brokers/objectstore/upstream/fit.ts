@@ -1,3 +1,4 @@
+import { brokenCondition } from './conditional-writes.ts';
 import { S3Error } from './errors.ts';
 import type { S3Client } from './types.ts';
 
@@ -21,7 +22,8 @@ const WHY: Readonly<Record<string, string>> = {
 
 /**
  * Tries at start, on an object of its own that is gone afterwards, what a bucket of somebody else's making has to do: to
- * be written on a condition (the records of custody and of principals are fenced by that), and to forget what is deleted.
+ * be written on a condition, also by several at one time (the records of custody and of principals, and the claim of the
+ * bucket, are fenced by that), and to forget what is deleted.
  * Rejects with UnfitBucketError where it answers otherwise, with S3Error where it does not answer.
  */
 export async function requireFit(
@@ -36,19 +38,9 @@ export async function requireFit(
       throw unfit(
         'it is versioned, so that what a Capsule deletes would stay; suspend that, or take another',
       );
-    const once = { headers: { 'if-none-match': '*' }, signal };
-    await s3.put(key, Buffer.from('1'), once);
-    const again = await s3.put(key, Buffer.from('2'), once).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    const broken = await brokenCondition(s3, key, signal);
     await s3.delete(key, { signal });
-    if (again === undefined)
-      throw unfit(
-        'its server overwrites objects in spite of If-None-Match; take one with conditional writes',
-      );
-    // What refuses says so by one of these; any other failure is no finding about conditions.
-    if (!(again instanceof S3Error && (again.status === 412 || again.status === 409))) throw again;
+    if (broken !== undefined) throw unfit(`its server ${broken}; take one with conditional writes`);
   } catch (error) {
     throw refusedBy(error, bucket);
   }
@@ -60,6 +52,7 @@ export function refusedBy(error: unknown, bucket: string): unknown {
   const unfit = (why: string) => new UnfitBucketError(bucket, why, { cause: error });
   if (error.kind === 'tls')
     return unfit('its certificate is not from an authority that S3_CA_FILE, or the system, has');
-  if (error.kind !== 'answered') return error;
+  // A server that cannot now, as one of several that were lost, may later.
+  if (error.kind !== 'answered' || error.isPassing) return error;
   return unfit(WHY[error.code] ?? `its server answers ${error.status} ${error.code}`);
 }

@@ -120,7 +120,8 @@ async function answered(log: Logger, ask: (signal: AbortSignal) => Promise<void>
     try {
       return await ask(AbortSignal.timeout(10_000));
     } catch (error) {
-      if (!(error instanceof S3Error) || error.kind === 'answered' || Date.now() > deadline) throw error;
+      const waits = error instanceof S3Error && (error.kind !== 'answered' || error.isPassing);
+      if (!waits || Date.now() > deadline) throw error;
       log.warn({ err: error }, 'waiting for the S3 server');
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
