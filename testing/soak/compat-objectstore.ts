@@ -1,10 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import {
+  BUCKET,
+  mountFiles,
+  startTestBroker,
+  type TestBroker,
+} from '../../brokers/objectstore/testing/broker.ts';
 import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
+import { startEmbeddedServer } from '../postgres/server.ts';
 import { CLIENTS, type Client, type Setting, settingOf } from './compat-objectstore/clients.ts';
 import { tableOfPage } from './compat-objectstore/table.ts';
 import { Missing, type Outcome } from './outcome.ts';
+import { startS3Cluster } from './s3-cluster/cluster.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
@@ -20,10 +28,10 @@ interface Tried {
   readonly missing?: string;
 }
 
-/** Nothing here takes long, so `--quick` changes nothing; `--only` names clients. */
-export async function run({ only }: SoakOptions): Promise<SoakReport> {
+/** Nothing here takes long, so `--quick` changes nothing; `--only` names clients, `--server` another S3 server than usual. */
+export async function run({ only, server }: SoakOptions): Promise<SoakReport> {
   const directory = mkdtempSync(join(tmpdir(), 'space-compat-'));
-  const fixture = await openFixture();
+  const fixture = server === undefined ? await openFixture() : await openOnCluster(server);
   try {
     const setting = settingOf(fixture.broker, directory);
     const wanted = CLIENTS.filter(({ name }) => only === undefined || only.includes(name));
@@ -37,7 +45,7 @@ export async function run({ only }: SoakOptions): Promise<SoakReport> {
     const failed = outcomes.filter((one) => one.failed !== undefined);
     return {
       passed: failed.length === 0,
-      title: 'S3 clients against the front',
+      title: `S3 clients against the front${server === undefined ? '' : ` on a cluster of ${server}`}`,
       rows: all.map(({ client, version, outcomes: played }) => ({
         client,
         version,
@@ -54,6 +62,31 @@ export async function run({ only }: SoakOptions): Promise<SoakReport> {
   } finally {
     await fixture.close();
     rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A broker on a cluster of that kind, all of whose nodes stay up. */
+async function openOnCluster(
+  product: string,
+): Promise<{ readonly broker: TestBroker; close(): Promise<void> }> {
+  const closers: (() => unknown)[] = [];
+  const close = async () => {
+    for (const one of closers.toReversed()) await one();
+  };
+  try {
+    const cluster = await startS3Cluster(product);
+    closers.push(() => cluster.remove());
+    await cluster.makeBucket(BUCKET);
+    const registry = await startEmbeddedServer({ durable: false });
+    closers.push(() => registry.remove());
+    const mounts = mountFiles(registry.objectStoreUrl, cluster);
+    closers.push(() => mounts.remove());
+    const broker = await startTestBroker(mounts);
+    closers.push(() => broker.stop());
+    return { broker, close };
+  } catch (error) {
+    await close();
+    throw error;
   }
 }
 

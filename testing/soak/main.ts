@@ -1,5 +1,5 @@
 /**
- * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N]`: what goes on for longer than
+ * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N] [--server NAME]`: what goes on for longer than
  * `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. Prints a table for people, ends with
  * one JSON line for machines, and with 1 when something did not hold. `--quick` ends within minutes.
  */
@@ -30,7 +30,7 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     load: () => import('./compat-egress.ts'),
   },
   'compat-objectstore': {
-    what: 'S3 clients that are not ours (--only NAME,…), against the S3 listener of the object-storage broker',
+    what: 'S3 clients that are not ours (--only NAME,…), against the S3 listener of the object-storage broker; --server minio or seaweedfs: on a cluster of those',
     load: () => import('./compat-objectstore.ts'),
   },
   conformance: {
@@ -85,6 +85,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: 'rows and objects of 50 Capsules (2 GiB) lost and made again as of a moment before an error, and of one of them beside it; what a backup costs meanwhile',
     load: () => import('./restore.ts'),
   },
+  's3-cluster': {
+    what: 'nodes of an S3 server (four of MinIO, or three of --server seaweedfs) killed (20 times, --kills N) while Assistants upload through the broker: nothing answered is lost',
+    load: () => import('./s3-cluster.ts'),
+  },
   walls: {
     what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips; --only rbac,admission,grants: each of those, which takes no cluster: a test fails',
     load: () => import('./walls.ts'),
@@ -92,7 +96,7 @@ const SOAKS: Readonly<Record<string, Entry>> = {
 };
 
 const USAGE =
-  'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N]';
+  'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N] [--server NAME]';
 
 const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
@@ -104,6 +108,7 @@ const { values, positionals } = commandLine(USAGE, {
     list: { type: 'boolean', default: false },
     examples: { type: 'string' },
     events: { type: 'string' },
+    server: { type: 'string' },
   },
 });
 const [name = ''] = positionals;
@@ -114,7 +119,7 @@ if (soak === undefined) {
   process.exit(positionals.length === 0 ? 0 : 2);
 }
 
-const { quick, cluster, list, kills, only, examples, events } = values;
+const { quick, cluster, list, kills, only, examples, events, server } = values;
 const { run } = await soak.load();
 const started = performance.now();
 const { passed, ...report } = await run({
@@ -123,6 +128,7 @@ const { passed, ...report } = await run({
   ...(only === undefined ? {} : { only: only.split(',') }),
   ...(examples === undefined ? {} : { examples: Number(examples) }),
   ...(events === undefined ? {} : { events: Number(events) }),
+  ...(server === undefined ? {} : { server }),
 });
 printReport(report, { soak: name, quick, passed }, performance.now() - started);
 process.exitCode = passed ? 0 : 1;

@@ -12,6 +12,8 @@ export interface SoakOptions {
   readonly list?: boolean;
   /** For what tries documents: requests of each operation. */
   readonly examples?: number;
+  /** The kind of S3 server, where it is not to be the usual one. */
+  readonly server?: string;
   /** For what judges events: how many. */
   readonly events?: number;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { OWN, PLATFORMS } from '../platform.ts';
 import { builtName, compilerFlags, entryName, goEnvironment, moduleOf } from './go.ts';
-import { BUILDS, type Build, KIND_BUILDS } from './pins.ts';
+import { BUILDS, type Build, KIND_BUILDS, MINIO_BUILD, SEAWEEDFS_BUILD } from './pins.ts';
 
 const runc: Build = { component: 'runc', programs: { 'github.com/opencontainers/runc': 'runc' } };
 
@@ -53,6 +53,9 @@ describe('the name of a cache entry', () => {
   });
 });
 
-test.each([...BUILDS, ...KIND_BUILDS])('$component has its pins and checksums', (build) => {
-  for (const file of ['go.mod', 'go.sum']) expect(existsSync(join(moduleOf(build), file))).toBe(true);
-});
+test.each([...BUILDS, ...KIND_BUILDS, MINIO_BUILD, SEAWEEDFS_BUILD])(
+  '$component has its pins and checksums',
+  (build) => {
+    for (const file of ['go.mod', 'go.sum']) expect(existsSync(join(moduleOf(build), file))).toBe(true);
+  },
+);

@@ -137,6 +137,14 @@ export const KIND_BUILDS: readonly Build[] = [
   },
 ];
 
+/** A server that only `npm run soak -- s3-cluster` starts; no cluster and no other test needs it. */
+export const MINIO_BUILD: Build = { component: 'minio', programs: { 'github.com/minio/minio': 'minio' } };
+/** The same of another maker. */
+export const SEAWEEDFS_BUILD: Build = {
+  component: 'seaweedfs',
+  programs: { 'github.com/seaweedfs/seaweedfs/weed': 'weed' },
+};
+
 /** The names by which the combined Kubernetes program is called. */
 export const KUBERNETES_PROGRAMS = [
   'kube-apiserver',

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Secret } from '../../../brokers/kit/index.ts';
+import type { S3Place } from '../../../brokers/objectstore/testing/broker.ts';
+import { createS3Client } from '../../../brokers/objectstore/upstream/client.ts';
+import { createPool } from '../../../brokers/objectstore/upstream/managed.ts';
+import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
+import { eventually } from '../../eventually.ts';
+import type { Server } from '../../installed/server.ts';
+import { MINIO } from './minio.ts';
+import type { Node, NodeSettings } from './node.ts';
+import { startProxy } from './proxy.ts';
+import { SEAWEEDFS } from './seaweedfs.ts';
+
+/** Several servers that are one S3 server, and a HAProxy that leads to those of them that are up. */
+export interface S3Cluster extends S3Place {
+  /** `MinIO 2026-02-12, four nodes`. */
+  readonly title: string;
+  readonly nodes: readonly Node[];
+  /** Makes a bucket, and gives a client of it that goes by way of the HAProxy, as everything else. */
+  makeBucket(name: string): Promise<S3Client>;
+  /** Resolves when every node serves. */
+  whole(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+interface Prepared {
+  readonly nodes: readonly Node[];
+  /** Ends what the nodes need beside them. */
+  close(): Promise<void>;
+}
+
+/** A kind of S3 server that has nodes. */
+export interface Product {
+  readonly title: string;
+  readonly count: number;
+  /** The path that a node answers with 200 when it can serve. */
+  readonly health: string;
+  prepare(settings: NodeSettings): Promise<Prepared>;
+}
+
+const PRODUCTS: Readonly<Record<string, Product>> = { minio: MINIO, seaweedfs: SEAWEEDFS };
+export const DEFAULT_PRODUCT = 'minio';
+
+export async function startS3Cluster(name: string): Promise<S3Cluster> {
+  const product = Object.hasOwn(PRODUCTS, name) ? PRODUCTS[name] : undefined;
+  if (product === undefined)
+    throw new Error(`--server ${name}: not one of ${Object.keys(PRODUCTS).join(', ')}`);
+  // Nodes are killed here, and the machine is not: what they wrote needs no disk, which they would share.
+  const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'space-s3-cluster-'));
+  const key = {
+    id: `TEST${randomBytes(8).toString('hex').toUpperCase()}`,
+    secret: randomBytes(30).toString('base64url'),
+  };
+  let nodes: readonly Node[] = [];
+  let proxy: Server | undefined;
+  const closers: (() => Promise<void>)[] = [];
+  const remove = async () => {
+    await proxy?.stop();
+    await Promise.all(nodes.map((node) => node.kill()));
+    await Promise.all(closers.map((close) => close()));
+    rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    const prepared = await product.prepare({ directory, count: product.count, key });
+    ({ nodes } = prepared);
+    closers.push(() => prepared.close());
+    for (const node of nodes) node.start();
+    const whole = () => untilWhole(product, nodes);
+    await whole();
+    proxy = await startProxy(directory, nodes, product.health);
+    const endpoint = `http://127.0.0.1:${proxy.port}`;
+    const region = 'us-east-1';
+    const makeBucket = async (bucket: string) => {
+      const target = {
+        ...{ origin: endpoint, region, bucket, addressing: 'path' as const },
+        accessKeyId: new Secret(key.id),
+        secretAccessKey: new Secret(key.secret),
+      };
+      const pool = createPool(target, { connections: 4 });
+      closers.push(() => pool.destroy());
+      const s3 = createS3Client(target, pool);
+      // The HAProxy has yet to see the nodes.
+      await eventually(() => s3.createBucket().then(() => true), { what: `the bucket ${bucket}` });
+      return s3;
+    };
+    const { title } = product;
+    return {
+      ...{ title, nodes, endpoint, region, makeBucket, whole, remove },
+      ...{ accessKeyId: key.id, secretAccessKey: key.secret },
+    };
+  } catch (error) {
+    const said = nodes.map((node) => `${node.name}: ${node.said()}`).join('\n');
+    await remove();
+    throw new Error(`the cluster did not come up: ${said}`, { cause: error });
+  }
+}
+
+async function untilWhole({ health }: Product, nodes: readonly Node[]): Promise<void> {
+  const serves = async ({ port }: Node) => {
+    const signal = AbortSignal.timeout(2_000);
+    const response = await fetch(`http://127.0.0.1:${port}${health}`, { signal });
+    await response.arrayBuffer();
+    return response.status === 200;
+  };
+  for (const node of nodes) await eventually(() => serves(node), { what: `${node.name} to serve` });
+}

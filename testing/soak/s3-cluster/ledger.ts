@@ -1,0 +1,78 @@
+/** What an object is. */
+export interface Content {
+  readonly sha256: string;
+  readonly size: number;
+}
+
+/**
+ * What one caller was answered of the keys that it alone writes. A write of which a try had no good answer is asked for
+ * until it has one, and then its key is left as it is: the try that failed may take effect later, and does the same.
+ */
+export class Ledger {
+  readonly #there = new Map<string, Content>();
+  readonly #gone = new Set<string>();
+  readonly #doubted = new Set<string>();
+
+  stored(key: string, content: Content, tries: number): void {
+    this.#there.set(key, content);
+    this.#gone.delete(key);
+    if (tries > 1) this.#doubted.add(key);
+  }
+
+  deleted(key: string, tries: number): void {
+    this.#there.delete(key);
+    this.#gone.add(key);
+    if (tries > 1) this.#doubted.add(key);
+  }
+
+  /** Undefined for what was deleted, or never was. */
+  at(key: string): Content | undefined {
+    return this.#there.get(key);
+  }
+
+  /** Keys that hold something, in the order of their bytes; those below the prefix. */
+  keys(prefix = ''): readonly string[] {
+    return [...this.#there.keys()].filter((key) => key.startsWith(prefix)).sort();
+  }
+
+  /** Keys that hold something and may be written again. */
+  writable(): readonly string[] {
+    return [...this.#there.keys()].filter((key) => !this.#doubted.has(key));
+  }
+
+  gone(): readonly string[] {
+    return [...this.#gone];
+  }
+
+  get bytes(): number {
+    return [...this.#there.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** What is wrong with an answer to a GET, undefined for none where it was a 404. */
+  judgeRead(key: string, found: Content | undefined): string | undefined {
+    const known = this.#there.get(key);
+    if (known === undefined)
+      return found === undefined ? undefined : `${key} was deleted and is there, ${found.size} bytes`;
+    if (found === undefined) return `${key} was stored and is not there`;
+    return found.sha256 === known.sha256 && found.size === known.size
+      ? undefined
+      : `${key} is another: ${found.size} bytes, not ${known.size}`;
+  }
+
+  /** What is wrong with a whole list of what is below a prefix. */
+  judgeList(
+    prefix: string,
+    listed: readonly { readonly key: string; readonly size: number }[],
+  ): readonly string[] {
+    const found = new Map(listed.map(({ key, size }) => [key, size]));
+    const wrong = this.keys(prefix)
+      .filter((key) => found.get(key) !== this.#there.get(key)?.size)
+      .map(
+        (key) => `${key} was stored, ${this.#there.get(key)?.size} bytes, and is listed as ${found.get(key)}`,
+      );
+    for (const key of found.keys())
+      if (!this.#there.has(key))
+        wrong.push(`${key} is listed and ${this.#gone.has(key) ? 'was deleted' : 'never was'}`);
+    return wrong;
+  }
+}
