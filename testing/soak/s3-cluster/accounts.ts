@@ -15,7 +15,7 @@ export function administrator(environment: Readonly<Record<string, string>>, ...
 }
 
 /** What a Capsule counts where nothing is under way or in doubt. */
-export function costOf(ledger: Ledger): number {
+function costOf(ledger: Ledger): number {
   const entries = createEntryCount();
   // The place of its objects is as long as that.
   const place = 'c/capsule/a/assistant/';

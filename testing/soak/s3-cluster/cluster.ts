@@ -10,7 +10,7 @@ import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import { eventually } from '../../eventually.ts';
 import type { Server } from '../../installed/server.ts';
 import { MINIO } from './minio.ts';
-import type { Node, NodeSettings } from './node.ts';
+import type { Node, Product } from './node.ts';
 import { startProxy } from './proxy.ts';
 import { SEAWEEDFS } from './seaweedfs.ts';
 
@@ -24,21 +24,6 @@ export interface S3Cluster extends S3Place {
   /** Resolves when every node serves. */
   whole(): Promise<void>;
   remove(): Promise<void>;
-}
-
-interface Prepared {
-  readonly nodes: readonly Node[];
-  /** Ends what the nodes need beside them. */
-  close(): Promise<void>;
-}
-
-/** A kind of S3 server that has nodes. */
-export interface Product {
-  readonly title: string;
-  readonly count: number;
-  /** The path that a node answers with 200 when it can serve. */
-  readonly health: string;
-  prepare(settings: NodeSettings): Promise<Prepared>;
 }
 
 const PRODUCTS: Readonly<Record<string, Product>> = { minio: MINIO, seaweedfs: SEAWEEDFS };

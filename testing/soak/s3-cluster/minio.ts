@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ensureBuilt } from '../../../e2e/cluster/builds/go.ts';
 import { MINIO_BUILD } from '../../../e2e/cluster/builds/pins.ts';
 import { freePort } from '../../ports.ts';
-import type { Product } from './cluster.ts';
+import type { Product } from './node.ts';
 import { type Node, nodeOf } from './node.ts';
 
 /** Each object is in four pieces, of which any two suffice to read it; a write is answered when three nodes have it. */

@@ -64,3 +64,18 @@ export function nodeOf({ name, port, program, args, env, cwd, log }: Command): N
     },
   };
 }
+
+interface Prepared {
+  readonly nodes: readonly Node[];
+  /** Ends what the nodes need beside them. */
+  close(): Promise<void>;
+}
+
+/** A kind of S3 server that has nodes. */
+export interface Product {
+  readonly title: string;
+  readonly count: number;
+  /** The path that a node answers with 200 when it can serve. */
+  readonly health: string;
+  prepare(settings: NodeSettings): Promise<Prepared>;
+}

@@ -4,7 +4,7 @@ import { ensureBuilt } from '../../../e2e/cluster/builds/go.ts';
 import { SEAWEEDFS_BUILD } from '../../../e2e/cluster/builds/pins.ts';
 import { freePort } from '../../ports.ts';
 import { startEmbeddedServer } from '../../postgres/server.ts';
-import type { Product } from './cluster.ts';
+import type { Product } from './node.ts';
 import { type Node, type NodeSettings, nodeOf } from './node.ts';
 
 /**
