@@ -11,6 +11,7 @@ import { createKube, finish, type Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Restore } from './model.ts';
 import { claimOf, type Rendered, statefulSet } from './pods.ts';
+import { lookAtBackup } from './preflight/index.ts';
 import { refuseLiving, restoreSpace } from './restore.ts';
 import { putBack, secretsIn } from './secret.ts';
 import type { State } from './state.ts';
@@ -112,6 +113,30 @@ it('a moment that is still to come is refused before anything is asked', async (
   const nothing = new Proxy({}, { get: () => expect.unreachable('it asked') });
   const about = { ...(nothing as Restore), at: AT, steps: nothing, now: () => Date.parse(AT) - 1 } as Restore;
   await expect(restoreSpace(about)).rejects.toThrow(`--at ${AT} is still to come. Nothing was changed`);
+});
+
+it('a look at a backup takes away what one left behind that was killed', async () => {
+  const stop = new AbortController();
+  const steps: Restore['steps'] = { run: (_, work) => work(undefined as never), summary: () => [] };
+  const about = { kube, space: 'home', at: undefined, steps, signal: stop.signal } as Restore;
+  const rooms = async () =>
+    (await kube.run(['get', 'namespace', '-l', 'platform.space/restore-room=home', '-o', 'json'])).stdout;
+  const named = async (state: 'there' | 'going') =>
+    (JSON.parse(await rooms()).items as KubeObject[])
+      .filter(({ metadata }) => (metadata.deletionTimestamp === undefined) === (state === 'there'))
+      .map(({ metadata }) => metadata.name);
+  const left = namespace('home-restore-left');
+  await kube.apply({
+    ...left,
+    metadata: { ...left.metadata, labels: { 'platform.space/restore-room': 'home' } },
+  });
+  const looking = lookAtBackup(about, objects, false);
+  await expect.poll(() => named('there'), { timeout: 120_000 }).not.toContain('home-restore-left');
+  await expect.poll(() => named('there'), { timeout: 120_000 }).toHaveLength(1);
+  stop.abort();
+  await expect(looking).rejects.toThrow();
+  expect(await named('there')).toEqual([]);
+  expect(await named('going')).toHaveLength(2);
 });
 
 it('a release that is installed is not restored over', async () => {

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyExamples, tellStory } from '../space/example.ts';
+import { cuts, killedIn } from './support/cut-short.ts';
 import { EVERY_DOOR, exchange, type Held, heldNow, openOf } from './support/held-credentials.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
 import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
@@ -400,10 +401,26 @@ describe('a Space with a backup', () => {
     afterAll(() => inVault(`[ ! -e /tmp/saved ] || cat /tmp/saved >${bundle}`));
   });
 
-  it('is made again as it was at that moment', async () => {
+  it.each(cuts(Math.random))('is half made by a command that is killed: %s', async (step) => {
+    const at = ['--at', new Date(moment).toISOString()];
+    await killedIn(step, Math.random, (ended) =>
+      run(['--values', file('values.json'), '--key', file('key'), ...at], ended),
+    );
+  });
+
+  it('is made again as it was at that moment, by the same command', async () => {
     const { code, said } = await restore('--at', new Date(moment).toISOString());
     expect([code, said]).toEqual([0, expect.stringContaining('"capsules": 1')]);
     expect(said).toMatch(/"notRestored": \[[^\]]*URLs, tokens and principals/);
+    const { stdout: rooms } = await kube.run([
+      'get',
+      'namespace',
+      '-l',
+      'platform.space/restore-room',
+      '-o',
+      'name',
+    ]);
+    expect(rooms).toBe('');
     await ready('capsule', 'household', name);
     await ready('assistant', 'ledger', name);
     const { balances } = await tellStory(kube, inside);

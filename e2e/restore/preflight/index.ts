@@ -1,6 +1,6 @@
 /**
  * Looks at a backup before anything of a Space is made from it, by pods in a namespace of their own, since where the bucket is may
- * be reached from the cluster alone. The namespace goes with them.
+ * be reached from the cluster alone. The namespace goes with them, or with those of the next look when this one is killed.
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../space/kube-object.ts';
@@ -27,9 +27,14 @@ export interface States {
   readonly newest: State;
 }
 
+/** On a namespace that a look makes for itself: the Space that it is for. */
+const ROOM = 'platform.space/restore-room';
+
 /** @throws RestoreProblem for all that can be known of a backup from which the Space cannot be made */
 export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: boolean): Promise<States> {
   const { kube, space, steps } = about;
+  // It has the key of the backup's bucket, so none is left of a look that was killed.
+  await kube.run(['delete', 'namespace', '-l', `${ROOM}=${space}`, '--wait=false']);
   const room = `${space}-restore-${randomBytes(3).toString('hex')}`;
   try {
     const states = await steps.run('open the state', () => openStates(about, objects, room));
@@ -47,8 +52,8 @@ const inside = (room: string, object: KubeObject): KubeObject => ({
 });
 
 async function openStates(about: Restore, objects: Rendered, room: string): Promise<States> {
-  const { kube, at } = about;
-  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const { kube, space, at } = about;
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted', [ROOM]: space };
   const pod = inside(room, statePod(objects));
   await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: room, labels } });
   await kube.apply(

@@ -1,0 +1,53 @@
+/** Kills `npm run restore` in the middle of one of its steps. */
+import type { ChildProcess, ExecFileException } from 'node:child_process';
+import { setTimeout as wait } from 'node:timers/promises';
+
+/** The titles under which it tells its steps. */
+const STEPS = [
+  'open the state',
+  'look at the copies',
+  'make the namespaces',
+  'put the keys back',
+  'put the database back',
+  'put the objects back',
+  'install the release',
+  'exchange every credential',
+  'wait for its pods',
+  'apply Capsules and Assistants',
+] as const;
+/** Longer than some steps take on a quiet machine: a kill may come into the step after. */
+const INTO_MS = 4_000;
+/** After these the command would be done, and there would be nothing to kill. */
+const LAST: ReadonlySet<string> = new Set(STEPS.slice(-2));
+
+type Random = () => number;
+
+/** One step by chance, since each takes as long as a restore up to there; all, in their order, with `SPACE_EVERY_CUT=1`. */
+export const cuts = (random: Random): readonly string[] =>
+  process.env['SPACE_EVERY_CUT'] === '1' ? STEPS : [STEPS[Math.floor(random() * STEPS.length)] ?? STEPS[0]];
+
+type Ended = (error: ExecFileException | null, out: string, err: string) => void;
+
+/** @throws where the command ends before it comes to that step: then nothing was killed in it */
+export async function killedIn(
+  step: string,
+  random: Random,
+  start: (ended: Ended) => ChildProcess,
+): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<{
+    error: ExecFileException | null;
+    err: string;
+  }>();
+  const child = start((error, _out, err) => resolve({ error, err }));
+  const { promise: begun, resolve: begin } = Promise.withResolvers<'begun'>();
+  let said = '';
+  child.stderr?.on('data', (text: string) => {
+    said += text;
+    if (said.includes(`${step} …`)) begin('begun');
+  });
+  const first = await Promise.race([begun, over]);
+  if (first !== 'begun') throw new Error(`it ended before "${step}": ${first.err}`, { cause: first.error });
+  if (!LAST.has(step)) await wait(random() * INTO_MS);
+  child.kill('SIGKILL');
+  await over;
+}
