@@ -8,21 +8,29 @@ import type { RegistryChecker } from './checker.ts';
 
 /** Processes that take requests; each is killed after a while, and another takes its place. */
 export interface Doomed {
-  /** One of those that live, by a number. */
-  url(one: number): string;
+  /** One of them, by a number; `undefined` while it is dead. */
+  url(one: number): string | undefined;
   readonly killed: number;
   stop(): Promise<void>;
 }
 
 /** Kills one of them when so many answers, at most, were asked for since the last. */
 export async function startDoomed(
-  spawn: () => Promise<Pick<BrokerProcess, 'url' | 'kill'>>,
+  spawn: () => Promise<Pick<BrokerProcess, 'url' | 'kill' | 'gone'>>,
   count: number,
 ): Promise<Doomed & { killOne(random: Random): Promise<void> }> {
-  const all = await Promise.all(Array.from({ length: count }, spawn));
+  const start = async () => {
+    const { url, kill, gone } = await spawn();
+    const one: { url: string | undefined; kill(): Promise<void> } = { url, kill };
+    void gone.then(() => {
+      one.url = undefined;
+    });
+    return one;
+  };
+  const all = await Promise.all(Array.from({ length: count }, start));
   let killed = 0;
   return {
-    url: (one) => all[one % count]?.url ?? '',
+    url: (one) => all[one % count]?.url,
     get killed() {
       return killed;
     },
@@ -30,7 +38,7 @@ export async function startDoomed(
       const at = random(count);
       killed += 1;
       await all[at]?.kill();
-      all[at] = await spawn();
+      all[at] = await start();
     },
     stop: async () => {
       await Promise.all(all.map((one) => one.kill()));
@@ -64,7 +72,7 @@ export function tenantOf(capsule: string, { doomed, survivor, provisioner, check
   }
 
   async function act(): Promise<unknown> {
-    const url = doomed.url(random(8));
+    const url = doomed.url(random(8)) ?? survivor.url;
     // Now and then somebody comes with a principal of before.
     const token = tokens[random(8) === 0 ? random(tokens.length) : tokens.length - 1] ?? '';
     const one = client(url, token);

@@ -28,8 +28,8 @@ export interface Ran extends Conformance {
 }
 
 const MOST_DELAY_MS = 200;
-/** So many changes a broker makes at most. */
-const CHANGES = 60;
+/** So many changes a broker makes at most, for each act of a Capsule between two looks. */
+const CHANGES_FOR_ACT = 2.5;
 /** So many of the Capsules are those that are set back, so that even a short run comes to it. */
 const SET_BACK_OFTEN = 4;
 
@@ -54,12 +54,15 @@ export async function runCustody({
   const registryUrl = intoDatabase(server.superuserUrl, 'space_objectstore');
   const checker = await watchCustody(registryUrl, recorder, fixture.mounts.environment['SPACE_NAME'] ?? '');
   // Each kills itself, too: between the two writes of one of its changes.
-  const dying = () => ({ FAILPOINT: 'custody:after-commit', FAILPOINT_HIT: `${1 + random(CHANGES)}` });
+  const dying = () => ({
+    FAILPOINT: 'custody:after-commit',
+    FAILPOINT_HIT: `${1 + random(Math.ceil(acts * CHANGES_FOR_ACT))}`,
+  });
   const doomed = await startDoomed(() => spawnBroker({ ...environment, ...dying() }), 2);
   const restores = restoresOf(fixture, random);
   try {
     const acting = {
-      url: (one: number) => (one === 0 ? survivor.url : doomed.url(one)),
+      url: (one: number) => (one === 0 ? undefined : doomed.url(one)) ?? survivor.url,
       store,
       checker,
       random,
