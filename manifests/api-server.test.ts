@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import { manifestSchema } from './derive/schemas.ts';
+import { structural } from './derive/structural.ts';
 import { checkAssistantSpec, checkCapsuleSpec, checkManifest } from './index.ts';
 import { assistantSpec } from './rules/assistant.ts';
 import { capsuleSpec } from './rules/capsule.ts';
@@ -113,6 +114,60 @@ describe('the API server', () => {
       );
     },
   );
+
+  it.each([
+    ['Household', /spec\.capsule in body should match '\^\[a-z\]/],
+    ['house.hold', /spec\.capsule in body should match '\^\[a-z\]/],
+    ['h'.repeat(41), /spec\.capsule: Too long: may not be more than 40/],
+    ['postgres', /spec\.capsule: .*must not be a name that the platform keeps for itself/],
+  ])('refuses an Assistant of a Capsule %s, as no Capsule can have that name', async (name, says) => {
+    const { spec } = holding(sampleManifest());
+    expect(await judge.refusal(assistant({ ...(spec as object), capsule: name }))).toMatch(says);
+  });
+
+  it('still changes and deletes an Assistant of such a Capsule that older rules let in', async () => {
+    const { client } = judge.server;
+    const crd = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/assistants.platform.space';
+    const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants`;
+    const rules = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/capsule';
+    const patchRule = (value: unknown) =>
+      client.call({
+        method: 'PATCH',
+        path: crd,
+        body: [{ op: 'replace', path: rules, value }],
+        contentType: 'application/json-patch+json',
+      });
+    const today = structural(assistantSpec.required.capsule);
+    const { spec } = holding(sampleManifest());
+    const made = (name: string) => ({
+      ...assistant({ ...(spec as object), capsule: 'House.Hold' }),
+      metadata: { name, finalizers: ['platform.space/assistant'] },
+    });
+    await patchRule({ type: 'string', minLength: 1, maxLength: 253 });
+    await eventually(
+      () =>
+        client.call({ method: 'POST', path, body: made('older-name') }).then(
+          () => true,
+          () => false,
+        ),
+      { what: 'older rules' },
+    );
+    await patchRule(today);
+    await eventually(async () => (await judge.refusal(made('newer-name'))) !== undefined, {
+      what: 'the rules of today',
+    });
+    const patch = (body: unknown, more = '') =>
+      client.call({
+        method: 'PATCH',
+        path: `${path}/older-name${more}`,
+        body,
+        contentType: 'application/merge-patch+json',
+      });
+    await patch({ spec: { suspend: true } });
+    await patch({ status: { observedGeneration: 2 } }, '/status');
+    await client.call({ method: 'DELETE', path: `${path}/older-name` });
+    await patch({ metadata: { finalizers: null } });
+  });
 
   it('refuses to move an Assistant to another Capsule or to give it another id', async () => {
     const { client } = judge.server;

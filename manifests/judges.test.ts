@@ -14,6 +14,7 @@ import { capsuleSpec } from './rules/capsule.ts';
 import { manifest } from './rules/manifest.ts';
 import { accepted } from './testing/arbitrary.ts';
 import { edited, mutants } from './testing/mutation.ts';
+import { sampleManifest } from './testing/samples.ts';
 
 const ajv = new Ajv2020({ strict: false }).compile(manifestSchema());
 const RUNS = 400;
@@ -91,3 +92,19 @@ it('never shows the genesis, wherever it stands', () => {
     { numRuns: RUNS },
   );
 });
+
+it.each([
+  ['Household', 'identifier'],
+  ['house.hold', 'identifier'],
+  ['h'.repeat(41), 'length'],
+  ['postgres', 'reserved'],
+])(
+  'refuses an Assistant of a Capsule %s, which no Capsule can be called, by the rule %s',
+  (capsule, rule) => {
+    const spec = { capsule, image: 'space/ledger:dev', manifest: sampleManifest() };
+    const judged = checkAssistantSpec(spec);
+    const errors = judged.ok ? [] : judged.errors;
+    expect(errors.map((error) => [error.pointer, error.rule])).toEqual([['/capsule', rule]]);
+    expect(checkAssistantSpec({ ...spec, capsule: 'household' }).ok).toBe(true);
+  },
+);

@@ -50,9 +50,9 @@ export interface Context {
   readonly now: () => string;
   readonly log: Logger;
   /** What Capsules' databases held when the broker was asked last. */
-  readonly databaseUsages: Usages<DatabaseUsage>;
+  readonly databaseUsages: Usages<DatabaseUsage | Finding>;
   /** What Capsules' objects took when that broker was asked last. */
-  readonly objectUsages: Usages<ObjectsUsage>;
+  readonly objectUsages: Usages<ObjectsUsage | Finding>;
   /** What an Assistant's database and files took when the brokers were asked last. */
   readonly appUsages: Usages<AppUsage>;
   /** The selection of each Capsule, by name, which is read once for all its Assistants. */

@@ -277,6 +277,87 @@ describe('an etcd that is set back', () => {
   });
 });
 
+describe('an etcd that is set back to before the deletion of a Capsule', () => {
+  const store = { name: 'object-storage broker', deployment: 'objectstore-broker' };
+  const forbidden = () =>
+    Promise.reject(new BrokerError(store, 'refused', 'no', { status: 403, code: 'forbidden' }));
+
+  /** What the Capsule's deletion did in the database broker; the older state has Capsule and Assistant Ready. */
+  async function dropBehindItsBack(finalized: boolean): Promise<void> {
+    await space.stop();
+    const { broker } = environment.database;
+    const principal = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    const token = Buffer.from(principal?.data?.['principal'] ?? '', 'base64').toString();
+    expect((await broker.as(token).dropAll(home)).status).toBe(200);
+    if (finalized) expect((await broker.provisioner.finalize(home)).status).toBe(200);
+    await forgetUsage();
+  }
+
+  async function forgetUsage(): Promise<void> {
+    for (const [kind, name] of [[CAPSULE, home] as const, [ASSISTANT, 'ledger'] as const]) {
+      const path = pathOf(kind, space.names.namespace, name, 'status');
+      const contentType = 'application/merge-patch+json';
+      const body = { status: { usage: null } };
+      await environment.server.client.call({ method: 'PATCH', path, contentType, body });
+    }
+  }
+
+  test.each([true, false])(
+    '(finalized: %s) is told by the Capsule, makes nothing, and ends with it',
+    async (finalized) => {
+      await space.settled();
+      await dropBehindItsBack(finalized);
+      await space.start();
+      await space.becomes(CAPSULE, home, 'DatabaseReady', 'False DatabaseLost');
+      await space.becomes(ASSISTANT, 'ledger', 'CapsuleReady', 'False CapsuleNotReady');
+      // An operator that begins goes on telling it.
+      await again();
+      await space.becomes(CAPSULE, home, 'Ready', 'False DatabaseLost');
+      expect(await environment.databases()).toEqual(before);
+      await space.removed(CAPSULE, home);
+      expect(await space.list(ASSISTANT)).toEqual([]);
+      expect(await environment.databases()).toEqual(before);
+      // And begins with nothing.
+      await space.settled();
+      await space.removed(CAPSULE, home);
+    },
+  );
+
+  test('is told of its files, whose broker only refuses its principal, until it does not', async () => {
+    await again({ objectStore: agreeingObjects() });
+    await space.settled();
+    await space.stop();
+    await forgetUsage();
+    let isRetired = true;
+    const usage = () => (isRetired ? forbidden() : Promise.resolve({ usedBytes: 0, limitBytes: 1 }));
+    await space.start({ objectStore: agreeingObjects({ usage }) });
+    await space.becomes(CAPSULE, home, 'ObjectStoreReady', 'False BrokerRefused');
+    const capsule = await space.get<kinds.Capsule>(CAPSULE, home);
+    const why = capsule?.status?.conditions?.find(({ type }) => type === 'ObjectStoreReady')?.message;
+    expect(why).toMatch(/restore the Capsule from a backup.*delete it and apply it anew.*replace-principal/);
+    isRetired = false;
+    await again({ objectStore: agreeingObjects({ usage }) });
+    await space.becomes(CAPSULE, home, 'ObjectStoreReady', READY);
+    await space.removed(ASSISTANT, 'ledger');
+    await space.removed(CAPSULE, home);
+  });
+
+  test('is told by an Assistant, too, as long as its Capsule’s principal is refused', async () => {
+    await again({ objectStore: agreeingObjects() });
+    await space.settled();
+    await space.stop();
+    await forgetUsage();
+    await space.start({ objectStore: agreeingObjects({ appUsage: forbidden }) });
+    await space.becomes(ASSISTANT, 'ledger', 'ObjectStoreReady', 'False BrokerRefused');
+    expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe(READY);
+    await again({ objectStore: agreeingObjects() });
+    await space.becomes(ASSISTANT, 'ledger', 'ObjectStoreReady', READY);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.removed(ASSISTANT, 'ledger');
+    await space.removed(CAPSULE, home);
+  });
+});
+
 describe('a disk of the database server', () => {
   test('that is full is told, loses nothing, and all goes on when there is room again', async (context) => {
     // The machine's own disk is not to be filled, and only root may mount a small one.

@@ -4,7 +4,7 @@ import type { Connections } from '@space/broker-kit/postgres';
 import { type AdmissionOptions, createAdmission } from './api/admission.ts';
 import { createCursors, type DataKeys } from './api/cursors.ts';
 import { createJsonProtocol } from './api/json/protocol.ts';
-import { createDataPlane, type DataPlane } from './api/listener.ts';
+import { createDataListener, type DataListener } from './api/listener.ts';
 import { SESSION_TOKEN } from './api/s3/headers.ts';
 import { createS3Protocol, s3Keys } from './api/s3/protocol.ts';
 import type { OpenGranted } from './byok/grants/open.ts';
@@ -50,7 +50,7 @@ export interface OpenOptions {
   readonly now?: () => Date;
 }
 
-export interface OpenedPlane extends Omit<DataPlane, 'close'> {
+export interface OpenedPlane extends Omit<DataListener, 'close'> {
   readonly rounds: readonly Round[];
   /** After the last request: tells the registry what was written. */
   close(): Promise<void>;
@@ -97,13 +97,13 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     },
   });
   const s3 = createS3Protocol({ admission, tenants, store, cursors, keys, presignedSeconds, now });
-  const plane = createDataPlane({ json, s3, admission, log, metrics });
+  const listener = createDataListener({ json, s3, admission, log, metrics });
 
   return {
-    ...plane,
+    ...listener,
     rounds: [{ name: 'quota', gapMs: 10_000, run: () => quota.tick() }, ...uploadRounds(options, now)],
     close: async () => {
-      plane.close();
+      listener.close();
       await quota.close();
     },
   };

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
+import { openLine } from '../../testing/line.ts';
 import { readConfig } from './config.ts';
 import { startService } from './service.ts';
 import { DRIVER_DIRECTORY } from './testing/broker.ts';
@@ -120,5 +122,22 @@ describe('the health check', () => {
     expect(await health({ LISTEN_PORT: control, DATA_PORT: lax })).toBe(1);
     expect(await health({ LISTEN_PORT: String(metricsPort), DATA_PORT: data })).toBe(1);
     open.close();
+  });
+
+  it('fails while the registry is away, and asks nothing of the bucket', async () => {
+    const line = await openLine(fixture.server);
+    const url = new URL(fixture.server.objectStoreUrl);
+    url.port = String(line.port);
+    const environment = { REGISTRY_DATABASE_URL_FILE: fixture.mounts.write('line-url', url.href) };
+    const replica = await fixture.replica({ environment });
+    const ports = { LISTEN_PORT: String(replica.port), DATA_PORT: String(replica.dataPort) };
+    line.lead(1);
+    expect(await health(ports)).toBe(1);
+    line.lead(fixture.server.port);
+    await eventually(async () => (await health(ports)) === 0, { what: 'the registry to be found again' });
+    await fixture.s3.kill();
+    expect(await health(ports)).toBe(0);
+    await replica.stop();
+    await line.close();
   });
 });

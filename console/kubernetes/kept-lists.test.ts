@@ -81,6 +81,47 @@ describe('a list that is kept', () => {
     expect(wholes()).toBe(1);
   });
 
+  it('is read once for all pages that one person opens at the same time, each with rights of its own', async () => {
+    lists.forget(watcher);
+    asked.length = 0;
+    const pages = [look(), look(), look(), look()];
+    const refused = lists.rows(watcher, callerOf('nobody'), PATH);
+    await expect(refused).rejects.toMatchObject({ status: 403 });
+    expect(await Promise.all(pages)).toEqual(pages.map(() => ['first True']));
+    expect(asked.filter(({ query }) => query?.['limit'] === '1')).toHaveLength(4);
+    expect(wholes()).toBe(1);
+  });
+
+  it('is not another person’s, even while it is read', async () => {
+    lists.forget(watcher);
+    wholes();
+    await Promise.all([look(), lists.rows({ id: 'a third' }, callerOf('viewer'), PATH)]);
+    expect(wholes()).toBe(2);
+  });
+
+  it('is read anew after an act of the person, or a change that they were told of, while it was read', async () => {
+    for (const meanwhile of [
+      () => lists.forget(watcher),
+      () => lists.expect(watcher, PATH, '999999999999999'),
+    ]) {
+      lists.forget(watcher);
+      wholes();
+      const before = look();
+      meanwhile();
+      await Promise.all([before, look()]);
+      expect(wholes()).toBe(2);
+    }
+    lists.forget(watcher);
+  });
+
+  it('is read by each of those who waited where the first is refused', async () => {
+    lists.forget(watcher);
+    const refused = lists.rows(watcher, callerOf('nobody'), PATH);
+    const other = look();
+    await expect(refused).rejects.toMatchObject({ status: 403 });
+    expect(await other).toEqual(['first True']);
+  });
+
   it('is nobody else’s', async () => {
     await look();
     wholes();

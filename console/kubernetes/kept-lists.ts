@@ -21,6 +21,13 @@ const first = z.object({
 });
 const event = z.object({ type: z.string(), object: z.unknown() });
 
+/** A list that is being read, for whoever of its session asks for it meanwhile. */
+interface Read {
+  readonly list: Promise<KeptList>;
+  /** The least version that somebody was told of since it began. */
+  expected: string;
+}
+
 /**
  * Lists of thousands, as one person may see them, kept up to date by a watch with that person's own rights for as long as
  * they look at pages. Each page asks the API server for one line all the same, so that whoever may not look any more is
@@ -29,6 +36,7 @@ const event = z.object({ type: z.string(), object: z.unknown() });
 export class KeptLists {
   readonly #kubernetes: Kubernetes;
   readonly #lists = new Map<string, KeptList>();
+  readonly #reads = new Map<string, Read>();
 
   constructor(kubernetes: Kubernetes) {
     this.#kubernetes = kubernetes;
@@ -37,30 +45,63 @@ export class KeptLists {
   /** @throws KubernetesError where the person may not list, or the API server gives no answer */
   async rows({ id }: Owner, caller: Caller, path: string): Promise<readonly Row[]> {
     const key = keyOf(id, path);
-    const known = this.#lists.get(key);
-    if (known !== undefined && !known.isOver) {
-      const { metadata, items } = first.parse(
-        await this.#kubernetes.ask(caller, { path, query: { limit: '1' }, accept: LIST }),
-      );
-      const count = (items?.length ?? 0) + (metadata.remainingItemCount ?? 0);
-      if (!known.isOver && known.count === count) return this.#keep(key, known).rows();
+    const there = this.#reads.get(key)?.list ?? this.#lists.get(key);
+    if (there instanceof Promise || there?.isOver === false) {
+      const [count, known] = await Promise.all([
+        this.#count(caller, path),
+        // Whoever began it is told of its failure; the others read for themselves.
+        Promise.resolve(there).catch(() => undefined),
+      ]);
+      if (known?.isOver === false && known.count === count) return this.#keep(key, known).rows();
     }
-    const table = await readTable((ask) => this.#kubernetes.ask(caller, ask), path);
-    return this.#keep(key, new KeptList(this.#kubernetes, caller, path, table)).rows();
+    // What another page of the session has begun since then is as new as a read of one's own.
+    return (await (this.#reads.get(key)?.list ?? this.#read(key, caller, path))).rows();
+  }
+
+  /** The number of its lines, by the person's own rights of now. */
+  async #count(caller: Caller, path: string): Promise<number> {
+    const { metadata, items } = first.parse(
+      await this.#kubernetes.ask(caller, { path, query: { limit: '1' }, accept: LIST }),
+    );
+    return (items?.length ?? 0) + (metadata.remainingItemCount ?? 0);
+  }
+
+  #read(key: string, caller: Caller, path: string): Promise<KeptList> {
+    const load = async () => {
+      try {
+        const table = await readTable((ask) => this.#kubernetes.ask(caller, ask), path);
+        const list = new KeptList(this.#kubernetes, caller, path, table);
+        list.expect(read.expected);
+        // What was forgotten while it was read is for those alone who had asked before.
+        if (this.#reads.get(key) === read) this.#keep(key, list);
+        else list.end();
+        return list;
+      } finally {
+        if (this.#reads.get(key) === read) this.#reads.delete(key);
+      }
+    };
+    const read: Read = { list: Promise.resolve().then(load), expected: '' };
+    this.#reads.set(key, read);
+    return read.list;
   }
 
   /** Somebody who has changed something is shown what the API server has, whatever a watch has told. */
   forget({ id }: Owner): void {
     for (const [key, list] of this.#lists) if (key.startsWith(`${id} `)) this.#drop(key, list);
+    for (const key of this.#reads.keys()) if (key.startsWith(`${id} `)) this.#reads.delete(key);
   }
 
   /** Somebody who was told of a change sees it: a list that is older is read anew. */
   expect({ id }: Owner, path: string, version: string): void {
-    this.#lists.get(keyOf(id, path))?.expect(version);
+    const key = keyOf(id, path);
+    this.#lists.get(key)?.expect(version);
+    const read = this.#reads.get(key);
+    if (read !== undefined && numberOf(version) > numberOf(read.expected)) read.expected = version;
   }
 
   end(): void {
     for (const [key, list] of this.#lists) this.#drop(key, list);
+    this.#reads.clear();
   }
 
   #keep(key: string, list: KeptList): KeptList {

@@ -1,4 +1,4 @@
-import { identifier } from './identifier.ts';
+import { identifier, shortIdentifier } from './identifier.ts';
 import { manifest } from './manifest.ts';
 import type { Accepted, Check } from './rule.ts';
 import { boolean, choice, integer, list, map, object, quantity, string } from './rule.ts';
@@ -140,11 +140,9 @@ export const assistantSpec = object({
   title: 'Assistant',
   description: 'A workload that runs in a Capsule, inside a sandbox, under its manifest.',
   required: {
-    capsule: string({
+    capsule: shortIdentifier({
       title: 'Capsule',
       description: 'The name of the Capsule to run in, for good.',
-      min: 1,
-      max: 253,
       immutable: true,
       examples: ['household'],
     }),

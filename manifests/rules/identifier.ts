@@ -15,7 +15,7 @@ const RESERVED = ['postgres', 'assistant-egress', 'platform-assistant-egress'];
 export const identifier = (rule: Pick<StringRule, 'title' | 'description' | 'examples'>): StringRule =>
   string({ min: 1, max: 64, checks: [SHAPE], ...rule });
 
-/** `platform.id`, and the name of a Capsule. */
+/** `platform.id`, and the name of a Capsule, also where an Assistant says which. */
 export const shortIdentifier = (
   rule: Pick<StringRule, 'title' | 'description' | 'examples' | 'immutable'>,
 ): StringRule => string({ min: 1, max: 40, checks: [SHAPE], except: RESERVED, ...rule });

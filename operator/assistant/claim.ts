@@ -6,8 +6,6 @@ import { isAlreadyExists } from '../runtime/errors.ts';
 import type { Step } from '../step.ts';
 import { type Workload, workloadLabels, workloadMetadata } from './identity.ts';
 
-/** The Secret by which an id is claimed: it says whose the id is, and later has the URL of its database. */
-
 /** UID of the Assistant that an id's Secret, and with it its database, belongs to; what is retained is nobody's. */
 export function registeredOwner(secret: SecretObject | undefined): string | undefined {
   return isRetained(secret) ? undefined : secret?.metadata.annotations?.[ANNOTATION.owner];
@@ -24,8 +22,9 @@ const LOST_RACE: Step<SecretObject> = {
 };
 
 /**
- * Takes the id by a Secret of its name before any broker hears of it, so that a crash leaves a record of who owns what
- * may have been made; one that is retained is taken up.
+ * Takes the id by a Secret of its name, which says whose the id is and later has the URL of its database. It is made
+ * before any broker hears of the id, so that a crash leaves a record of who owns what may have been made; one that is
+ * retained is taken up.
  */
 export async function claimId(
   context: Context,

@@ -27,7 +27,7 @@ import { ensureDocuments } from './steps/documents.ts';
 import { ensureEgress, narrowEgress } from './steps/egress.ts';
 import { ensureFiles } from './steps/files.ts';
 import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
-import { tellUsage } from './steps/usage.ts';
+import { REFUSED_MS, tellUsage } from './steps/usage.ts';
 
 const LOOK_AGAIN_MS = 15_000;
 /** A pod that starts may wait for a Secret that somebody deleted. */
@@ -171,6 +171,10 @@ function requeueAfterMs(
   // What it takes is asked once it runs, so that it does not wait for that.
   const isUnasked = !context.appUsages.isFresh(assistant.metadata.uid ?? '', Number.POSITIVE_INFINITY);
   if (now['WorkloadReady'] && isTrue(now['WorkloadReady']) && isUnasked) return LOOK_AGAIN_MS;
+  const isRefused = [now['DatabaseReady'], now['ObjectStoreReady']].some(
+    (finding) => finding?.reason === 'BrokerRefused',
+  );
+  if (isRefused) return REFUSED_MS;
   const grantsMs = granted ? GRANTED_MS : UNGRANTED_MS;
   const longestMs = context.objectStore && context.grantKey ? grantsMs : context.sweepMs();
   const hasInputs = entered.values.size + Object.keys(sealed.inputs).length > 0;

@@ -1,6 +1,6 @@
 import { BrokerError } from '@space/contracts/client';
 import type { DatabaseBroker } from '../brokers/database.ts';
-import { principalFinding } from '../brokers/findings.ts';
+import { isForbidden, principalFinding } from '../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, no } from '../conditions.ts';
@@ -18,7 +18,7 @@ interface Blocked {
   readonly cause: unknown;
 }
 
-type Kept = 'all' | 'files' | 'nothing';
+type Kept = 'all' | 'files' | 'nothing' | 'left to its Capsule';
 
 /** Drops its data, or keeps of it what is still there, locked. */
 export async function settleData(
@@ -32,11 +32,18 @@ export async function settleData(
     const blocked =
       (await dropDatabase(context, assistant.spec.capsule, id, signal)) ??
       (objectStore && (await dropObjects(context, objectStore, assistant, id, signal)));
-    return blocked ?? 'nothing';
+    if (!blocked) return 'nothing';
+    // The Capsule's own drop is for all of it, and does not end while a broker that refuses its principal has anything.
+    return isForbidden(blocked.cause) && isCapsuleGoing(context, assistant) ? 'left to its Capsule' : blocked;
   }
   const blocked =
     token && objectStore && (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal));
   return blocked ?? (grace ? 'all' : whatIsLeft(context, assistant, id, signal));
+}
+
+function isCapsuleGoing({ stores, names }: Context, { spec: { capsule } }: Assistant): boolean {
+  const { metadata } = stores.capsules.get(makeKey(names.namespace, capsule)) ?? {};
+  return metadata?.deletionTimestamp !== undefined;
 }
 
 /** A word to keep may come when a drop was sent and its answer never seen: then only the broker knows. */
@@ -57,7 +64,7 @@ async function whatIsLeft(
   } catch (error) {
     if (isRefusal(error, 404)) return context.objectStore ? 'files' : 'nothing';
     // The broker also dropped nothing if the operator has no authority over the Capsule.
-    if (isRefusal(error, 403)) return 'all';
+    if (isForbidden(error)) return 'all';
     return blockedBy(context, { capsule, principal }, error);
   }
 }
@@ -69,6 +76,8 @@ export function tellEnd(
   id: string,
   { asked, kept }: { readonly asked: boolean; readonly kept: Kept },
 ): void {
+  // Its Capsule tells what becomes of it.
+  if (kept === 'left to its Capsule') return;
   const what = objectStore ? 'database, its role and its files' : 'database and its role';
   const next = `are kept for the next Assistant of the id "${id}" in this Capsule.`;
   const late = 'Nothing of its database is left: the word to keep it came too late, or it was never made.';

@@ -23,9 +23,14 @@ const refusal = (status: number) =>
   new BrokerError(DATABASE, 'refused', `it answered ${status}`, { status, code: 'any' });
 
 describe('what a broker says to a drop', () => {
-  const settle = (dropApp: () => Promise<void>) =>
+  const settle = (dropApp: () => Promise<void>, capsule: object = {}) =>
     settleData(
-      { names, client: { call: async () => principal }, database: { dropApp } } as unknown as Context,
+      {
+        names,
+        client: { call: async () => principal },
+        database: { dropApp },
+        stores: { capsules: { get: () => ({ metadata: { name: 'household', ...capsule } }) } },
+      } as unknown as Context,
       assistant,
       { id: 'ledger', token: undefined, retained: false } as Parameters<typeof settleData>[2],
       signal,
@@ -39,6 +44,14 @@ describe('what a broker says to a drop', () => {
   it('holds it when the broker refuses for another reason, which is told', async () => {
     expect(await settle(() => Promise.reject(refusal(403)))).toMatchObject({
       finding: { status: 'False', reason: 'BrokerRefused' },
+    });
+  });
+
+  it('leaves a refused principal to the end of its Capsule, which drops all or says why it cannot', async () => {
+    const going = { deletionTimestamp: '2026-03-01T10:00:00Z' };
+    expect(await settle(() => Promise.reject(refusal(403)), going)).toBe('left to its Capsule');
+    expect(await settle(() => Promise.reject(refusal(503)), going)).toMatchObject({
+      finding: { reason: 'BrokerRefused' },
     });
   });
 });

@@ -54,14 +54,17 @@ export function principalFinding(error: unknown, principal: PrincipalRef): Findi
       'BrokerRefused',
       `The ${error.broker.name} keeps this closed, or is dropping it. Its administrator's command "list" says which, and "open ${principal.capsule}" undoes a close; it closes a database by itself when nothing ends a session in it.`,
     );
-  if (!(error instanceof BrokerError && error.failure === 'refused' && error.status === 403))
-    return brokerFinding(error, principal);
+  if (!isForbidden(error)) return brokerFinding(error, principal);
   const { name, deployment } = error.broker;
   return no(
     'BrokerRefused',
-    `The ${name} refused the principal of Capsule "${principal.capsule}" with "${error.code ?? 'no code'}". If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, principal)}`,
+    `The ${name} refused the principal of Capsule "${principal.capsule}" with "${error.code ?? 'no code'}". If the Capsule was dropped, which an etcd that was set back to an older state does not know, restore the Capsule from a backup; or, to begin with nothing, delete it and apply it anew. If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, principal)}`,
   );
 }
+
+/** The one refusal: a principal that is retired, or not the one that the broker knows. */
+export const isForbidden = (error: unknown): error is BrokerError =>
+  error instanceof BrokerError && error.failure === 'refused' && error.status === 403;
 
 /** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
 function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalRef): string {

@@ -19,6 +19,8 @@ import { ensureGuardrails, type Guardrails } from './steps/namespace.ts';
 import { ensurePullSecret } from './steps/pull-secret.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
+/** Only a broker can say that they are over. */
+const MENDABLE = new Set<Reason>(['QuotaExceeded', 'DatabaseLost', 'BrokerRefused']);
 const LOOK_AGAIN_MS = 15_000;
 /** The pods of an orphan are gone after about this long. */
 const ORPHANS_MS = 2_000;
@@ -133,5 +135,8 @@ function requeueAfterMs(context: Context, findings: Findings): number {
     ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),
   );
   if (isStuck) return LOOK_AGAIN_MS;
-  return findings.DatabaseReady?.reason === 'QuotaExceeded' ? USAGE_SOON_MS : context.sweepMs();
+  const isMendable = [findings.DatabaseReady, findings.ObjectStoreReady].some(
+    (finding) => finding && MENDABLE.has(finding.reason),
+  );
+  return isMendable ? USAGE_SOON_MS : context.sweepMs();
 }

@@ -1,7 +1,25 @@
-/** What one Assistant takes, in bytes; undefined is what nobody has said yet. `lost`: the broker has nothing of it. */
+import type { StatusCondition } from '@space/manifests';
+import { type Finding, no, type Reason } from '../conditions.ts';
+
+/** What one Assistant takes, in bytes, or what its condition says where a broker has nothing of it; undefined is what nobody has said yet. */
 export interface AppUsage {
-  readonly database: number | 'lost' | undefined;
-  readonly storage: number | 'unlisted' | 'lost' | undefined;
+  readonly database: number | Finding | undefined;
+  readonly storage: number | 'unlisted' | Finding | undefined;
+}
+
+/** Whether a broker answered with something that a condition tells, and not with a usage. */
+export const isTrouble = (heard: unknown): heard is Finding =>
+  typeof heard === 'object' && heard !== null && 'reason' in heard;
+
+/** What an operator before this one was told by a broker, for one of these reasons. */
+export function troubleBefore(
+  conditions: readonly StatusCondition[] | undefined,
+  condition: 'DatabaseReady' | 'ObjectStoreReady',
+  reasons: ReadonlySet<Reason>,
+): Finding | undefined {
+  const known = conditions?.find(({ type }) => type === condition);
+  const reason = known?.reason as Reason | undefined;
+  return known && reason && reasons.has(reason) ? no(reason, known.message) : undefined;
 }
 
 /** What was found out about objects and may be believed for a while, so that nobody is asked at every look. */

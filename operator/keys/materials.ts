@@ -89,116 +89,123 @@ export interface SpaceOptions {
 }
 
 /** All Secrets of a Space that are made once, in the order in which they are made. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a flat table of Secrets
-export function materialsOf({
-  servicesNamespace,
-  tls,
-  objectStore,
-  byok,
-  console,
-  backup,
-}: SpaceOptions): readonly Material[] {
-  const sslmode = tls ? 'verify-full&sslrootcert=/etc/space/ca/ca.crt' : 'disable';
-  const url = (role: string, database: string) => (fields: Fields) => ({
-    url: `postgresql://${role}:${fields['password']}@postgres.${servicesNamespace}.svc:5432/${database}?sslmode=${sslmode}`,
-  });
-  const provisioner = (service: string, value: string): Material => ({
-    name: `${service}-provisioner`,
-    value,
-    places: ['services', 'system'],
-    fields: { token: tokenFor('prv') },
-    loss: 'the operator can make and drop nothing until it and the broker have the same one',
-  });
-  const always: readonly Material[] = [
-    {
-      name: 'db-admin',
-      value: 'dbAdmin',
-      places: ['services'],
-      fields: { password: word() },
-      derive: url('space_broker', 'space_registry'),
-      loss: 'the database broker cannot open its server until postgres was restarted with another',
-    },
-    {
-      name: 'db-broker-keys',
-      value: 'dbBrokerKeys',
-      places: ['services'],
-      fields: { derivation: keys, names: key },
-      loss: 'no URL that was given out can be given out again',
-    },
-    provisioner('db', 'dbProvisioner'),
-    provisioner('egress', 'egressProvisioner'),
-    {
-      name: 'egress-keys',
-      value: 'egressKeys',
-      places: ['services'],
-      fields: { custody: keyring },
-      loss: 'every stored input has to be entered again',
-    },
-  ];
-  const files: readonly Material[] = [
-    {
-      name: 'objectstore-registry',
-      value: 'objectStoreRegistry',
-      places: ['services'],
-      fields: { password: word() },
-      derive: url('space_objectstore', 'space_objectstore'),
-      loss: 'the object-storage broker cannot open its registry until postgres was restarted with another',
-    },
-    {
-      name: 'objectstore-keys',
-      value: 'objectStoreKeys',
-      places: ['services'],
-      fields: { names: key, keyring },
-      loss: 'no file is found again, and credentials of Capsules cannot be opened',
-    },
-    provisioner('objectstore', 'objectStoreProvisioner'),
-    {
-      name: 's3-root',
-      value: 's3Root',
-      places: ['services'],
-      fields: {
-        'access-key': word(() => `SPACE${randomBytes(8).toString('hex').toUpperCase().slice(0, 15)}`),
-        'secret-key': matches(/^[\x21-\x7e]{8,256}$/, 'at least 8 characters', random),
-      },
-      loss: 'the object-storage broker cannot open its server until both were restarted with another',
-    },
-  ];
-  const grants: Material = {
-    name: 'objectstore-grants',
-    value: 'objectStoreGrants',
-    places: ['system'],
-    fields: { key: grantKey },
-    loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
-  };
-  // Deleting this Secret ends every session.
-  const sessions: Material = {
-    name: 'console-session',
-    value: 'consoleSession',
-    places: ['system'],
-    fields: { keys },
-  };
-  // With it one sees what Assistants called, and can change nothing.
-  const observer: Material = {
-    name: 'egress-observer',
-    value: 'egressObserver',
-    places: ['services', 'system'],
-    fields: { token: tokenFor('obs') },
-  };
-  const backups: Material = {
-    name: 'backup-keys',
-    value: 'backupKeys',
-    places: ['services'],
-    fields: { postgres: key, bucket: identity },
-    loss: 'no backup that was made until now can be read',
-  };
+export function materialsOf(options: SpaceOptions): readonly Material[] {
+  const { objectStore, byok, console, backup } = options;
+  const url = urlIn(options);
   return [
-    ...always,
-    ...(objectStore ? files : []),
-    ...(objectStore && byok ? [grants] : []),
-    ...(console ? [sessions, observer] : []),
-    ...(backup ? [backups] : []),
+    ...always(url),
+    ...(objectStore ? ofObjectStore(url) : []),
+    ...(objectStore && byok ? [GRANTS] : []),
+    ...(console ? [SESSIONS, OBSERVER] : []),
+    ...(backup ? [BACKUPS] : []),
   ];
 }
+
+/** Derives the URL of a role's database from the Secret's password. */
+type UrlOf = (role: string, database: string) => NonNullable<Material['derive']>;
+
+function urlIn({ servicesNamespace, tls }: SpaceOptions): UrlOf {
+  const sslmode = tls ? 'verify-full&sslrootcert=/etc/space/ca/ca.crt' : 'disable';
+  return (role, database) => (fields) => ({
+    url: `postgresql://${role}:${fields['password']}@postgres.${servicesNamespace}.svc:5432/${database}?sslmode=${sslmode}`,
+  });
+}
+
+const provisioner = (service: string, value: string): Material => ({
+  name: `${service}-provisioner`,
+  value,
+  places: ['services', 'system'],
+  fields: { token: tokenFor('prv') },
+  loss: 'the operator can make and drop nothing until it and the broker have the same one',
+});
+
+const always = (url: UrlOf): readonly Material[] => [
+  {
+    name: 'db-admin',
+    value: 'dbAdmin',
+    places: ['services'],
+    fields: { password: word() },
+    derive: url('space_broker', 'space_registry'),
+    loss: 'the database broker cannot open its server until postgres was restarted with another',
+  },
+  {
+    name: 'db-broker-keys',
+    value: 'dbBrokerKeys',
+    places: ['services'],
+    fields: { derivation: keys, names: key },
+    loss: 'no URL that was given out can be given out again',
+  },
+  provisioner('db', 'dbProvisioner'),
+  provisioner('egress', 'egressProvisioner'),
+  {
+    name: 'egress-keys',
+    value: 'egressKeys',
+    places: ['services'],
+    fields: { custody: keyring },
+    loss: 'every stored input has to be entered again',
+  },
+];
+
+const ofObjectStore = (url: UrlOf): readonly Material[] => [
+  {
+    name: 'objectstore-registry',
+    value: 'objectStoreRegistry',
+    places: ['services'],
+    fields: { password: word() },
+    derive: url('space_objectstore', 'space_objectstore'),
+    loss: 'the object-storage broker cannot open its registry until postgres was restarted with another',
+  },
+  {
+    name: 'objectstore-keys',
+    value: 'objectStoreKeys',
+    places: ['services'],
+    fields: { names: key, keyring },
+    loss: 'no file is found again, and credentials of Capsules cannot be opened',
+  },
+  provisioner('objectstore', 'objectStoreProvisioner'),
+  {
+    name: 's3-root',
+    value: 's3Root',
+    places: ['services'],
+    fields: {
+      'access-key': word(() => `SPACE${randomBytes(8).toString('hex').toUpperCase().slice(0, 15)}`),
+      'secret-key': matches(/^[\x21-\x7e]{8,256}$/, 'at least 8 characters', random),
+    },
+    loss: 'the object-storage broker cannot open its server until both were restarted with another',
+  },
+];
+
+const GRANTS: Material = {
+  name: 'objectstore-grants',
+  value: 'objectStoreGrants',
+  places: ['system'],
+  fields: { key: grantKey },
+  loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
+};
+
+/** Deleting this Secret ends every session. */
+const SESSIONS: Material = {
+  name: 'console-session',
+  value: 'consoleSession',
+  places: ['system'],
+  fields: { keys },
+};
+
+/** With it one sees what Assistants called, and can change nothing. */
+const OBSERVER: Material = {
+  name: 'egress-observer',
+  value: 'egressObserver',
+  places: ['services', 'system'],
+  fields: { token: tokenFor('obs') },
+};
+
+const BACKUPS: Material = {
+  name: 'backup-keys',
+  value: 'backupKeys',
+  places: ['services'],
+  fields: { postgres: key, bucket: identity },
+  loss: 'no backup that was made until now can be read',
+};
 
 /**
  * The keys that grants are verified with, once they hold the public half of the one that they are signed with: others

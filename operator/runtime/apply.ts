@@ -34,7 +34,7 @@ export interface ApplyOptions {
   readonly onWritten?: (resource: Resource, object: KubeObject) => void;
 }
 
-/** The one way to write. Nothing is sent when the live object already says what is wished. */
+/** The one way to write. An `apply` sends nothing when the live object already says what is wished; the other writes always do. */
 export class Writer {
   readonly #options: ApplyOptions;
   /** What the server made of a wish that it spells otherwise for good; without it, each look would write again. */

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
@@ -82,6 +85,16 @@ describe('a line that is cut', () => {
     else expect(await sqlstate(again.json.database_url)).toBe('ok');
     expect(await census(fixture.server.superuserUrl)).toEqual([]);
     expect((await capsule.dropAll(id)).json.dropped).toHaveLength(2);
+  });
+
+  it('leaves the health check content, which asks for nothing that PostgreSQL knows', async () => {
+    line.lead(1);
+    const capsule = broker.as(newToken('dbp').reveal());
+    expect((await capsule.create('cut-off', 'app')).status).toBe(503);
+    const env = { PATH: process.env['PATH'], LISTEN_PORT: String(broker.port) };
+    const child = spawn(process.execPath, [join(import.meta.dirname, '../health.ts')], { env });
+    expect((await once(child, 'exit'))[0]).toBe(0);
+    line.lead(fixture.server.port);
   });
 });
 

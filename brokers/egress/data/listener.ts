@@ -49,25 +49,14 @@ export async function listenForCallers(options: {
     // Where nobody else listens, such as between a CONNECT and its tunnel, a reset would end the process.
     socket.on('error', () => undefined);
   });
-  const busy = new WeakSet<Socket>();
-  /**
-   * Ends a connection on which a request comes before the one before it was answered. No client that is worth having
-   * does that, and one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
-   */
-  const isNext = (socket: Socket): boolean => {
-    if (!busy.has(socket)) return true;
-    if (!socket.destroyed) options.onPipelined();
-    hearNoMore(socket);
-    socket.destroy();
-    return false;
-  };
+  const unanswered = new UnansweredRequests(options.onPipelined);
   const serve = (request: ArrivingRequest, response: ServerResponse) => {
     const { socket } = request;
-    if (!isNext(socket)) return;
-    busy.add(socket);
+    if (!unanswered.isNext(socket)) return;
+    unanswered.begins(socket);
     shares.begins(socket);
     response.once('close', () => {
-      busy.delete(socket);
+      unanswered.ended(socket);
       shares.ended(socket);
     });
     if (draining) response.setHeader('connection', 'close');
@@ -77,7 +66,7 @@ export async function listenForCallers(options: {
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
   server.on('connect', (request, _, head) => {
     const { socket } = request;
-    if (!isNext(socket)) return;
+    if (!unanswered.isNext(socket)) return;
     if (draining) return void answerRaw(socket, new Problem('unavailable'), traceIdOf(undefined));
     shares.begins(socket);
     void onConnect(request, socket, head, () => {
@@ -100,6 +89,36 @@ export async function listenForCallers(options: {
       });
     },
   };
+}
+
+/**
+ * Ends a connection on which a request comes before the one before it was answered. No client that is worth having
+ * does that, and one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
+ */
+class UnansweredRequests {
+  readonly #busy = new WeakSet<Socket>();
+  readonly #onPipelined: () => void;
+
+  constructor(onPipelined: () => void) {
+    this.#onPipelined = onPipelined;
+  }
+
+  /** Whether a request that came on the connection is its only one; else the connection is ended. */
+  isNext(socket: Socket): boolean {
+    if (!this.#busy.has(socket)) return true;
+    if (!socket.destroyed) this.#onPipelined();
+    hearNoMore(socket);
+    socket.destroy();
+    return false;
+  }
+
+  begins(socket: Socket): void {
+    this.#busy.add(socket);
+  }
+
+  ended(socket: Socket): void {
+    this.#busy.delete(socket);
+  }
 }
 
 const PARSER_CODES: Readonly<Record<string, ProblemCode>> = {

@@ -1,4 +1,11 @@
-import { connect as connectTls, createSecureContext, rootCertificates, type SecureVersion } from 'node:tls';
+import {
+  connect as connectTls,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type SecureVersion,
+  type TLSSocket,
+} from 'node:tls';
 import { DialError, type Dialler } from '@space/broker-kit';
 import { TLS_PORT } from '../core/authority.ts';
 import { Problem } from '../core/problem.ts';
@@ -42,7 +49,7 @@ export function createUpstreams(options: {
   function create(tenant: Tenant, host: string): Entry {
     const connections = new Connections({
       origin: `https://${host}`,
-      open: () => secureSocket(host),
+      open: () => openSecure({ dialler, secureContext, connectMs: limits.connectMs }, host),
       most: limits.requests,
       keepMs: KEEP_ALIVE_MS,
       openDelayMs: OPEN_DELAY_MS,
@@ -57,29 +64,6 @@ export function createUpstreams(options: {
     const entry = { connections, usedAt: 0, forget: () => void known.get(tenant)?.delete(host) };
     all.add(entry);
     return entry;
-  }
-
-  async function secureSocket(host: string) {
-    const raw = await dialler.dial(host, TLS_PORT);
-    const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof connectTls>>();
-    const socket = connectTls({
-      socket: raw,
-      servername: host,
-      secureContext,
-      ALPNProtocols: ['http/1.1'],
-    });
-    const timer = setTimeout(() => socket.destroy(new DialError('timeout')), limits.connectMs);
-    const fail = (cause: Error) => {
-      raw.destroy();
-      reject(cause instanceof DialError ? cause : new Problem('upstream_untrusted', { cause }));
-    };
-    socket.once('error', fail);
-    socket.once('secureConnect', () => {
-      // An error must not end the process before undici listens; undici asks whether there was one.
-      socket.off('error', fail).on('error', () => undefined);
-      resolve(socket);
-    });
-    return promise.finally(() => clearTimeout(timer));
   }
 
   // Closes what nobody uses, such as the connections of an Assistant that is gone.
@@ -108,4 +92,30 @@ export function createUpstreams(options: {
       await Promise.all([...all].map(({ connections }) => connections.destroy()));
     },
   };
+}
+
+/** A TLS connection to the host, verified, within the time for it. */
+async function openSecure(
+  {
+    dialler,
+    secureContext,
+    connectMs,
+  }: { readonly dialler: Dialler; readonly secureContext: SecureContext; readonly connectMs: number },
+  host: string,
+): Promise<TLSSocket> {
+  const raw = await dialler.dial(host, TLS_PORT);
+  const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
+  const socket = connectTls({ socket: raw, servername: host, secureContext, ALPNProtocols: ['http/1.1'] });
+  const timer = setTimeout(() => socket.destroy(new DialError('timeout')), connectMs);
+  const fail = (cause: Error) => {
+    raw.destroy();
+    reject(cause instanceof DialError ? cause : new Problem('upstream_untrusted', { cause }));
+  };
+  socket.once('error', fail);
+  socket.once('secureConnect', () => {
+    // An error must not end the process before undici listens; undici asks whether there was one.
+    socket.off('error', fail).on('error', () => undefined);
+    resolve(socket);
+  });
+  return promise.finally(() => clearTimeout(timer));
 }

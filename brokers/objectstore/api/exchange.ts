@@ -30,7 +30,7 @@ export interface Exchange {
 export interface Protocol {
   /** Does the whole request, from authentication to the last byte of the answer. */
   serve(exchange: Exchange): Promise<void>;
-  /** Answers an error; nothing was sent yet. */
+  /** Answers an error; nothing was sent yet, or at most the head of a good answer as a sign of life (`alive`). */
   refuse(exchange: Exchange, error: ServiceError): void;
 }
 

@@ -4,7 +4,7 @@ import { toServiceError } from '../upstream/errors.ts';
 import type { OpenAdmission } from './admission.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
 
-export interface DataPlane {
+export interface DataListener {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
   /** From now on every answer closes its connection. */
   drain(): void;
@@ -23,7 +23,7 @@ export interface ListenerOptions {
 const LINGER_MS = 2_000;
 
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
-export function createDataPlane({ json, s3, admission, log, metrics }: ListenerOptions): DataPlane {
+export function createDataListener({ json, s3, admission, log, metrics }: ListenerOptions): DataListener {
   let draining = false;
 
   function listener(request: IncomingMessage, response: ServerResponse): void {

@@ -1,8 +1,8 @@
 import { BrokerError } from '@space/contracts/client';
 import type { Secret } from '@space/contracts/secret';
-import { brokerFinding } from '../../brokers/findings.ts';
-import { newCapsulePrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
-import { isTrue, unknown, yes } from '../../conditions.ts';
+import { brokerFinding, isForbidden, type PrincipalRef, principalFinding } from '../../brokers/findings.ts';
+import { newCapsulePrincipal, type ObjectStoreBroker, type ObjectsUsage } from '../../brokers/objects.ts';
+import { type Finding, isTrue, type Reason, unknown, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { type Capsule, SECRET } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
@@ -13,11 +13,16 @@ import { asBefore } from '../decide.ts';
 import type { CapsuleFacts } from '../facts.ts';
 import { ensurePrincipal, type PrincipalKind, principalOf } from '../principal.ts';
 import { bytesOf } from '../quantity.ts';
+import { isTrouble, troubleBefore } from '../usages.ts';
+import { USAGE_SOON_MS } from './limits.ts';
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the object-storage broker.');
 
 /** Only for a moment: the console would be refused the principal. */
 const UNNAMED = unknown('Waiting', 'Waits until the Role of the console names the principal.');
+
+/** What an operator before this one was told, and this one believes until it has asked. */
+const TOLD: ReadonlySet<Reason> = new Set(['BrokerRefused']);
 
 function kindOf(capsule: Capsule): PrincipalKind {
   return {
@@ -46,10 +51,15 @@ export async function ensureFiles(
   const wanted = quota === undefined ? 'default' : String(quota);
   const [consoleRole] = context.stores.roles.list();
   const isDone = wereTrue.has(kind.condition) || readableIn(consoleRole)(capsule);
-  const told = () => ({ finding: isDone ? PROVISIONED : UNNAMED, output: shownUsage(context, capsule) });
+  const told = () => ({
+    finding: refusedFinding(context, capsule) ?? (isDone ? PROVISIONED : UNNAMED),
+    output: shownUsage(context, capsule),
+  });
   if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) {
-    const isTold = capsule.status?.usage?.storage !== undefined;
-    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', USAGE_MS, isTold))
+    const isRefused = refusedFinding(context, capsule) !== undefined;
+    const isTold = !isRefused && capsule.status?.usage?.storage !== undefined;
+    const believedMs = isRefused ? USAGE_SOON_MS / 2 : USAGE_MS;
+    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', believedMs, isTold))
       await askUsage(context, broker, capsule, principalOf(secret), signal);
     return told();
   }
@@ -71,14 +81,15 @@ export async function ensureFiles(
 
 /** A broker that is away for a moment changes nothing of what was heard before. */
 async function askUsage(
-  { objectUsages: usages, log }: Context,
+  { objectUsages: usages, names, log }: Context,
   broker: ObjectStoreBroker,
   { metadata: { name, uid = '' } }: Capsule,
   principal: Secret,
   signal: AbortSignal,
 ): Promise<void> {
+  const ref = { names, capsule: name, secretName: objectPrincipalSecretName(name) };
   try {
-    usages.note(uid, await broker.usage(name, principal, signal));
+    usages.note(uid, await orRefusal(broker.usage(name, principal, signal), ref));
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
     log.debug({ capsule: name, err: error }, 'what the objects take could not be asked');
@@ -86,7 +97,24 @@ async function askUsage(
   }
 }
 
+/** Nothing else is asked with the principal of a Capsule that is provisioned, so it is here that its end is noticed. */
+function orRefusal(asked: Promise<ObjectsUsage>, ref: PrincipalRef): Promise<ObjectsUsage | Finding> {
+  return asked.catch((error: unknown) => {
+    const finding = isForbidden(error) && principalFinding(error, ref);
+    if (!finding) throw error;
+    return finding;
+  });
+}
+
+function refusedFinding({ objectUsages }: Context, { metadata, status }: Capsule): Finding | undefined {
+  const heard = objectUsages.last(metadata.uid ?? '');
+  if (heard === undefined) return troubleBefore(status?.conditions, 'ObjectStoreReady', TOLD);
+  return isTrouble(heard) ? heard : undefined;
+}
+
 function shownUsage({ objectUsages }: Context, capsule: Capsule): string | undefined {
   const usage = objectUsages.last(capsule.metadata.uid ?? '');
-  return usage && coarse(usage, bytesOf(capsule.status?.usage?.storage));
+  return usage === undefined || isTrouble(usage)
+    ? undefined
+    : coarse(usage, bytesOf(capsule.status?.usage?.storage));
 }

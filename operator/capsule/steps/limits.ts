@@ -1,28 +1,55 @@
 import { BrokerError } from '@space/contracts/client';
 import type { DatabaseLimits, DatabaseUsage } from '../../brokers/database.ts';
-import { type Finding, no, yes } from '../../conditions.ts';
+import { type Finding, no, type Reason, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION } from '../../names.ts';
 import type { Step } from '../../step.ts';
 import { coarse, quantity, USAGE_MS } from '../coarse.ts';
 import { bytesOf } from '../quantity.ts';
+import { isTrouble, troubleBefore } from '../usages.ts';
 
-/** So long it is believed where a Capsule is over its quota. */
+/** So long it is believed where something is wrong that somebody may have mended. */
 export const USAGE_SOON_MS = 60_000;
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.');
 
-/** Tells the broker what the Capsule may have; the note of it goes into the Secret with whatever else is written there. */
+const LOST = no(
+  'DatabaseLost',
+  'The database broker has dropped this Capsule with all its databases, or never knew it, so no URL of its Assistants opens anything. This is what an etcd that was set back to an older state shows. Restore the Capsule from a backup; or, to begin with nothing, delete it and apply it anew.',
+);
+
+/** What an operator before this one was told, and this one believes until it has asked. */
+const TOLD: ReadonlySet<Reason> = new Set(['QuotaExceeded', 'DatabaseLost']);
+
+/**
+ * Tells the broker what the Capsule may have. Returns the note of it, which goes into the Secret with whatever else is written
+ * there; nothing of a Capsule that the broker has no more.
+ */
 export async function tellLimits(
-  { database, databaseUsages }: Context,
+  context: Context,
   capsule: Capsule,
   signal: AbortSignal,
-): Promise<Readonly<Record<string, string>>> {
-  const { name, uid = '' } = capsule.metadata;
-  const limits = limitsOf(capsule);
-  databaseUsages.note(uid, await database.limits(name, limits, signal));
-  return { [ANNOTATION.databaseLimits]: noteOf(limits) };
+): Promise<Readonly<Record<string, string>> | undefined> {
+  const heard = await askLimits(context, capsule, signal);
+  context.databaseUsages.note(capsule.metadata.uid ?? '', heard);
+  return isTrouble(heard) ? undefined : { [ANNOTATION.databaseLimits]: noteOf(limitsOf(capsule)) };
+}
+
+/** Nothing else asks for a Capsule that is provisioned, so it is here that it turns out to be gone. */
+async function askLimits(
+  { database }: Context,
+  capsule: Capsule,
+  signal: AbortSignal,
+): Promise<DatabaseUsage | Finding> {
+  try {
+    return await database.limits(capsule.metadata.name, limitsOf(capsule), signal);
+  } catch (error) {
+    // A conflict: it is being dropped, or was; unlike a provision, this names no principal that could be another.
+    if (error instanceof BrokerError && (error.code === 'not_found' || error.code === 'conflict'))
+      return LOST;
+    throw error;
+  }
 }
 
 /**
@@ -39,19 +66,20 @@ export async function ensureLimits(
   const { uid = '' } = capsule.metadata;
   if (secret.metadata.annotations?.[ANNOTATION.databaseLimits] !== noteOf(limitsOf(capsule))) {
     const annotations = await tellLimits(context, capsule, signal);
-    await writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
+    if (annotations !== undefined) await writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
     return;
   }
-  const isOver = knownUsage(context, capsule).finding.reason === 'QuotaExceeded';
-  const believedMs = isOver && usages.last(uid) !== undefined ? USAGE_SOON_MS / 2 : USAGE_MS;
-  if (usages.isDue(uid, believedMs, capsule.status?.usage?.database !== undefined))
-    await ask(context, capsule, uid, signal);
+  const { status, reason } = knownUsage(context, capsule).finding;
+  const believedMs = status === 'False' && usages.last(uid) !== undefined ? USAGE_SOON_MS / 2 : USAGE_MS;
+  const isTold = reason !== 'DatabaseLost' && capsule.status?.usage?.database !== undefined;
+  if (usages.isDue(uid, believedMs, isTold)) await ask(context, capsule, uid, signal);
 }
 
 /** What is known of its databases, as the condition and the status tell it. */
 export function knownUsage(context: Context, capsule: Capsule): Step<string> {
   const usage = context.databaseUsages.last(capsule.metadata.uid ?? '');
   if (usage === undefined) return { finding: before(capsule) ?? PROVISIONED };
+  if (isTrouble(usage)) return { finding: usage };
   const shown = coarse(usage, bytesOf(capsule.status?.usage?.database));
   return { finding: judge(usage, shown), output: shown };
 }
@@ -61,18 +89,13 @@ const limitsOf = ({ spec }: Capsule): DatabaseLimits => ({
   connections: spec.database?.connections,
 });
 
-async function ask(
-  { database, databaseUsages, log }: Context,
-  capsule: Capsule,
-  uid: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name } = capsule.metadata;
+async function ask(context: Context, capsule: Capsule, uid: string, signal: AbortSignal): Promise<void> {
+  const { databaseUsages, log } = context;
   try {
-    databaseUsages.note(uid, await database.limits(name, limitsOf(capsule), signal));
+    databaseUsages.note(uid, await askLimits(context, capsule, signal));
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
-    log.debug({ capsule: name, err: error }, 'what the databases hold could not be asked');
+    log.debug({ capsule: capsule.metadata.name, err: error }, 'what the databases hold could not be asked');
     databaseUsages.note(uid);
   }
 }
@@ -84,7 +107,7 @@ const noteOf = ({ bytes, connections }: DatabaseLimits) =>
 function before(capsule: Capsule): Finding | undefined {
   const known = capsule.status?.conditions?.find(({ type }) => type === 'DatabaseReady');
   if (known?.reason === 'NearQuota') return yes('NearQuota', known.message);
-  return known?.reason === 'QuotaExceeded' ? no('QuotaExceeded', known.message) : undefined;
+  return troubleBefore(capsule.status?.conditions, 'DatabaseReady', TOLD);
 }
 
 function judge({ standing, limitBytes }: DatabaseUsage, shown: string): Finding {

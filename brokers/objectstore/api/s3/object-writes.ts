@@ -30,7 +30,7 @@ import { bucketOf, keyOf } from './routes.ts';
 type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
 
 /** Objects that come and go whole. */
-export function objectHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
+export function writeHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     PutObject: async (admitted) => {
       const body = bodyOf(admitted);

@@ -10,7 +10,7 @@ import { bucketHandlers } from './buckets.ts';
 import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
 import { checkS3Headers, grantOf } from './headers.ts';
 import { readHandlers } from './object-reads.ts';
-import { objectHandlers } from './object-writes.ts';
+import { writeHandlers } from './object-writes.ts';
 import { type Handlers, withoutDeclaration } from './request.ts';
 import { matchS3, type S3Operation } from './routes.ts';
 import {
@@ -43,7 +43,7 @@ export function createS3Protocol(options: S3Options): Protocol {
   const { admission, tenants, store, cursors, keys, presignedSeconds, now } = options;
   const handlers: Handlers<S3Operation> = {
     ...bucketHandlers(store, cursors),
-    ...objectHandlers(store, admission),
+    ...writeHandlers(store, admission),
     ...readHandlers(store, admission),
     ...aclHandlers(store),
     ...uploadHandlers(store, admission),

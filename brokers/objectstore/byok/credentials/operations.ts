@@ -47,7 +47,7 @@ export function credentialHandlers(
         operation: 'capsule.credential.create',
         ...{ capsule, fields, idempotencyKey: request.idempotency_key },
         request: [name, request.form_version, expected, spelt(fields)],
-        place: (inventory, candidate) =>
+        plan: (inventory, candidate) =>
           planCreate(inventory, { name, expected, candidate, setId, most: MAX_SETS }),
       });
     },
@@ -57,7 +57,7 @@ export function credentialHandlers(
         operation: 'capsule.credential.rotate',
         ...{ capsule, fields, idempotencyKey: request.idempotency_key },
         request: [setId, request.form_version, expected, spelt(fields)],
-        place: (inventory, candidate) => planRotate(inventory, { setId, expected, candidate }),
+        plan: (inventory, candidate) => planRotate(inventory, { setId, expected, candidate }),
       });
     },
     'capsule.credential.select': (call, { capsule_id, set_id, expected_inventory_generation: expected }) =>

@@ -32,7 +32,7 @@ export interface Permit {
 
 type Changed = CredentialRecord & { readonly inventory_generation: number };
 
-/** What a create and a rotate share: their candidate, and where the new set is to stand. */
+/** What a create and a rotate share: their candidate, and what set it becomes. */
 interface Submission {
   readonly operation: 'capsule.credential.create' | 'capsule.credential.rotate';
   readonly capsule: string;
@@ -40,10 +40,11 @@ interface Submission {
   readonly idempotencyKey: string;
   /** All of the request, in a fixed order. */
   readonly request: unknown;
-  readonly place: (inventory: Inventory, candidate: Candidate) => Decision<Planned>;
+  /** The set that is to be, given what is there; asked before the trial and again in the change. */
+  readonly plan: (inventory: Inventory, candidate: Candidate) => Decision<Planned>;
 }
 
-/** Takes creates and rotates: the candidate is verified first, then put in its place by compare-and-swap. */
+/** Takes creates and rotates: the candidate is verified first, then put into the inventory by compare-and-swap. */
 export class Submissions {
   readonly #options: SubmissionOptions;
   readonly #permit: Permit;
@@ -57,14 +58,14 @@ export class Submissions {
 
   async submit(call: Call, submission: Submission): Promise<Changed> {
     const { custody } = this.#options;
-    const { capsule, fields, place } = submission;
+    const { capsule, fields, plan } = submission;
     const known = await this.#answered(call, submission);
     if (known !== undefined) return this.#repeat(call, capsule, known);
 
     const candidate = this.#candidateOf(fields);
     // What would be refused anyway is not tried out on somebody's server.
     const current = await custody.read(capsule, (session) => this.#permit.authorise(session, call, capsule));
-    const early = place(current, candidate);
+    const early = plan(current, candidate);
     if (early.refused !== undefined) {
       // The same request may have come a moment ago, and left the very state that refuses this one.
       const twin = await this.#answered(call, submission);
@@ -104,7 +105,7 @@ export class Submissions {
     };
   }
 
-  /** Puts a verified candidate in its place. */
+  /** Puts a verified candidate into the inventory, as the set that is planned for it. */
   async #put(
     call: Call,
     submission: Submission,
@@ -118,7 +119,7 @@ export class Submissions {
     const key = keyOf(submission, incarnation);
     const twin = await findAnswer(change.session, seals, key);
     if (twin !== undefined) return twin as Changed;
-    const { set } = allowed(submission.place(inventory, candidate));
+    const { set } = allowed(submission.plan(inventory, candidate));
     const sealed = await seals.sealSet(inventory, set, {
       accessKeyId: fields['access-key-id'],
       secretAccessKey: fields['secret-access-key'],

@@ -48,8 +48,9 @@ export function bucketAnchors(s3: Pick<S3Client, 'read' | 'put'>, space: string)
 }
 
 /**
- * Does the bucket honour preconditions? Where it does not, changes are still serialised by the registry, but a write
- * that was under way when its replica died may land late: worth a warning at start.
+ * Does the bucket honour preconditions? One of somebody else's making is refused before the broker listens where it does
+ * not (`requireFit`); one that the broker made is asked here alone. Where it does not, changes are still serialised by the
+ * registry, but a write that was under way when its replica died may land late.
  */
 export async function warnWithoutPreconditions(s3: Pick<S3Client, 'put'>, log: Logger): Promise<void> {
   const key = 'custody/v1/precondition';

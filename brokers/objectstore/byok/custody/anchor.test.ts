@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Anchor, type AnchorVerdict, anchorKey, compare, readAnchor, writeAnchor } from './anchor.ts';
-import { emptyInventory, GENESIS } from './inventory.ts';
+import { emptyInventory, NO_HEAD } from './inventory.ts';
 
 const head = (digit: string) => digit.repeat(64);
 const anchor = fc.record<Anchor>({
@@ -56,7 +56,7 @@ it.each<[string, typeof stored | undefined, Anchor | 'unreadable' | undefined, A
   ['neither knows anything', undefined, undefined, 'agree'],
   ['both know the same', stored, same, 'agree'],
   ['the crash of one change', stored, { revision: 4, generation: 3, high: 3, head: head('a') }, 'ahead'],
-  ['the crash of the first change', { ...stored, revision: 1, previous: GENESIS }, undefined, 'ahead'],
+  ['the crash of the first change', { ...stored, revision: 1, previous: NO_HEAD }, undefined, 'ahead'],
   ['a registry of yesterday', stored, { revision: 9, generation: 8, high: 3, head: head('c') }, 'rollback'],
   ['a registry that knows nothing', undefined, same, 'rollback'],
   ['another history of the same length', stored, { ...same, head: head('c') }, 'rollback'],

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { GENESIS, type Inventory, type StoredInventory } from './inventory.ts';
+import { type Inventory, NO_HEAD, type StoredInventory } from './inventory.ts';
 
 /**
  * What the Space's bucket remembers of an inventory, so that a registry which was set back shows: the bucket is
@@ -60,7 +60,7 @@ export function compare(
   if (anchor === 'unreadable') return 'rollback';
   if (stored === undefined) return anchor === undefined ? 'agree' : 'rollback';
   if (stored.revision === (anchor?.revision ?? 0) + 1)
-    return stored.previous === (anchor?.head ?? GENESIS) ? 'ahead' : 'rollback';
+    return stored.previous === (anchor?.head ?? NO_HEAD) ? 'ahead' : 'rollback';
   const same =
     anchor !== undefined &&
     stored.revision === anchor.revision &&
@@ -83,6 +83,6 @@ export function beyond(
     revision: next('revision'),
     generation: next('generation'),
     high: next('high'),
-    previous: known?.head ?? GENESIS,
+    previous: known?.head ?? NO_HEAD,
   };
 }

@@ -18,7 +18,7 @@ type Refusal = Extract<
 
 export type Decision<Next> = { readonly refused: Refusal } | ({ readonly refused?: never } & Next);
 
-/** Where the next set of a create or rotate stands; it is sealed afterwards. */
+/** The set that a create or a rotate makes; it is sealed afterwards. */
 export interface Planned {
   readonly set: CredentialSet;
 }

@@ -38,7 +38,7 @@ export interface Inventory {
   readonly selected: string | null;
   /** The highest generation that any set ever had. */
   readonly high: number;
-  /** The head of the revision before, or `GENESIS`. */
+  /** The head of the revision before, or `NO_HEAD`. */
   readonly previous: string;
   /** Ordered by set id. */
   readonly sets: readonly SealedSet[];
@@ -51,7 +51,8 @@ export interface StoredInventory extends Inventory {
   readonly head: string;
 }
 
-export const GENESIS = '0'.repeat(64);
+/** What stands for a head where there is no revision before. */
+export const NO_HEAD = '0'.repeat(64);
 
 export function emptyInventory(capsule: string, incarnation: number): Inventory {
   return {
@@ -61,14 +62,14 @@ export function emptyInventory(capsule: string, incarnation: number): Inventory 
     revision: 0,
     selected: null,
     high: 0,
-    previous: GENESIS,
+    previous: NO_HEAD,
     sets: [],
   };
 }
 
 /** The next revision of what is stored. */
 export function nextRevision(stored: StoredInventory | undefined, next: Inventory): Inventory {
-  return { ...next, revision: (stored?.revision ?? 0) + 1, previous: stored?.head ?? GENESIS };
+  return { ...next, revision: (stored?.revision ?? 0) + 1, previous: stored?.head ?? NO_HEAD };
 }
 
 export function isEmpty({ sets, selected }: Inventory): boolean {

@@ -16,8 +16,8 @@ import {
 import {
   bySetId,
   emptyInventory,
-  GENESIS,
   type Inventory,
+  NO_HEAD,
   nextRevision,
   type SealedSet,
   type StoredInventory,
@@ -127,7 +127,7 @@ export function wrongAnchor(
   const inventory = committed(next.head);
   if (inventory === undefined) return 'is an anchor of what is not in the registry';
   if (!sameText(anchorOf(inventory), next)) return 'is an anchor with other numbers than its inventory';
-  if (inventory.previous !== (anchor?.head ?? GENESIS)) return 'does not follow the anchor that is there';
+  if (inventory.previous !== (anchor?.head ?? NO_HEAD)) return 'does not follow the anchor that is there';
   if (inventory.revision <= (anchor?.revision ?? 0)) return 'goes back';
   // A write of before may land late, and then meets what was set back.
   if (!setBack && rows?.head !== next.head) return 'is not what the registry has';
