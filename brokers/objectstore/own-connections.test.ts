@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Assistant, newAssistant } from './testing/assistant.ts';
-import { type Between, startBetween } from './testing/between.ts';
+import { type Between, type Fate, startBetween } from './testing/between.ts';
 import type { TestBroker } from './testing/broker.ts';
 import { type Fixture, openFixture } from './testing/fixture.ts';
 
@@ -29,7 +29,7 @@ beforeEach(() => {
 /** Does it while somebody reads an object through the one connection of all tenants. */
 async function whileHeld(act: () => Promise<void>): Promise<void> {
   const [held, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  between.fate = async ({ method, url }) => {
+  between.fate = async ({ method, url }): Promise<Fate> => {
     if (method !== 'GET' || !url?.endsWith('/long')) return 'pass';
     held.resolve();
     await over.promise;

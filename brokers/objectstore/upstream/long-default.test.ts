@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { readConfig } from '../config.ts';
-import { type Between, startBetween } from '../testing/between.ts';
+import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import { BUCKET, type Mounts, mountFiles } from '../testing/broker.ts';
 import { type ManagedStore, openManagedStore } from './managed.ts';
 
@@ -38,7 +38,7 @@ test('a server may be at a copy for ten minutes, and no longer', async () => {
   await store.s3.put('from', Buffer.from('x'));
   let reached = 0;
   let answer: () => void = () => undefined;
-  between.fate = async ({ headers }) => {
+  between.fate = async ({ headers }): Promise<Fate> => {
     if (headers['x-amz-copy-source'] === undefined) return 'pass';
     reached += 1;
     await new Promise<void>((resolve) => {
