@@ -90,6 +90,15 @@ describe('a TLS listener', () => {
     expect(await refused('handshake')).toBe(before + 1);
   });
 
+  it('waits for a handshake for some seconds where nothing else is said', async () => {
+    const before = await refused('handshake');
+    const begun = performance.now();
+    await once(opened(await serving({ tls: material })), 'close');
+    expect(await refused('handshake')).toBe(before + 1);
+    // Node would give it two minutes.
+    expect(performance.now() - begun).toBeLessThan(60_000);
+  });
+
   it('ends a handshake that comes byte by byte', async () => {
     const socket = opened(await serving({ tls: material, limits: quick }));
     const hello = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]);

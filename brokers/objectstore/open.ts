@@ -79,7 +79,7 @@ export async function openContext(
     },
     resources,
   );
-  const principals = createPrincipals({ config, log, connections, nameKey, s3: managed.s3, metrics });
+  const principals = createPrincipals({ config, log, connections, nameKey, s3: managed.custody, metrics });
   const reach = await openReach(config);
   const aMinute = config.BYOK_VERIFICATIONS_PER_MINUTE;
   const context: Context = {

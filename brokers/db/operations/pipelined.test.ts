@@ -43,6 +43,17 @@ it('none goes out once the transaction has ended', async () => {
   await expect(kept?.run('late', 'SELECT 1')).rejects.toThrow(/late: its session has ended/);
 });
 
+it('none goes out on a session that was given back', async () => {
+  const { connections } = fixture.broker.context;
+  for (const lend of [connections.session, connections.dropping]) {
+    let kept: Session | undefined;
+    await lend(async (session) => {
+      kept = session;
+    });
+    await expect(kept?.run('late', 'SELECT 1')).rejects.toThrow(/late: its session has ended/);
+  }
+});
+
 it('a duplicate that is no race is tried twice', async () => {
   await fixture.registry('INSERT INTO held VALUES (1)');
   let tries = 0;

@@ -34,3 +34,22 @@ it('nothing is changed where BEGIN fails', async () => {
   await expect(failed).rejects.toThrow('no transaction');
   expect(sent).toEqual(['begin', 'rollback']);
 });
+
+it('nothing goes out between the end of the work and the answer to COMMIT', async () => {
+  const committed = Promise.withResolvers<never[]>();
+  const sent: string[] = [];
+  const session: Session = sessionOver(async (step) => {
+    sent.push(step);
+    return step === 'commit' ? committed.promise : [];
+  });
+  let kept: Session | undefined;
+  const done = transact(session, async (inside) => {
+    kept = inside;
+  });
+  while (!sent.includes('commit')) await Promise.resolve();
+  await expect(kept?.run('late', 'SELECT 1')).rejects.toThrow(/late: its session has ended/);
+  await expect(kept?.read('late too', 'SELECT 1')).rejects.toThrow(/late too: its session has ended/);
+  committed.resolve([]);
+  await done;
+  expect(sent).toEqual(['begin', 'commit']);
+});

@@ -8,13 +8,19 @@ import { callRaw, type RawCaller } from '../testing/raw.ts';
 /** What Capsules who take all they can get leave for others. */
 
 const MIB = 1024 * 1024;
-/** As many as the broker's connections to the S3 server in earlier versions, and a share of it each. */
 const [CAPSULES, READERS] = [4, 64];
+/** So few that these Capsules would have all of them, did each get as many as it asks for. */
+const CONNECTIONS = CAPSULES * READERS;
 
 let fixture: Fixture;
 beforeAll(async () => {
   fixture = await openFixture({
-    environment: { OBJECT_QUEUE_SECONDS: '2', CONNECTIONS: '4000', CONNECTIONS_PER_ADDRESS: '1000' },
+    environment: {
+      OBJECT_CONNECTIONS: String(CONNECTIONS),
+      OBJECT_QUEUE_SECONDS: '2',
+      CONNECTIONS: '4000',
+      CONNECTIONS_PER_ADDRESS: '1000',
+    },
     // Nobody is cut for being slow: the places alone must do.
     pace: { pressedLeastBytes: 0 },
   });
@@ -72,7 +78,7 @@ it('four Capsules of 64 slow readers each leave places for a fifth, for custody 
   const listed = await owner.post('/v1/capsules/credentials/list', { capsule_id: 'keeper' });
   expect(listed.status).toBe(200);
   expect((await neighbour.call('DELETE', '/v1/objects/data/own')).status).toBe(200);
-  expect(await places('held')).toBeLessThan(320);
+  expect(await places('held')).toBeLessThan(CONNECTIONS);
 });
 
 it('a download takes the turns of its Capsule', async () => {
