@@ -8,6 +8,7 @@ import { END_SESSIONS, reopeningStatements } from './isolation/statements.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';
+import { MOVE_COMMANDS } from './moves/commands.ts';
 import { contextOf, everyContext, linesOf, SERVER_COMMANDS } from './servers/commands.ts';
 import type { Servers } from './servers/router.ts';
 
@@ -26,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
     run: (servers, _traceId, args) => linesOf(servers, args, ({ connections }) => connections.session(list)),
   },
   ...SERVER_COMMANDS,
+  ...MOVE_COMMANDS,
   close: {
     usage: 'close CAPSULE',
     about: "let nobody into the Capsule's databases and keep what is in them",

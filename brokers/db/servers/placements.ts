@@ -3,7 +3,7 @@ import type { Session } from '@space/broker-kit/postgres';
 import { MAIN } from './config.ts';
 import type { Placed } from './decide.ts';
 
-/** Every statement about where Capsules are. All but the last three are for the first server's registry. */
+/** Every statement about where Capsules are. All but the last four are for the first server's registry. */
 
 /** What is noted about a Capsule and, where one is named, about a principal. */
 export interface Noted extends Placed {
@@ -81,6 +81,17 @@ export async function notePrincipal(
   return row.capsule;
 }
 
+/** Whether the principal is one of a Capsule that is being moved: for a moment two servers know it, or none. */
+export async function isMoving(session: Session, principal: TokenDigest): Promise<boolean> {
+  const rows = await session.read(
+    'find moving principal',
+    `SELECT 1 FROM broker.placed_principal n JOIN broker.placement p USING (capsule_id)
+     WHERE n.principal = $1 AND p.moving_to IS NOT NULL`,
+    [principal],
+  );
+  return rows.length > 0;
+}
+
 /** How many Capsules are noted to be on each server, or on their way to it. */
 export function placementsByServer(session: Session): Promise<{ server: string; capsules: number }[]> {
   return session.read(
@@ -140,6 +151,14 @@ export async function countCapsules(session: Session, placed: readonly string[])
     [placed],
   );
   return row?.count ?? 0;
+}
+
+/** Whether a server says that the Capsule is being moved away from it, or was. */
+export async function hasLeft(session: Session, capsule: string): Promise<boolean> {
+  const rows = await session.read('find departure', 'SELECT 1 FROM broker.departure WHERE capsule_id = $1', [
+    capsule,
+  ]);
+  return rows.length > 0;
 }
 
 /** Whether a server's registry has, or had, this principal. */

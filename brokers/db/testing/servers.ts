@@ -44,11 +44,11 @@ export function entryOf(mounts: Mounts, name: string, brokerUrl: string, port: n
   return { name, url: url.href, passwordFile, issued: { host: '127.0.0.1', port } };
 }
 
-export async function openTwoServers(): Promise<TwoServers> {
-  const [main, b] = await Promise.all([
-    startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } }),
-    startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } }),
-  ]);
+export async function openTwoServers(
+  server: Pick<NonNullable<Parameters<typeof startEmbeddedServer>[0]>, 'major'> = {},
+): Promise<TwoServers> {
+  const options = { durable: false, settings: { synchronous_commit: 'on' }, ...server };
+  const [main, b] = await Promise.all([startEmbeddedServer(options), startEmbeddedServer(options)]);
   const mounts = mountFiles(main);
   let files = 0;
   const environment: TwoServers['environment'] = (shares = {}, portOfB = b.port) => {
