@@ -5,10 +5,10 @@ import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
 import { observeRegistered } from './isolation/observe.ts';
 import { END_SESSIONS, reopeningStatements } from './isolation/statements.ts';
+import { MOVE_COMMANDS } from './moves/commands.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';
-import { MOVE_COMMANDS } from './moves/commands.ts';
 import { contextOf, everyContext, linesOf, SERVER_COMMANDS } from './servers/commands.ts';
 import type { Servers } from './servers/router.ts';
 

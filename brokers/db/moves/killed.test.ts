@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clients, copyDatabase, findClients } from '../../../testing/postgres/clients.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { move, moveWhole } from '../testing/moves.ts';
+import { copyAll, move, moveWhole } from '../testing/moves.ts';
 import { query, sqlstate } from '../testing/postgres.ts';
 import { bundleAdministrator, type Program } from '../testing/process.ts';
 import { openTwoServers, type TwoServers } from '../testing/servers.ts';
@@ -124,7 +124,7 @@ describe('killed when all is copied', () => {
   async function copied(from: 'main' | 'b', to: 'main' | 'b') {
     const capsule = await furnished(from);
     const { attempt = '', copies = [] } = await move(broker, capsule.id, to);
-    for (const copy of copies) await copyDatabase(clients, copy);
+    await copyAll(clients, copies);
     return { capsule, attempt };
   }
 
@@ -185,7 +185,7 @@ describe('killed while it takes a move back', () => {
       for (const next of ['back', 'on'] as const) {
         const capsule = await furnished('main');
         const { attempt = '', copies = [] } = await move(broker, capsule.id, 'b');
-        for (const copy of copies) await copyDatabase(clients, copy);
+        await copyAll(clients, copies);
         expect(await dying(failpoint, 1, capsule.id, '--back')).toBe(true);
         await expect(move(broker, capsule.id, 'b', '--copied', attempt)).rejects.toThrow(/another copy/);
         if (next === 'back') await move(broker, capsule.id, '--back');

@@ -5,7 +5,7 @@ import { type Clients, copyDatabase, findClients } from '../../../testing/postgr
 import { COMMANDS } from '../commands.ts';
 import type { Client, TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { move, moveWhole } from '../testing/moves.ts';
+import { copyAll, move, moveWhole } from '../testing/moves.ts';
 import { connect, query, sqlstate } from '../testing/postgres.ts';
 import { openTwoServers, type TwoServers } from '../testing/servers.ts';
 
@@ -221,7 +221,7 @@ describe('while it is moved', () => {
     expect((await own.create('other', 'app')).status).toBe(403);
     for (const round of ['drift', 'drift (b)', 'sizes', 'sizes (b)', 'pending drops'])
       await replica.round(round);
-    for (const copy of begun.copies ?? []) await copyDatabase(clients, copy);
+    await copyAll(clients, begun.copies);
     await move(broker, id, 'b', '--copied', begun.attempt ?? '');
     expect((await own.create(id, 'app')).json.created).toBe(false);
   });
@@ -247,7 +247,7 @@ describe('while it is moved', () => {
     await eventually(() => answered.size > 2, { what: 'some creates' });
     const begun = await move(broker, id, 'b');
     const before = new Set(answered.keys());
-    for (const copy of begun.copies ?? []) await copyDatabase(clients, copy);
+    await copyAll(clients, begun.copies);
     expect(new Set((begun.copies ?? []).map(({ app }) => app))).toEqual(new Set(['', 'app', ...before]));
     await move(broker, id, 'b', '--copied', begun.attempt ?? '');
     on = false;
@@ -283,7 +283,7 @@ describe('while it is moved', () => {
     const first = await move(broker, id, 'b');
     const second = await move(broker, id, 'b');
     await expect(move(broker, id, 'b', '--copied', first.attempt ?? '')).rejects.toThrow(/another copy/);
-    for (const copy of second.copies ?? []) await copyDatabase(clients, copy);
+    await copyAll(clients, second.copies);
     for (const copy of first.copies ?? []) expect(await sqlstate(copy.from)).toBe('28P01');
     await move(broker, id, 'b', '--copied', second.attempt ?? '');
     await expect(move(broker, id, '--back')).resolves.toEqual({ stays: id });

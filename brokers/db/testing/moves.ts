@@ -21,19 +21,20 @@ export function move({ servers }: Pick<TestBroker, 'servers'>, ...args: readonly
   return command.run(servers, 'e'.repeat(32), args, async () => '') as Promise<Answer>;
 }
 
+/** Copies all that a move says. */
+export async function copyAll(clients: Clients, copies: readonly Copy[] = []): Promise<void> {
+  await Promise.all(copies.map((copy) => copyDatabase(clients, copy)));
+}
+
 /** The whole of it, as somebody does who gives it again after it was cut short. */
 export async function moveWhole(
   broker: Pick<TestBroker, 'servers'>,
   clients: Clients,
   capsule: string,
   target: string,
-  copied: (copy: Copy) => void = () => undefined,
 ): Promise<Answer> {
   const begun = await move(broker, capsule, target);
   if (begun.attempt === undefined) return begun;
-  for (const copy of begun.copies ?? []) {
-    await copyDatabase(clients, copy);
-    copied(copy);
-  }
+  await copyAll(clients, begun.copies);
   return move(broker, capsule, target, '--copied', begun.attempt);
 }
