@@ -68,7 +68,7 @@ hidden=$(ask from "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
 
 # What the tenant's functions write while they are restored is nobody's quota yet.
 size() { ask "$1" 'SELECT pg_database_size(current_database())'; }
-most=$(($(size from) * 2 + 268435456))
+most=$(($(size from) * 2 + ${COPY_SPARE_BYTES:-268435456}))
 # Whoever waits for what this program says does not wait for a sleep that outlives it.
 while sleep 2 >/dev/null 2>&1; do
   now=$(size to 2>/dev/null) || continue
