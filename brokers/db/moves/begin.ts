@@ -37,7 +37,12 @@ export interface Copy {
 }
 
 export type Begun =
-  | { readonly kind: 'copy'; readonly attempt: string; readonly copies: readonly Copy[] }
+  | {
+      readonly kind: 'copy';
+      readonly from: string;
+      readonly attempt: string;
+      readonly copies: readonly Copy[];
+    }
   /** It is there; servers that did not answer may have something left of it. */
   | { readonly kind: 'moved'; readonly away: readonly string[] };
 
@@ -95,7 +100,7 @@ async function copyOf(servers: Servers, traceId: string, way: Way): Promise<Begu
     const url = (end: Way['from']) => databaseUrl(name, password, end.context.issued);
     copies.push({ app, name, from: url(from), to: url(to) });
   }
-  return { kind: 'copy', attempt, copies };
+  return { kind: 'copy', from: from.name, attempt, copies };
 }
 
 interface Departed {

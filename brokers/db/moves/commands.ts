@@ -33,7 +33,8 @@ export const MOVE_COMMANDS: Readonly<Record<string, Command<Servers>>> = {
 
 function begun(capsule: string, to: string, move: Awaited<ReturnType<typeof beginMove>>): object {
   if (move.kind === 'moved') return { moved: capsule, to, ...told(move.away) };
-  return { moving: capsule, to, attempt: move.attempt, copies: move.copies };
+  const { from, attempt, copies } = move;
+  return { moving: capsule, from, to, attempt, copies };
 }
 
 /** Servers that may have something left of the Capsule: the same command, once they answer, drops it. */
