@@ -34,7 +34,7 @@ export interface Program {
 }
 
 export async function bundleBroker(): Promise<BrokerProgram> {
-  const { path, directory, remove } = await bundle('./child.ts');
+  const { path, directory, remove } = await bundle(new URL('./child.ts', import.meta.url));
   return {
     spawn: (environment) =>
       spawnBroker(path, { ...environment, DRIVER_PATH, NODE_COMPILE_CACHE: join(directory, 'cache') }),
@@ -43,13 +43,14 @@ export async function bundleBroker(): Promise<BrokerProgram> {
 }
 
 /** The program of the administrator's command `move`, to be killed. */
-export const bundleAdministrator = (): Promise<Program> => bundle('./move-child.ts');
+export const bundleAdministrator = (): Promise<Program> =>
+  bundle(new URL('./move-child.ts', import.meta.url));
 
-async function bundle(entry: string): Promise<Program> {
+async function bundle(entry: URL): Promise<Program> {
   const directory = mkdtempSync(join(tmpdir(), 'space-broker-'));
   const path = join(directory, 'child.mjs');
   await build({
-    entryPoints: [fileURLToPath(new URL(entry, import.meta.url))],
+    entryPoints: [fileURLToPath(entry)],
     outfile: path,
     bundle: true,
     platform: 'node',
