@@ -24,6 +24,8 @@ interface Named {
 const LABEL = 'platform.space/move';
 /** Longer than any move takes, so that a pod that is forgotten goes. */
 const LONGEST_SECONDS = 172_800;
+/** Room for the dumps of databases that are copied at one time. */
+const DUMPS = '20Gi';
 const IDLE = ['/bin/sh', '-c', `trap "exit 0" TERM; sleep ${LONGEST_SECONDS} & wait`];
 /** Volumes of the broker's pod that hold nothing but authorities. */
 const AUTHORITIES = ['ca', 'postgres-ca'];
@@ -98,7 +100,7 @@ function copyingPod(name: string, broker: KubeObject, aliases: object, image: st
       volumes: [
         ...volumes.filter(isAuthority),
         { name: 'further', configMap: { name: 'db-servers', defaultMode: 0o444 } },
-        { name: 'tmp', emptyDir: { sizeLimit: '1Gi' } },
+        { name: 'tmp', emptyDir: { sizeLimit: DUMPS } },
       ],
       containers: [
         {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Clients, copyDatabase, findClients } from '../../../testing/postgres/clients.ts';
 import { COMMANDS } from '../commands.ts';
-import type { Client, TestBroker } from '../testing/broker.ts';
+import { type Client, startTestBroker, type TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { copyAll, move, moveWhole } from '../testing/moves.ts';
 import { connect, query, sqlstate } from '../testing/postgres.ts';
@@ -201,6 +201,8 @@ describe('while it is moved', () => {
     await inside.query('BEGIN; CREATE TABLE half (id int)');
     const [broker, replica] = [await start(), await start()];
     const begun = await move(broker, id, 'b');
+    const about = String(await COMMANDS['servers']?.run(broker.servers, '', [], async () => ''));
+    expect(JSON.parse(about.split('\n')[0] ?? '')).toMatchObject({ leaving: [{ capsule: id, to: 'b' }] });
     await expect(inside.query('COMMIT')).rejects.toThrow();
     expect(await sqlstate(url)).toBe('28P01');
     const own = replica.as(principal);
@@ -224,6 +226,35 @@ describe('while it is moved', () => {
     await copyAll(clients, begun.copies);
     await move(broker, id, 'b', '--copied', begun.attempt ?? '');
     expect((await own.create(id, 'app')).json.created).toBe(false);
+  });
+
+  it('what was let through before it began ends at the source, also by a broker that knows of one server', async () => {
+    const { id, principal, url } = await capsuleOn('main');
+    await two.registry(
+      two.main,
+      "INSERT INTO broker.departure (capsule_id, server, attempt, state) VALUES ($1, 'b', 'x', 'copying')",
+      [id],
+    );
+    // It does not start while Capsules are noted to be on b; whoever has b notes them again.
+    await two.registry(two.main, "DELETE FROM broker.placement WHERE server = 'b'");
+    const alone = await startTestBroker(two.mounts);
+    running.push(alone);
+    // Nothing is noted where requests are routed by: these are as those that had been routed already.
+    for (const broker of [await start(), alone]) {
+      const own = broker.as(principal);
+      for (const reply of [
+        await own.create(id, 'app'),
+        await own.create(id, 'new'),
+        await own.drop(id, 'app'),
+        await own.dropAll(id),
+        await broker.provisioner.provision(id, principal),
+        await broker.provisioner.post('/v1/capsules/limits', { capsule_id: id, connections: 3 }),
+      ])
+        expect(reply).toMatchObject({ status: 503, json: { error: { code: 'unavailable' } } });
+    }
+    await two.registry(two.main, 'DELETE FROM broker.departure WHERE capsule_id = $1', [id]);
+    expect((await alone.as(principal).create(id, 'app')).json.database_url).toBe(url);
+    expect(await sqlstate(url)).toBe('ok');
   });
 
   it('creates that were on their way are whole, on the target, or are refused', async () => {

@@ -79,19 +79,19 @@ while sleep 2 >/dev/null 2>&1; do
 done &
 watching=$!
 
-# Not in one transaction, whose locks and age are limited: a copy that was cut short is not gone on with.
-dump() { timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --no-owner "$@"; }
-restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner "$@"; }
-{ dump --no-privileges --compress=1 || touch "$work/failed"; } |
-  restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
-[ ! -e "$work/failed" ] || fail 'the database cannot be dumped'
+# Whole, before anything is made of it: a session that waits for its client is put out as soon as a drop of anybody's waits
+# for the session. Nor is it restored in one transaction, whose locks and age are limited: what was cut short is begun anew.
+timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-owner --file="$work/dump" ||
+  fail 'the database cannot be dumped'
+restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner "$@" "$work/dump"; }
+restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
 
 # Grants that name roles of other tenants cannot be made again, and open nothing.
-dump --schema-only --file="$work/schema" || fail 'the schema cannot be dumped'
-pg_restore --list "$work/schema" | grep -E '^[0-9]+; [0-9]+ [0-9]+ (DEFAULT )?ACL ' >"$work/grants" || true
+pg_restore --list "$work/dump" | grep -E '^[0-9]+; [0-9]+ [0-9]+ (DEFAULT )?ACL ' >"$work/grants" || true
 if [ -s "$work/grants" ]; then
-  restore --use-list="$work/grants" "$work/schema" 2>"$work/said" || echo 'some grants were not copied' >&2
+  restore --use-list="$work/grants" 2>"$work/said" || echo 'some grants were not copied' >&2
 fi
+rm "$work/dump"
 
 # Each is set by the tenant's own role, which may set nothing that it could not set before.
 settings=$(ask from "SELECT coalesce(string_agg(format(
