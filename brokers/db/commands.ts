@@ -121,6 +121,16 @@ function markRotation(
   endSessions: boolean,
 ): Promise<number> {
   return connections.transaction(async (session) => {
+    const [leaving] = await session.read<{ capsule: string }>(
+      'find departures',
+      "SELECT capsule_id AS capsule FROM broker.departure WHERE state <> 'gone' AND ($1::text IS NULL OR capsule_id = $1)",
+      [capsule ?? null],
+    );
+    if (leaving !== undefined)
+      throw new ServiceError(
+        'unavailable',
+        `Capsule ${leaving.capsule} is being moved: end that first, or take it back`,
+      );
     const rows = await session.run<{ capsule: string; app: string }>(
       'mark rotation',
       `UPDATE broker.database SET rotation_due = true, evicting = evicting OR $3

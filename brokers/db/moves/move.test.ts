@@ -203,6 +203,9 @@ describe('while it is moved', () => {
     const begun = await move(broker, id, 'b');
     const about = String(await COMMANDS['servers']?.run(broker.servers, '', [], async () => ''));
     expect(JSON.parse(about.split('\n')[0] ?? '')).toMatchObject({ leaving: [{ capsule: id, to: 'b' }] });
+    await expect(
+      COMMANDS['rotate']?.run(broker.servers, 'f'.repeat(32), ['--all'], async () => ''),
+    ).rejects.toThrow(`Capsule ${id} is being moved: end that first, or take it back`);
     await expect(inside.query('COMMIT')).rejects.toThrow();
     expect(await sqlstate(url)).toBe('28P01');
     const own = replica.as(principal);
