@@ -133,7 +133,7 @@ describe('a tenant', () => {
     await query(
       url,
       `CREATE SCHEMA evil;
-       CREATE FUNCTION evil.count(anyelement) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
+       CREATE FUNCTION evil.current_database() RETURNS name LANGUAGE sql AS $$SELECT 'nothing'::name$$;
        CREATE TABLE "x\n\\! touch ${inTable}\n" (a int); INSERT INTO "x\n\\! touch ${inTable}\n" VALUES (7);
        CREATE FUNCTION body() RETURNS text LANGUAGE sql AS $$SELECT '
 \\! touch ${inBody}
