@@ -54,8 +54,8 @@ major() { ask "$1" "SELECT current_setting('server_version_num')::int / 10000"; 
 client=$(pg_dump --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
 source=$(major from)
 target=$(major to)
-[ "$source" -le "$client" ] && [ "$client" -le "$target" ] ||
-  fail "pg_dump is of version $client, and has to be between those of the servers, $source and $target"
+[ "$client" -eq "$target" ] && [ "$source" -le "$target" ] ||
+  fail "pg_dump is of version $client, and has to be of the target's, $target, which is no earlier one than the source's, $source"
 
 extensions=$(ask from 'SELECT string_agg(quote_literal(extname), $$,$$) FROM pg_extension')
 missing=$(ask to "SELECT string_agg(e, ', ') FROM unnest(ARRAY[$extensions]::text[]) e
