@@ -143,6 +143,17 @@ describe('a Capsule that is moved', () => {
     }
   });
 
+  it('is found where it is after a restore of the registry of main to the time before', async () => {
+    const { id, principal } = await capsuleOn('b');
+    const broker = await start();
+    await moveWhole(broker, clients, id, 'main');
+    await two.registry(two.main, "UPDATE broker.placement SET server = 'b' WHERE capsule_id = $1", [id]);
+    const restored = await start();
+    const { json } = await restored.as(principal).create(id, 'app');
+    expect(json).toMatchObject({ created: false });
+    expect(two.serverOf(json.database_url)).toBe('main');
+  });
+
   it('keeps its limits, its connections and what an administrator has closed', async () => {
     const { id, principal, url } = await capsuleOn('main');
     const broker = await start();

@@ -3,7 +3,7 @@ import type { Session } from '@space/broker-kit/postgres';
 import { MAIN } from './config.ts';
 import type { Placed } from './decide.ts';
 
-/** Every statement about where Capsules are. All but the last four are for the first server's registry. */
+/** Every statement about where Capsules are. All but the last five are for the first server's registry. */
 
 /** What is noted about a Capsule and, where one is named, about a principal. */
 export interface Noted extends Placed {
@@ -130,6 +130,30 @@ export async function notePlacementsOf(
     [server, capsules],
   );
   return rows.length;
+}
+
+/** Notes where Capsules went that a server says have left it, if they are still noted there. Returns how many. */
+export async function noteDeparturesOf(
+  session: Session,
+  server: string,
+  left: readonly { readonly capsule: string; readonly to: string }[],
+): Promise<number> {
+  const rows = await session.run(
+    'note departures',
+    `UPDATE broker.placement p SET server = x.to_server, changed_at = clock_timestamp()
+     FROM unnest($2::text[], $3::text[]) x (capsule_id, to_server)
+     WHERE p.capsule_id = x.capsule_id AND p.server = $1 AND p.moving_to IS NULL RETURNING 1`,
+    [server, left.map(({ capsule }) => capsule), left.map(({ to }) => to)],
+  );
+  return rows.length;
+}
+
+/** The Capsules that a server's own registry says were moved away from it. */
+export function departuresFrom(session: Session): Promise<{ capsule: string; to: string }[]> {
+  return session.read(
+    'list departures',
+    "SELECT capsule_id AS capsule, server AS to FROM broker.departure WHERE state = 'gone'",
+  );
 }
 
 /** The Capsules that a server's own registry knows. */
