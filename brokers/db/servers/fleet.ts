@@ -129,7 +129,11 @@ async function noteUnplaced(name: string, server: OpenServer, main: OpenServer):
     const moved = await noteDeparturesOf(session, name, left);
     return moved + (await notePlacementsOf(session, name, capsules));
   });
-  if (added > 0) server.context.log.warn({ capsules: added }, 'Capsules of this server were noted nowhere, or were moved from it');
+  if (added > 0)
+    server.context.log.warn(
+      { capsules: added },
+      'Capsules of this server were noted nowhere, or were moved from it',
+    );
 }
 
 /** Waits, but no longer than so many milliseconds. */
