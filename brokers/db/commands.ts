@@ -5,6 +5,7 @@ import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
 import { observeRegistered } from './isolation/observe.ts';
 import { END_SESSIONS, reopeningStatements } from './isolation/statements.ts';
+import { MOVE_COMMANDS } from './moves/commands.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';
@@ -26,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
     run: (servers, _traceId, args) => linesOf(servers, args, ({ connections }) => connections.session(list)),
   },
   ...SERVER_COMMANDS,
+  ...MOVE_COMMANDS,
   close: {
     usage: 'close CAPSULE',
     about: "let nobody into the Capsule's databases and keep what is in them",
@@ -119,6 +121,16 @@ function markRotation(
   endSessions: boolean,
 ): Promise<number> {
   return connections.transaction(async (session) => {
+    const [leaving] = await session.read<{ capsule: string }>(
+      'find departures',
+      "SELECT capsule_id AS capsule FROM broker.departure WHERE state <> 'gone' AND ($1::text IS NULL OR capsule_id = $1)",
+      [capsule ?? null],
+    );
+    if (leaving !== undefined)
+      throw new ServiceError(
+        'unavailable',
+        `Capsule ${leaving.capsule} is being moved: end that first, or take it back`,
+      );
     const rows = await session.run<{ capsule: string; app: string }>(
       'mark rotation',
       `UPDATE broker.database SET rotation_due = true, evicting = evicting OR $3

@@ -53,6 +53,14 @@ export function decideQuota(state: QuotaState, used: number, limit: number, now:
   }
 }
 
+/** What a door is to a database: whether anybody comes in, and how many of those that its workload may be. */
+export function doorsOf(
+  door: Door,
+  connections: number,
+): { readonly open: boolean; readonly connections: number } {
+  return { open: door === 'open' || door === 'tidying', connections: door === 'tidying' ? 1 : connections };
+}
+
 /** The quota state that callers see. */
 export type Standing = 'ok' | 'near' | 'full' | 'closed';
 

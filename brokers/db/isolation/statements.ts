@@ -107,6 +107,41 @@ export function doorStatements(name: string, open: boolean, connections: number)
   return `ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${limit(connections)}`;
 }
 
+/** So many sessions has whoever copies a database. */
+const COPYING = 4;
+
+/** Lets in, under a password of its own, who copies a database that is closed to its workload. */
+export function lendingStatements(name: string, verifier: string): string {
+  const own = checkedName(name);
+  return within('insist', [
+    `ALTER ROLE ${own} LOGIN CONNECTION LIMIT ${COPYING} PASSWORD '${checkedVerifier(verifier)}'`,
+    `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${COPYING}`,
+  ]);
+}
+
+/** Makes a role and a database for whoever copies one into it. */
+export function arrivalStatements(spare: string, name: string, verifier: string, patience: Patience): string {
+  return openingStatements(spare, name, verifier, COPYING, patience);
+}
+
+/** How a workload stands: whether its role may log in, whether its database lets anybody in, and how many. */
+export interface Admission {
+  readonly login: boolean;
+  readonly open: boolean;
+  readonly ofRole: number;
+  readonly ofDatabase: number;
+}
+
+/** Gives a database that was copied, from it or into it, to its workload and nobody else. */
+export function admittingStatements(name: string, verifier: string, admission: Admission): string {
+  const own = checkedName(name);
+  const { login, open, ofRole, ofDatabase } = admission;
+  return within('insist', [
+    `ALTER ROLE ${own} ${login ? 'LOGIN' : 'NOLOGIN'} CONNECTION LIMIT ${limit(ofRole)} PASSWORD '${checkedVerifier(verifier)}'`,
+    `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${limit(ofDatabase)}`,
+  ]);
+}
+
 /** Undoes the closing of a database that was kept. */
 export function reopeningStatements(name: string): string {
   const own = checkedName(name);

@@ -1,7 +1,10 @@
 import type { Session } from '@space/broker-kit/postgres';
 import type { Isolation } from './drift.ts';
 
-/** Reads the isolation of every registered workload, or of one, in one statement. Shared catalogues suffice. */
+/**
+ * Reads the isolation of every registered workload, or of one, in one statement. Shared catalogues suffice. One that is being
+ * moved away is left out: it is as the move needs it.
+ */
 export function surveyIsolation(
   session: Session,
   name?: string,
@@ -32,7 +35,8 @@ export function surveyIsolation(
      LEFT JOIN broker.capsule_limits q ON q.capsule_id = w.capsule_id
      LEFT JOIN pg_roles r ON r.rolname = w.name
      LEFT JOIN pg_database d ON d.datname = w.name
-     WHERE w.state = 'ready' AND ($1::text IS NULL OR w.name = $1)`,
+     WHERE w.state = 'ready' AND ($1::text IS NULL OR w.name = $1)
+       AND NOT EXISTS (SELECT FROM broker.departure x WHERE x.capsule_id = w.capsule_id)`,
     [name ?? null],
   );
 }

@@ -29,13 +29,14 @@ export async function readLimits(session: Session, capsule: string): Promise<Lim
   return row;
 }
 
-/** Reads the limits of every Capsule that has a database, or is not open. */
+/** Reads the limits of every Capsule that has a database, or is not open; of none that is being moved away. */
 export function allLimits(session: Session): Promise<LimitsRow[]> {
   return session.read(
     'read all limits',
     `SELECT ${COLUMNS} FROM broker.capsule c LEFT JOIN broker.capsule_limits l USING (capsule_id)
-     WHERE coalesce(l.door, 'open') <> 'open' OR coalesce(l.used_bytes, 0) > 0
-       OR EXISTS (SELECT FROM broker.database d WHERE d.capsule_id = c.capsule_id AND d.state = 'ready')`,
+     WHERE (coalesce(l.door, 'open') <> 'open' OR coalesce(l.used_bytes, 0) > 0
+         OR EXISTS (SELECT FROM broker.database d WHERE d.capsule_id = c.capsule_id AND d.state = 'ready'))
+       AND NOT EXISTS (SELECT FROM broker.departure x WHERE x.capsule_id = c.capsule_id)`,
   );
 }
 
@@ -100,7 +101,8 @@ export async function connectionsGranted(
 ): Promise<Granted> {
   const [row] = await session.read<Granted>(
     'sum connections',
-    `SELECT coalesce(sum(coalesce(l.connections, $2::int)) FILTER (WHERE d.capsule_id <> $1), 0)::int AS others,
+    `SELECT (coalesce(sum(coalesce(l.connections, $2::int)) FILTER (WHERE d.capsule_id <> $1), 0)
+         + (SELECT coalesce(sum(a.connections), 0) FROM broker.arrival a WHERE a.capsule_id <> $1 AND NOT a.landed))::int AS others,
        (count(*) FILTER (WHERE d.capsule_id = $1))::int AS own,
        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
          - coalesce(2 * current_setting('reserved_connections', true)::int, 30) AS capacity
@@ -131,7 +133,8 @@ export function observeActivity(session: Session): Promise<Sized[]> {
        (pg_stat_get_db_xact_commit(d.oid) + pg_stat_get_db_xact_rollback(d.oid))::float8 AS transactions
      FROM broker.database w JOIN pg_database d ON d.datname = w.name
      LEFT JOIN (SELECT DISTINCT datid FROM pg_stat_activity WHERE xact_start IS NOT NULL) b ON b.datid = d.oid
-     WHERE w.state = 'ready' AND NOT w.closed`,
+     WHERE w.state = 'ready' AND NOT w.closed
+       AND NOT EXISTS (SELECT FROM broker.departure x WHERE x.capsule_id = w.capsule_id)`,
   );
 }
 

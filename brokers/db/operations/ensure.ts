@@ -156,6 +156,12 @@ export async function reopen(context: Context, workload: Workload, name: string)
   });
 }
 
+/** What the server stores of the password that a workload has. */
+export function verifierOf(context: Context, workload: Workload, row: DatabaseRow): Promise<string> {
+  const key = keyOf(context, row);
+  return scramVerifier(key, passwordOf(key, context.space, workload, row));
+}
+
 function keyOf(context: Context, row: DatabaseRow): DerivationKey {
   const key = context.derivationKeys().byId(row.keyId);
   if (key === undefined)

@@ -55,7 +55,8 @@ export async function dropRole(session: Session, name: string): Promise<boolean>
 
 const MAX_ATTEMPTS = 5;
 
-async function dropDatabase(context: Context, name: string): Promise<void> {
+/** Ends sessions and drops the database, as often as it takes; does nothing where there is none. */
+export async function dropDatabase(context: Context, name: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       const open = await context.connections.dropping(async (session) => {

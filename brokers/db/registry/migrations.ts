@@ -95,6 +95,40 @@ ${AUDIT_TABLE}`,
   END $$;
   CREATE TRIGGER placed_here BEFORE INSERT ON broker.capsule
     FOR EACH ROW EXECUTE FUNCTION broker.capsule_is_placed_here();`,
+  `-- A Capsule that is being moved from this server to another one, or was: nothing is done for it here until it comes back.
+  CREATE TABLE broker.departure (
+    capsule_id text PRIMARY KEY,
+    server text NOT NULL,
+    attempt text NOT NULL,
+    state text NOT NULL CHECK (state IN ('copying', 'landing', 'gone')),
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+
+  -- A Capsule that is being moved to this server. Until it has landed no other row here is about it.
+  CREATE TABLE broker.arrival (
+    capsule_id text PRIMARY KEY,
+    server text NOT NULL,
+    attempt text NOT NULL,
+    landed boolean NOT NULL DEFAULT false,
+    connections integer NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+  CREATE TABLE broker.arriving_database (
+    name text PRIMARY KEY CHECK (octet_length(name) <= 63),
+    capsule_id text NOT NULL REFERENCES broker.arrival ON DELETE CASCADE
+  );
+
+  -- Whatever changes a Capsule writes to the audit, in the same transaction and behind the lock of the Capsule. So here ends
+  -- what was on its way when the move began, also in a broker that does not know of moves.
+  CREATE FUNCTION broker.capsule_has_not_left() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.authority <> 'broker' AND NEW.operation <> 'administrator.move'
+      AND EXISTS (SELECT FROM broker.departure WHERE capsule_id = NEW.capsule_id) THEN
+      RAISE EXCEPTION 'the Capsule is being moved' USING ERRCODE = '55000';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER not_left BEFORE INSERT ON broker.audit
+    FOR EACH ROW EXECUTE FUNCTION broker.capsule_has_not_left();`,
 ];
 
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */

@@ -198,6 +198,7 @@ export function unknownObjects(
      WHERE name ~ '^spc_[0-9a-f]{40}$'
        AND name NOT IN (SELECT d.name FROM broker.database d WHERE d.state <> 'dropped')
        AND name NOT IN (SELECT l.name FROM broker.leftover_role l)
+       AND name NOT IN (SELECT a.name FROM broker.arriving_database a)
      GROUP BY name ORDER BY name`,
   );
 }

@@ -63,5 +63,15 @@ async function describe(server: DatabaseServer): Promise<object> {
        (SELECT count(*) FROM broker.database WHERE state <> 'dropped')::int AS databases`,
   );
   const granted = await connectionsGranted(connections.lookup, '', connectionLimit);
-  return { ...about, ...counts, connections: { promised: granted.others, capacity: granted.capacity } };
+  const leaving = await connections.lookup.read<{ capsule: string; to: string }>(
+    'list moves',
+    `SELECT capsule_id AS capsule, server AS to FROM broker.departure WHERE state <> 'gone' ORDER BY capsule_id`,
+  );
+  return {
+    ...about,
+    ...counts,
+    connections: { promised: granted.others, capacity: granted.capacity },
+    // Closed until the move ends, or is taken back.
+    ...(leaving.length === 0 ? {} : { leaving }),
+  };
 }

@@ -4,7 +4,13 @@ import { type Common, type OpenServer, openCommon, openServer } from '../open.ts
 import { MAIN, readServerPlans, type ServerPlan, type ServerPlans } from './config.ts';
 import { type FurtherServer, furtherServer } from './further.ts';
 import { type Identity, requireDifferent, systemIdOf } from './identity.ts';
-import { capsulesOn, notePlacementsOf, placementsByServer } from './placements.ts';
+import {
+  capsulesOn,
+  departuresFrom,
+  noteDeparturesOf,
+  notePlacementsOf,
+  placementsByServer,
+} from './placements.ts';
 import { startPulse } from './pulse.ts';
 import { oneServer, type Servers, severalServers } from './router.ts';
 import { type DatabaseServer, isReady } from './server.ts';
@@ -115,13 +121,19 @@ async function requireConfigured({ context }: OpenServer, plans: ServerPlans): P
   throw new ConfigError(`SERVERS_FILE: servers that Capsules are on are missing: ${named}`);
 }
 
-/** Capsules that the first server does not know of are on this one, as after a restore of that registry alone. */
+/** Capsules that the first server does not know of are on this one, or were moved from it, as after a restore of that registry alone. */
 async function noteUnplaced(name: string, server: OpenServer, main: OpenServer): Promise<void> {
   const capsules = await server.context.connections.session(capsulesOn);
-  const added = await main.context.connections.transaction((session) =>
-    notePlacementsOf(session, name, capsules),
-  );
-  if (added > 0) server.context.log.warn({ capsules: added }, 'Capsules of this server were noted nowhere');
+  const left = await server.context.connections.session(departuresFrom);
+  const added = await main.context.connections.transaction(async (session) => {
+    const moved = await noteDeparturesOf(session, name, left);
+    return moved + (await notePlacementsOf(session, name, capsules));
+  });
+  if (added > 0)
+    server.context.log.warn(
+      { capsules: added },
+      'Capsules of this server were noted nowhere, or were moved from it',
+    );
 }
 
 /** Waits, but no longer than so many milliseconds. */

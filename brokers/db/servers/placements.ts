@@ -3,7 +3,7 @@ import type { Session } from '@space/broker-kit/postgres';
 import { MAIN } from './config.ts';
 import type { Placed } from './decide.ts';
 
-/** Every statement about where Capsules are. All but the last three are for the first server's registry. */
+/** Every statement about where Capsules are. All but the last five are for the first server's registry. */
 
 /** What is noted about a Capsule and, where one is named, about a principal. */
 export interface Noted extends Placed {
@@ -81,6 +81,17 @@ export async function notePrincipal(
   return row.capsule;
 }
 
+/** Whether the principal is one of a Capsule that is being moved: for a moment two servers know it, or none. */
+export async function isMoving(session: Session, principal: TokenDigest): Promise<boolean> {
+  const rows = await session.read(
+    'find moving principal',
+    `SELECT 1 FROM broker.placed_principal n JOIN broker.placement p USING (capsule_id)
+     WHERE n.principal = $1 AND p.moving_to IS NOT NULL`,
+    [principal],
+  );
+  return rows.length > 0;
+}
+
 /** How many Capsules are noted to be on each server, or on their way to it. */
 export function placementsByServer(session: Session): Promise<{ server: string; capsules: number }[]> {
   return session.read(
@@ -121,6 +132,30 @@ export async function notePlacementsOf(
   return rows.length;
 }
 
+/** Notes where Capsules went that a server says have left it, if they are still noted there. Returns how many. */
+export async function noteDeparturesOf(
+  session: Session,
+  server: string,
+  left: readonly { readonly capsule: string; readonly to: string }[],
+): Promise<number> {
+  const rows = await session.run(
+    'note departures',
+    `UPDATE broker.placement p SET server = x.to_server, changed_at = clock_timestamp()
+     FROM unnest($2::text[], $3::text[]) x (capsule_id, to_server)
+     WHERE p.capsule_id = x.capsule_id AND p.server = $1 AND p.moving_to IS NULL RETURNING 1`,
+    [server, left.map(({ capsule }) => capsule), left.map(({ to }) => to)],
+  );
+  return rows.length;
+}
+
+/** The Capsules that a server's own registry says were moved away from it. */
+export function departuresFrom(session: Session): Promise<{ capsule: string; to: string }[]> {
+  return session.read(
+    'list departures',
+    "SELECT capsule_id AS capsule, server AS to FROM broker.departure WHERE state = 'gone'",
+  );
+}
+
 /** The Capsules that a server's own registry knows. */
 export async function capsulesOn(session: Session): Promise<string[]> {
   const rows = await session.read<{ capsule: string }>(
@@ -140,6 +175,14 @@ export async function countCapsules(session: Session, placed: readonly string[])
     [placed],
   );
   return row?.count ?? 0;
+}
+
+/** Whether a server says that the Capsule is being moved away from it, or was. */
+export async function hasLeft(session: Session, capsule: string): Promise<boolean> {
+  const rows = await session.read('find departure', 'SELECT 1 FROM broker.departure WHERE capsule_id = $1', [
+    capsule,
+  ]);
+  return rows.length > 0;
 }
 
 /** Whether a server's registry has, or had, this principal. */

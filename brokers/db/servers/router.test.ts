@@ -115,11 +115,22 @@ describe('the server of a Capsule', () => {
     ['loses the connection', () => Object.assign(main, { answers: {} })],
   ])('is remembered while main %s; of others nothing is known then', async (_, fail) => {
     main.answers = noted({ server: 'b' });
+    b.answers = { 'find departure': () => [] };
     await servers.of('a');
     fail();
     expect(await servers.of('a')).toBe(b.opened());
     await expect(servers.of('other')).rejects.toThrow();
     await expect(servers.place('a', principal)).rejects.toThrow();
+  });
+
+  it('is asked whether the Capsule has left, while main is away', async () => {
+    main.answers = noted({ server: 'b' });
+    await servers.of('a');
+    main.now = AWAY;
+    b.answers = { 'find departure': () => [{}] };
+    await expect(servers.of('a')).rejects.toEqual(unavailable(/moved/, 10));
+    b.answers = {};
+    await expect(servers.of('a')).rejects.toThrow();
   });
 
   it('is forgotten when the Capsule is being moved', async () => {
@@ -143,10 +154,22 @@ describe('a principal', () => {
   });
 
   it('is unknown if two know it, and open if one that may is away', async () => {
-    [main.answers, b.answers] = [knows('a'), knows('a')];
+    const stays = { 'find moving principal': () => [] };
+    [main.answers, b.answers] = [{ ...knows('a'), ...stays }, knows('a')];
     expect(await servers.findPrincipal(principal)).toBeUndefined();
-    [main.answers, b.now] = [knows(), AWAY];
+    [main.answers, b.now] = [{ ...knows(), ...stays }, AWAY];
     await expect(servers.findPrincipal(principal)).rejects.toEqual(unavailable(/may know/, 5));
+  });
+});
+
+describe('the principal of a Capsule that is being moved', () => {
+  const moves = { 'find moving principal': () => [{}] };
+  it.each<[string, string | undefined]>([
+    ['that two servers know', 'a'],
+    ['that none knows', undefined],
+  ])('%s, is told to come back', async (_, capsule) => {
+    [main.answers, b.answers] = [{ ...knows(capsule), ...moves }, knows(capsule)];
+    await expect(servers.findPrincipal(principal)).rejects.toEqual(unavailable(/moved/, 10));
   });
 });
 

@@ -3,8 +3,8 @@ import { findPrincipal, type Principal } from '@space/broker-kit/principals';
 import { askAll } from './ask.ts';
 import { judgePrincipal } from './decide.ts';
 import { createPlacer, requireUnused } from './place.ts';
-import { findPlacement, notePrincipal } from './placements.ts';
-import { createRoutes } from './routes.ts';
+import { findPlacement, isMoving, notePrincipal } from './placements.ts';
+import { createRoutes, moving } from './routes.ts';
 import { type DatabaseServer, requireUsable, type Usable } from './server.ts';
 
 /** The servers of a broker, and which of them has what. */
@@ -60,7 +60,10 @@ export function severalServers(all: Servers['all'], log: Logger): Servers {
   };
 }
 
-/** Fails closed: refused where two servers know it, and `unavailable` where one that does not answer may know it. */
+/**
+ * Fails closed: refused where two servers know it, and `unavailable` where one that does not answer may know it, or its
+ * Capsule is on its way from one to another.
+ */
 async function findOnAll(all: Servers['all'], digest: TokenDigest): Promise<Principal | undefined> {
   const answers = await askAll(
     all.map(async (server) => ({ principal: await findOn(requireUsable(server), digest) })),
@@ -71,7 +74,9 @@ async function findOnAll(all: Servers['all'], digest: TokenDigest): Promise<Prin
     throw new ServiceError('unavailable', 'a server that may know the principal does not answer', {
       retryAfter: 5,
     });
-  return verdict.kind === 'known' ? verdict.principal : undefined;
+  if (verdict.kind === 'known') return verdict.principal;
+  if (await isMoving(requireUsable(all[0]).context.connections.lookup, digest)) throw moving();
+  return undefined;
 }
 
 function findOn({ context }: Usable, digest: TokenDigest): Promise<Principal | undefined> {

@@ -1,7 +1,7 @@
 import { type Logger, ServiceError } from '@space/broker-kit';
 import { StepError } from '@space/broker-kit/postgres';
 import { decideRoute, type Placed, type Route } from './decide.ts';
-import { findPlacement } from './placements.ts';
+import { findPlacement, hasLeft } from './placements.ts';
 import { type DatabaseServer, requireUsable, type Usable } from './server.ts';
 
 /** Which of several servers has a Capsule. */
@@ -14,6 +14,9 @@ export interface Routes {
 
 const MOVING_SECONDS = 10;
 const NOT_CONFIGURED_SECONDS = 60;
+
+export const moving = (): ServiceError =>
+  new ServiceError('unavailable', 'the Capsule is being moved', { retryAfter: MOVING_SECONDS });
 
 export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]], log: Logger): Routes {
   const [main] = all;
@@ -43,7 +46,13 @@ export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]]
         const before = found.get(capsule);
         if (before === undefined || !(error instanceof ServiceError || error instanceof StepError))
           throw error;
-        // A Capsule that was moved meanwhile is refused there, where its principal is no longer registered.
+        const server = byName.get(before);
+        // Of a Capsule that was moved meanwhile its server of before says so, for ever.
+        if (
+          server !== undefined &&
+          (await hasLeft(requireUsable(server).context.connections.lookup, capsule))
+        )
+          throw moving();
         return { server: before, movingTo: null, onMain: false };
       }
     },
@@ -52,7 +61,7 @@ export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]]
       if (route.kind === 'unplaced') return undefined;
       if (route.kind === 'moving') {
         found.delete(capsule);
-        throw new ServiceError('unavailable', 'the Capsule is being moved', { retryAfter: MOVING_SECONDS });
+        throw moving();
       }
       const server = requireConfigured(route);
       found.set(capsule, route.name);

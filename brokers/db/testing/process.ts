@@ -26,12 +26,32 @@ export interface BrokerProgram {
   remove(): void;
 }
 
+/** One file that a child process runs. */
+export interface Program {
+  readonly path: string;
+  readonly directory: string;
+  remove(): void;
+}
+
 export async function bundleBroker(): Promise<BrokerProgram> {
+  const { path, directory, remove } = await bundle(new URL('./child.ts', import.meta.url));
+  return {
+    spawn: (environment) =>
+      spawnBroker(path, { ...environment, DRIVER_PATH, NODE_COMPILE_CACHE: join(directory, 'cache') }),
+    remove,
+  };
+}
+
+/** The program of the administrator's command `move`, to be killed. */
+export const bundleAdministrator = (): Promise<Program> =>
+  bundle(new URL('./move-child.ts', import.meta.url));
+
+async function bundle(entry: URL): Promise<Program> {
   const directory = mkdtempSync(join(tmpdir(), 'space-broker-'));
-  const outfile = join(directory, 'child.mjs');
+  const path = join(directory, 'child.mjs');
   await build({
-    entryPoints: [fileURLToPath(new URL('./child.ts', import.meta.url))],
-    outfile,
+    entryPoints: [fileURLToPath(entry)],
+    outfile: path,
     bundle: true,
     platform: 'node',
     format: 'esm',
@@ -40,11 +60,7 @@ export async function bundleBroker(): Promise<BrokerProgram> {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     },
   });
-  return {
-    spawn: (environment) =>
-      spawnBroker(outfile, { ...environment, DRIVER_PATH, NODE_COMPILE_CACHE: join(directory, 'cache') }),
-    remove: () => rmSync(directory, { recursive: true, force: true }),
-  };
+  return { path, directory, remove: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
 async function spawnBroker(

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { type Mounts, mountFiles, startTestBroker, type TestBroker } from './broker.ts';
 import { intoDatabase, query } from './postgres.ts';
@@ -44,11 +45,20 @@ export function entryOf(mounts: Mounts, name: string, brokerUrl: string, port: n
   return { name, url: url.href, passwordFile, issued: { host: '127.0.0.1', port } };
 }
 
-export async function openTwoServers(): Promise<TwoServers> {
-  const [main, b] = await Promise.all([
-    startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } }),
-    startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } }),
-  ]);
+export async function openTwoServers({
+  major,
+  majorOfB = major,
+}: {
+  readonly major?: PostgresMajor;
+  readonly majorOfB?: PostgresMajor | undefined;
+} = {}): Promise<TwoServers> {
+  const start = (version: PostgresMajor | undefined) =>
+    startEmbeddedServer({
+      durable: false,
+      settings: { synchronous_commit: 'on' },
+      ...(version === undefined ? {} : { major: version }),
+    });
+  const [main, b] = await Promise.all([start(major), start(majorOfB)]);
   const mounts = mountFiles(main);
   let files = 0;
   const environment: TwoServers['environment'] = (shares = {}, portOfB = b.port) => {

@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto';
+import { Secret, ServiceError } from '@space/broker-kit';
+import { audit, lockCapsule } from '@space/broker-kit/principals';
+import { databaseUrl, scramVerifier } from '../core/credentials.ts';
+import { type Observed, observe, observeRegistered } from '../isolation/observe.ts';
+import { arrivalStatements, lendingStatements } from '../isolation/statements.ts';
+import { readLimits } from '../limits/rows.ts';
+import { NoSpare, withSpare } from '../operations/attempts.ts';
+import { endSessions, seize, withCut } from '../operations/cut.ts';
+import { dropRole } from '../operations/finish.ts';
+import { forgetLeftoverRole, livingDatabases } from '../registry/rows.ts';
+import type { Servers } from '../servers/router.ts';
+import { claimSpare, takeSpare } from '../spares/pool.ts';
+import { requireFit, requireMovable, workloadsIn } from './fit.ts';
+import { endMove } from './land.ts';
+import { clearArriving, clearRests } from './rest.ts';
+import {
+  findArrival,
+  findDeparture,
+  lockPlace,
+  noteArrival,
+  noteArriving,
+  noteDeparture,
+  noteMoving,
+  notePrincipals,
+  noteStays,
+  principalsOf,
+} from './rows.ts';
+import { endOf, entryOf, type Moving, mainOf, requireAttempt, type Way, whereaboutsOf } from './way.ts';
+
+/** What is to be copied: the same role and database on both servers, under a password that opens nothing else. */
+export interface Copy {
+  readonly app: string;
+  readonly name: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+export type Begun =
+  | {
+      readonly kind: 'copy';
+      readonly from: string;
+      readonly attempt: string;
+      readonly copies: readonly Copy[];
+    }
+  /** It is there; servers that did not answer may have something left of it. */
+  | { readonly kind: 'moved'; readonly away: readonly string[] };
+
+/**
+ * Begins to move a Capsule, or goes on with a move that was cut short, from the copy or behind it. From now on requests about
+ * it are told to come back, nobody is in its databases, and each has an empty twin on the target.
+ */
+export async function beginMove(
+  servers: Servers,
+  traceId: string,
+  capsule: string,
+  target: string,
+): Promise<Begun> {
+  const { server, movingTo } = await whereaboutsOf(servers, capsule);
+  if (movingTo !== null && movingTo !== target)
+    throw new ServiceError(
+      'conflict',
+      `the Capsule is being moved to ${movingTo}: end that, or take it back`,
+    );
+  const to = endOf(servers, capsule, target);
+  if (server === target) return { kind: 'moved', away: await clearRests(servers, traceId, capsule, target) };
+  const way: Way = { capsule, main: mainOf(servers), from: endOf(servers, capsule, server), to };
+  if ((await to.context.connections.session((session) => findArrival(session, capsule)))?.landed)
+    return { kind: 'moved', away: await endMove(servers, traceId, way) };
+
+  await clearRests(servers, traceId, capsule, server, target);
+  await requireFit(servers, way);
+  return copyOf(servers, traceId, way);
+}
+
+async function copyOf(servers: Servers, traceId: string, way: Way): Promise<Begun> {
+  const { capsule, main, from, to } = way;
+  const { failpoint } = main;
+  const noted = await main.connections.transaction((session) =>
+    noteMoving(session, capsule, from.name, to.name),
+  );
+  if (!noted) throw new ServiceError('conflict', 'the Capsule was moved meanwhile');
+  failpoint('move:after-note');
+  const attempt = randomBytes(8).toString('hex');
+  const { databases, connections } = await depart(way, traceId, attempt);
+  failpoint('move:after-cut');
+  const room = { from: from.name, attempt, connections: connections * workloadsIn(databases) };
+  if (!(await to.context.connections.transaction((session) => noteArrival(session, capsule, room))))
+    return { kind: 'moved', away: await endMove(servers, traceId, way) };
+  await clearArriving(to.context, capsule);
+  failpoint('move:after-arrival');
+  const copies: Copy[] = [];
+  for (const { app, name } of databases) {
+    const password = new Secret(randomBytes(32).toString('base64url'));
+    const verifier = await scramVerifier(main.derivationKeys().current, password);
+    await makeTwin(way, attempt, name, verifier);
+    failpoint('move:after-twin');
+    await lend(way, attempt, name, verifier);
+    failpoint('move:after-lending');
+    const url = (end: Way['from']) => databaseUrl(name, password, end.context.issued);
+    copies.push({ app, name, from: url(from), to: url(to) });
+  }
+  return { kind: 'copy', from: from.name, attempt, copies };
+}
+
+interface Departed {
+  readonly databases: readonly Moving[];
+  /** That each of its Assistants may have. */
+  readonly connections: number;
+}
+
+/** Ends access on the source, in the transaction by which whatever is on its way there fails. */
+async function depart({ capsule, main, from, to }: Way, traceId: string, attempt: string): Promise<Departed> {
+  const { context } = from;
+  try {
+    const { principals, ...departed } = await withCut(
+      context,
+      async (session, cut) => {
+        await lockPlace(session, capsule);
+        const row = await lockCapsule(session, capsule, 'UPDATE');
+        const databases = await livingDatabases(session, capsule);
+        requireMovable(row?.state, databases);
+        const observed = await observeRegistered(session, capsule);
+        for (const one of observed) requireWhole(one.name, one);
+        const limits = await readLimits(session, capsule);
+        await noteDeparture(session, capsule, to.name, attempt);
+        await cut(observed);
+        await audit(session, entryOf(traceId, capsule, `begun to ${to.name}`));
+        const connections = limits?.connections ?? context.connectionLimit;
+        return { databases, connections, principals: await principalsOf(session, capsule) };
+      },
+      (session, { databases }) =>
+        endSessions(
+          context,
+          session,
+          databases.map(({ name }) => name),
+        ),
+    );
+    await main.connections.transaction((session) => notePrincipals(session, capsule, principals));
+    return departed;
+  } catch (error) {
+    // Where no copy was begun before, nothing has changed but the note.
+    const begun = await context.connections.session((session) => findDeparture(session, capsule));
+    if (error instanceof ServiceError && error.code === 'conflict' && begun === undefined)
+      await main.connections.transaction((session) => noteStays(session, capsule, to.name));
+    throw error;
+  }
+}
+
+function requireWhole(name: string, { database, role }: Observed): void {
+  if (database !== 'valid' || !role)
+    throw new ServiceError(
+      'conflict',
+      `database ${name} is ${database}, and its role ${role ? 'present' : 'absent'}: mend that first`,
+    );
+}
+
+/** An empty database for the copy, with the role that it has on the source. */
+async function makeTwin(
+  { capsule, to }: Way,
+  attempt: string,
+  name: string,
+  verifier: string,
+): Promise<void> {
+  const { context } = to;
+  await dropLeftover(to, name);
+  await withSpare(context, async (session, { reserved, passedOver, take }) => {
+    requireAttempt(await findArrival(session, capsule), attempt);
+    const spare =
+      reserved === undefined
+        ? await takeSpare(session, context.spares, passedOver)
+        : await claimSpare(session, reserved);
+    if (spare === undefined) throw new NoSpare();
+    take(spare);
+    await noteArriving(session, capsule, name);
+    const patience = reserved === undefined ? 'give' : 'insist';
+    await session.run('open database', arrivalStatements(spare, name, verifier, patience));
+  });
+}
+
+/** A role of that name may be left of when the Capsule was here before, while others named it. */
+async function dropLeftover({ name: server, context }: Way['to'], name: string): Promise<void> {
+  const { database, role } = await context.connections.session((session) => observe(session, name));
+  if (database === 'absent' && !role) return;
+  const gone =
+    database === 'absent' &&
+    (await context.connections.transaction(async (session) => {
+      const dropped = await dropRole(session, name);
+      if (dropped) await forgetLeftoverRole(session, name);
+      return dropped;
+    }));
+  if (!gone)
+    throw new ServiceError(
+      'conflict',
+      `server ${server} has a ${database === 'absent' ? 'role' : 'database'} ${name} already, which cannot be dropped`,
+    );
+}
+
+/** Lets in who copies, once everybody else is out. */
+async function lend({ capsule, from }: Way, attempt: string, name: string, verifier: string): Promise<void> {
+  const { context } = from;
+  await context.connections.transaction(async (session) => {
+    await lockPlace(session, capsule);
+    requireAttempt(await findDeparture(session, capsule), attempt);
+    await seize(context, session, [{ name, database: 'valid', role: true }]);
+    await session.run('lend database', lendingStatements(name, verifier));
+  });
+}

@@ -1,0 +1,70 @@
+import { ServiceError } from '@space/broker-kit';
+import { type Context, ofCapsule } from '../context.ts';
+import type { DatabaseRow } from '../core/decide.ts';
+import { doorsOf } from '../core/quota.ts';
+import type { Admission } from '../isolation/statements.ts';
+import type { LimitsRow } from '../limits/rows.ts';
+import { MAIN } from '../servers/config.ts';
+import { findPlacement } from '../servers/placements.ts';
+import type { Servers } from '../servers/router.ts';
+import { requireUsable } from '../servers/server.ts';
+
+/** A server, as a move of one Capsule sees it. */
+export interface End {
+  readonly name: string;
+  readonly context: Context;
+}
+
+/** A move, which is noted on three servers: the first one, the source and the target, of which two may be one. */
+export interface Way {
+  readonly capsule: string;
+  readonly main: Context;
+  readonly from: End;
+  readonly to: End;
+}
+
+/** A registered database of a Capsule that moves. */
+export type Moving = DatabaseRow & { readonly app: string };
+
+export interface Whereabouts {
+  readonly server: string;
+  readonly movingTo: string | null;
+}
+
+export async function whereaboutsOf(servers: Servers, capsule: string): Promise<Whereabouts> {
+  const { connections } = mainOf(servers);
+  const { server, movingTo, onMain } = await findPlacement(connections.lookup, capsule);
+  const name = server ?? (onMain ? MAIN : undefined);
+  if (name === undefined) throw new ServiceError('not_found', 'no such Capsule');
+  return { server: name, movingTo };
+}
+
+export const mainOf = ({ all: [main] }: Servers): Context => requireUsable(main).context;
+
+/** @throws ServiceError where the broker has no server of that name, or cannot use it now */
+export function endOf({ all }: Servers, capsule: string, name: string): End {
+  const server = all.find((one) => one.name === name);
+  if (server === undefined) throw new ServiceError('not_found', `no server is named ${name}`);
+  return { name, context: ofCapsule(requireUsable(server).context, capsule) };
+}
+
+export const entryOf = (traceId: string, capsule: string, outcome: string) => ({
+  traceId,
+  operation: 'administrator.move',
+  authority: 'administrator',
+  capsule,
+  outcome,
+});
+
+/** How a database stands that is given back to its workload. */
+export function admissionOf(context: Context, { closed }: Moving, limits: LimitsRow | undefined): Admission {
+  const connections = limits?.connections ?? context.connectionLimit;
+  const { open, connections: ofDatabase } = doorsOf(limits?.door ?? 'open', connections);
+  return { login: !closed, open: !closed && open, ofRole: connections, ofDatabase };
+}
+
+/** Of several copies that were begun, the last one counts. */
+export function requireAttempt(found: { readonly attempt: string } | undefined, attempt: string): void {
+  if (found?.attempt !== attempt)
+    throw new ServiceError('conflict', 'another copy was begun since, or the move was taken back');
+}

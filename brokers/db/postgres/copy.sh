@@ -1,0 +1,158 @@
+#!/bin/sh
+# Copies one database of a tenant into an empty one of the same name on another server, and compares the two. Standard
+# input has their URLs, the source's first. It has no more rights than the tenant: whatever the tenant left in its database
+# runs as the tenant, on either side. Ends with 0 when both are the same.
+set -eu
+umask 077
+
+LONGEST_SECONDS=${COPY_SECONDS:-14400}
+work=$(mktemp -d "${TMPDIR:-/tmp}/copy.XXXXXX")
+watching=
+finish() {
+  [ -z "$watching" ] || kill "$watching" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 1' HUP INT TERM
+export PGSERVICEFILE="$work/services" PGCONNECT_TIMEOUT=10 PGAPPNAME=space-move
+
+fail() {
+  printf '%s\n' "$1" >&2
+  exit 1
+}
+
+# A password is neither on a command line nor in an environment. Settings of the tenant's role do not count here.
+service() {
+  read -r url
+  rest=${url#postgresql://}
+  user=${rest%%:*} rest=${rest#*:}
+  password=${rest%%@*} rest=${rest#*@}
+  address=${rest%%/*} rest=${rest#*/}
+  host=${address%:*}
+  host=${host#[} host=${host%]}
+  printf '[%s]\nhost=%s\nport=%s\nuser=%s\npassword=%s\ndbname=%s\n' \
+    "$1" "$host" "${address##*:}" "$user" "$password" "${rest%%\?*}"
+  case $rest in *\?*) printf '%s\n' "${rest#*\?}" | tr '&' '\n' ;; esac
+  printf 'options=-c search_path=pg_catalog -c row_security=off -c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=3 -c bytea_output=hex -c statement_timeout=0 -c lock_timeout=60s -c default_transaction_read_only=off\n'
+}
+{ service from && service to; } >"$PGSERVICEFILE"
+
+# Says what one statement answers; it is never read as a command of psql's.
+ask() { psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -c "$2" </dev/null; }
+
+# The network may let a new pod in only a moment after it began.
+for side in from to; do
+  tries=0
+  until ask $side 'SELECT 1' >/dev/null 2>"$work/said"; do
+    tries=$((tries + 1))
+    [ $tries -lt "${COPY_TRIES:-60}" ] || fail "the database $side cannot be entered: $(cat "$work/said")"
+    sleep 0.5
+  done
+done
+
+major() { ask "$1" "SELECT current_setting('server_version_num')::int / 10000"; }
+client=$(pg_dump --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+source=$(major from)
+target=$(major to)
+[ "$client" -eq "$target" ] && [ "$source" -le "$target" ] ||
+  fail "pg_dump is of version $client, and has to be of the target's, $target, which is no earlier one than the source's, $source"
+
+extensions=$(ask from 'SELECT string_agg(quote_literal(extname), $$,$$) FROM pg_extension')
+missing=$(ask to "SELECT string_agg(e, ', ') FROM unnest(ARRAY[$extensions]::text[]) e
+  WHERE e NOT IN (SELECT name FROM pg_available_extensions)")
+[ -z "$missing" ] || fail "the server lacks extensions that the database has: $missing"
+hidden=$(ask from "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
+  WHERE relrowsecurity AND relforcerowsecurity
+    AND NOT (SELECT rolbypassrls FROM pg_roles WHERE rolname = current_user)")
+[ -z "$hidden" ] || fail "rows are hidden from their owner, who has to ALTER TABLE … NO FORCE ROW LEVEL SECURITY: $hidden"
+
+# What the tenant's functions write while they are restored is nobody's quota yet.
+size() { ask "$1" 'SELECT pg_database_size(current_database())'; }
+most=$(($(size from) * 2 + ${COPY_SPARE_BYTES:-268435456}))
+# Whoever waits for what this program says does not wait for a sleep that outlives it.
+while sleep 2 >/dev/null 2>&1; do
+  now=$(size to 2>/dev/null) || continue
+  [ "$now" -gt "$most" ] || continue
+  echo "the copy grows beyond $most bytes" >&2
+  ask to "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()" >/dev/null || true
+done &
+watching=$!
+
+# Whole, before anything is made of it: a session that waits for its client is put out as soon as a drop of anybody's waits
+# for the session. Nor is it restored in one transaction, whose locks and age are limited: what was cut short is begun anew.
+timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-owner --file="$work/dump" ||
+  fail 'the database cannot be dumped'
+restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner "$@" "$work/dump"; }
+restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
+
+# Grants that name roles of other tenants cannot be made again, and open nothing.
+pg_restore --list "$work/dump" | grep -E '^[0-9]+; [0-9]+ [0-9]+ (DEFAULT )?ACL ' >"$work/grants" || true
+if [ -s "$work/grants" ]; then
+  restore --use-list="$work/grants" 2>"$work/said" || echo 'some grants were not copied' >&2
+fi
+rm "$work/dump"
+
+# Each is set by the tenant's own role, which may set nothing that it could not set before.
+settings=$(ask from "SELECT coalesce(string_agg(format(
+    'SELECT pg_catalog.set_config(%L, %L, false); ALTER ROLE CURRENT_USER %s SET %s FROM CURRENT;',
+    split_part(one, '=', 1), substr(one, strpos(one, '=') + 1),
+    CASE WHEN s.setdatabase = 0 THEN '' ELSE format('IN DATABASE %I', current_database()) END,
+    (SELECT string_agg(quote_ident(part), '.') FROM unnest(string_to_array(split_part(one, '=', 1), '.')) part)), ''), '')
+  FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
+  WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = current_user)")
+ask to "ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE $(ask to 'SELECT quote_ident(current_database())') RESET ALL; $settings" \
+  >/dev/null || fail 'settings of the role cannot be copied'
+
+ask to 'ANALYZE' >/dev/null 2>&1 || true
+
+# Every row of every table, each sequence, each large object, and which settings there are (60s becomes 1min); then what all
+# of them are, as pg_dump tells it.
+contents() {
+  timeout "$LONGEST_SECONDS" psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -f - <<'SQL'
+SELECT format('SELECT %L, count(*), sum(hashtextextended(textin(record_out(t.*)), 0)::numeric) FROM ONLY %I.%I t',
+    format('%I.%I', n.nspname, c.relname), n.nspname, c.relname)
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind = 'r' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+  ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C"
+\gexec
+SELECT format('SELECT %L, last_value, is_called FROM %I.%I', format('%I.%I', n.nspname, c.relname), n.nspname, c.relname)
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind = 'S' AND n.nspname !~ '^pg_'
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+  ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C"
+\gexec
+SELECT m.oid, whole.bytes, whole.hash FROM pg_largeobject_metadata m CROSS JOIN LATERAL (
+  WITH RECURSIVE piece (number, data) AS (
+    SELECT 0, lo_get(m.oid, 0, 1048576)
+    UNION ALL SELECT number + 1, lo_get(m.oid, (number + 1) * 1048576::bigint, 1048576) FROM piece WHERE length(data) = 1048576)
+  SELECT sum(length(data)) AS bytes, md5(string_agg(md5(data), '' ORDER BY number)) AS hash FROM piece) whole
+  ORDER BY m.oid;
+SELECT s.setdatabase <> 0, split_part(one, '=', 1) FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
+  WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = current_user) ORDER BY s.setdatabase <> 0, one COLLATE "C";
+SQL
+}
+objects() {
+  if [ "$source" = "$target" ]; then
+    timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" --schema-only --no-owner --no-privileges |
+      sed -e '/^-- Dumped /d' -e '/^\\\(un\)\{0,1\}restrict /d'
+  else
+    # Two versions write the same object in two ways.
+    timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" -Fc --schema-only --no-owner --no-privileges --file="$work/$1.list" &&
+      pg_restore --list "$work/$1.list" | sed -n 's/^[0-9][0-9]*; [0-9]* [0-9]* //p' | LC_ALL=C sort
+  fi
+}
+for side in from to; do
+  contents $side >"$work/$side.contents" || fail "the contents of $side cannot be read"
+  objects $side >"$work/$side.objects" || fail "the objects of $side cannot be read"
+done
+for what in contents objects; do
+  cmp -s "$work/from.$what" "$work/to.$what" || {
+    # Lines of tables that differ name them; no row is shown.
+    [ "$what" = objects ] || diff "$work/from.$what" "$work/to.$what" | sed -n 's/^[<>] \([^|]*\)|.*/differs: \1/p' | sort -u | head -n 20 >&2
+    fail "the copy is not the same: its $what differ"
+  }
+done
+printf '{"bytes":%s,"sha256":"%s"}\n' "$(size to)" \
+  "$(cat "$work/from.contents" "$work/from.objects" | sha256sum | cut -d ' ' -f 1)"

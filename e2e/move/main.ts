@@ -1,0 +1,68 @@
+/** `npm run move`: moves a Capsule to another PostgreSQL server of its Space. */
+import { commandLine } from '../../scripts/command-line.ts';
+import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
+import { createSteps } from '../progress/index.ts';
+import { createKube } from '../space/kube.ts';
+import { moveCapsule, takeBack } from './move.ts';
+import { MoveProblem } from './problem.ts';
+
+const USAGE = `usage: npm run move -- CAPSULE SERVER [options]
+       npm run move -- CAPSULE --back [options]
+  SERVER                 its name in postgres.servers, or main
+  --back                 takes back a move that was cut short before it switched
+  --image IMAGE          with the programs of the servers' version of PostgreSQL and copy.sh (default: that of the Space's own)
+  --space NAME           the Helm release (home)
+  --namespace NAMESPACE  where its Capsules are kept (the Space's name)
+  --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl is then taken from PATH`;
+
+async function kubeOf(kubeconfig: string | undefined) {
+  if (kubeconfig !== undefined) return createKube('kubectl', kubeconfig);
+  const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
+  const running = await openCluster(name);
+  if (running === undefined)
+    throw new MoveProblem(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+  return createKube(await running.tool('kubectl'), running.kubeconfig);
+}
+
+const { values: options, positionals } = commandLine(USAGE, {
+  allowPositionals: true,
+  options: {
+    back: { type: 'boolean', default: false },
+    image: { type: 'string' },
+    space: { type: 'string', default: 'home' },
+    namespace: { type: 'string' },
+    kubeconfig: { type: 'string' },
+  },
+});
+
+async function main(capsule: string, to: string | undefined): Promise<void> {
+  const { space, namespace = space, image } = options;
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
+  const kube = await kubeOf(options.kubeconfig);
+  const steps = createSteps();
+  try {
+    const about = { kube, space, namespace, capsule, steps, signal: stop.signal };
+    const done =
+      to === undefined
+        ? await takeBack(about)
+        : await moveCapsule({ ...about, to, image, now: () => new Date() });
+    console.log(JSON.stringify(done, null, 2));
+  } finally {
+    steps.close();
+  }
+}
+
+const [capsule, to, ...more] = positionals;
+const isComplete = capsule !== undefined && more.length === 0 && options.back === (to === undefined);
+if (!isComplete) {
+  console.error(USAGE);
+  process.exitCode = 2;
+} else
+  try {
+    await main(capsule, to);
+  } catch (error) {
+    // A step that failed has told it already.
+    if (error instanceof MoveProblem) console.error(error.message);
+    process.exitCode = 1;
+  }

@@ -1,0 +1,164 @@
+/** The pod beside a running Space in which databases are copied, and what the network lets it to. */
+import type { KubeObject } from '../space/kube-object.ts';
+import { MoveProblem } from './problem.ts';
+
+type Rendered = readonly KubeObject[];
+
+/** What is made for one move, and is removed with it. */
+export interface Room {
+  /** Has PostgreSQL's programs and the authorities of all servers, and no credential. It reaches those servers alone. */
+  readonly pod: KubeObject;
+  readonly policies: readonly KubeObject[];
+}
+
+/** A PostgreSQL server as the operator is told of it. */
+interface Server {
+  readonly host: string;
+  readonly addresses: readonly string[];
+}
+
+interface Named {
+  readonly name: string;
+}
+
+const LABEL = 'platform.space/move';
+/** Longer than any move takes, so that a pod that is forgotten goes. */
+const LONGEST_SECONDS = 172_800;
+/** Room for the dumps of databases that are copied at one time. */
+const DUMPS = '20Gi';
+const IDLE = ['/bin/sh', '-c', `trap "exit 0" TERM; sleep ${LONGEST_SECONDS} & wait`];
+/** Volumes of the broker's pod that hold nothing but authorities. */
+const AUTHORITIES = ['ca', 'postgres-ca'];
+const FURTHER = '/etc/space/db-servers';
+
+const find = (objects: Rendered, kind: string, name: string) =>
+  objects.find((object) => object.kind === kind && object.metadata.name === name);
+
+function required(objects: Rendered, kind: string, name: string): KubeObject {
+  const found = find(objects, kind, name);
+  if (found === undefined)
+    throw new MoveProblem(
+      `there is no ${kind} ${name}: name a Space that runs, with --space. Nothing was changed`,
+    );
+  return found;
+}
+
+/**
+ * @param image with pg_dump of the servers' version; without it that of the Space's own PostgreSQL
+ * @throws MoveProblem where the Space has one server alone, or no image is known
+ */
+export function roomFor(capsule: string, live: Rendered, image?: string): Room {
+  const broker = required(live, 'Deployment', 'db-broker');
+  if (find(live, 'ConfigMap', 'db-servers') === undefined)
+    throw new MoveProblem(
+      'this Space has one PostgreSQL server: add others with postgres.servers. Nothing was changed',
+    );
+  const pod = copyingPod(`move-${capsule}`, broker, hostAliases(live), image ?? imageOf(live));
+  return { pod, policies: policiesFor(pod, live) };
+}
+
+function imageOf(live: Rendered): string {
+  const containers = find(live, 'StatefulSet', 'postgres')?.['spec'].template.spec.containers ?? [];
+  const image: string | undefined = containers.find(({ name }: Named) => name === 'postgres')?.image;
+  if (image === undefined)
+    throw new MoveProblem(
+      'the first PostgreSQL of this Space is not its own: give an image with the programs of your servers’ version and copy.sh, with --image. Nothing was changed',
+    );
+  return image;
+}
+
+/** By the names in the URLs of Assistants, at the addresses that Assistants have of them. */
+function hostAliases(live: Rendered) {
+  const { env = [] } = required(live, 'Deployment', 'operator')['spec'].template.spec.containers[0];
+  const told = (name: string): string | undefined =>
+    env.find((one: Named & { readonly value?: string }) => one.name === name)?.value;
+  const own: string | undefined = find(live, 'Service', 'postgres')?.['spec'].clusterIP;
+  const [main, further] = [told('DATABASE_SERVER'), told('FURTHER_DATABASE_SERVERS')];
+  const servers: readonly Server[] = [
+    ...(main === undefined ? [] : [JSON.parse(main)]),
+    ...(further === undefined ? [] : JSON.parse(further)),
+    ...(own === undefined ? [] : [{ host: 'postgres', addresses: [own] }]),
+  ];
+  return servers.flatMap(({ host, addresses }) => addresses.map((ip) => ({ ip, hostnames: [host] })));
+}
+
+function copyingPod(name: string, broker: KubeObject, aliases: object, image: string): KubeObject {
+  const { containers, volumes = [], ...spec } = broker['spec'].template.spec;
+  const [{ securityContext, imagePullPolicy, volumeMounts = [] }] = containers;
+  const isAuthority = (one: Named) => AUTHORITIES.includes(one.name);
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: broker.metadata.namespace ?? '', labels: { [LABEL]: name } },
+    spec: {
+      ...spec,
+      automountServiceAccountToken: false,
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      activeDeadlineSeconds: LONGEST_SECONDS,
+      hostAliases: aliases,
+      volumes: [
+        ...volumes.filter(isAuthority),
+        { name: 'further', configMap: { name: 'db-servers', defaultMode: 0o444 } },
+        { name: 'tmp', emptyDir: { sizeLimit: DUMPS } },
+      ],
+      containers: [
+        {
+          name: 'copy',
+          image,
+          imagePullPolicy,
+          securityContext,
+          command: IDLE,
+          resources: { requests: { cpu: '100m', memory: '64Mi' }, limits: { memory: '512Mi' } },
+          volumeMounts: [
+            ...volumeMounts.filter(isAuthority),
+            { name: 'further', mountPath: FURTHER, readOnly: true },
+            { name: 'tmp', mountPath: '/tmp' },
+          ],
+        },
+      ],
+    },
+  };
+}
+
+interface Rule {
+  readonly ports?: readonly { readonly port: number | string }[];
+}
+
+/** The broker's ways to the servers, but not to DNS, and into the Space's own. */
+function policiesFor(pod: KubeObject, live: Rendered): readonly KubeObject[] {
+  const egress = required(live, 'NetworkPolicy', 'db-broker')['spec'].egress.filter(
+    ({ ports = [] }: Rule) => !ports.some(({ port }) => port === 53),
+  );
+  const { name, namespace = '' } = pod.metadata;
+  const only = { podSelector: { matchLabels: { [LABEL]: name } } };
+  const policy = (named: string, spec: object): KubeObject => ({
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: named, namespace, labels: { [LABEL]: name } },
+    spec,
+  });
+  const own = find(live, 'NetworkPolicy', 'postgres');
+  return [
+    policy(name, { ...only, policyTypes: ['Ingress', 'Egress'], egress }),
+    ...(own === undefined
+      ? []
+      : [
+          policy(`${name}-in`, {
+            podSelector: own['spec'].podSelector,
+            policyTypes: ['Ingress'],
+            ingress: [{ from: [only], ports: [{ port: 5432 }] }],
+          }),
+        ]),
+  ];
+}
+
+/** The same URL, with the authority where the pod has it: of the Space's own server, of another first one, of a further one. */
+export function withAuthority(url: string, server: string): string {
+  const parsed = new URL(url);
+  const root = parsed.searchParams.get('sslrootcert');
+  if (root === null) return url;
+  const first = root.endsWith('/ca.crt') ? '/etc/space/ca/ca.crt' : '/etc/space/postgres-ca/ca.crt';
+  const path = server === 'main' ? first : `${FURTHER}/${server}.crt`;
+  return url.replace(`sslrootcert=${root}`, `sslrootcert=${path}`);
+}
