@@ -11,19 +11,24 @@ export interface Filling {
   readonly signal: AbortSignal;
 }
 
-/** Runs a pod to its end, with its volume; answers what it said last. What it did before, it does no second time. */
+/**
+ * Runs a pod to its end, with its volume, and leaves it; answers what it said last. One that a command of before has started
+ * is gone on with: what it did, it does no second time.
+ */
 export async function fill(about: Filling, pod: KubeObject | undefined, set?: KubeObject): Promise<string> {
   const { kube } = about;
   if (pod === undefined) return 'not in this backup: a server of its own has its own';
   const { name, namespace = '' } = pod.metadata;
-  await removePod(kube, pod);
-  if (set !== undefined) await kube.apply(claimOf(set));
-  await kube.apply(pod);
+  const before: string = (await kube.get('pod', name, namespace))?.['status']?.phase ?? '';
+  if (!['Running', 'Succeeded'].includes(before)) {
+    await removePod(kube, pod);
+    if (set !== undefined) await kube.apply(claimOf(set));
+    await kube.apply(pod);
+  }
   const phase = await phaseOf(about, pod, ['Succeeded', 'Failed']);
   const { stdout } = await kube.run(['logs', '-n', namespace, name, '-c', pod['spec'].containers[0].name]);
   const lines = stdout.trim().split('\n');
   if (phase === 'Failed') throw new RestoreProblem(`${name} failed:\n${lines.slice(-12).join('\n')}`);
-  await removePod(kube, pod);
   return lines.at(-1) ?? '';
 }
 

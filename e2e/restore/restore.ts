@@ -1,4 +1,5 @@
 /** A Space made again, in a cluster where it is not, from a backup: keys, volumes, release, credentials, Capsules. */
+import type { Step } from '../progress/index.ts';
 import type { Finished, Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { endHalfDone, forceFlags } from '../space/release.ts';
@@ -6,7 +7,7 @@ import { rolledOut } from '../space/rollout.ts';
 import { asApplied } from '../undelete/undelete.ts';
 import { refuseFuture } from './copies.ts';
 import { exchangeCredentials } from './exchange.ts';
-import { fill } from './fill.ts';
+import { fill, removePod } from './fill.ts';
 import { notRestored } from './missing.ts';
 import type { Restore } from './model.ts';
 import {
@@ -50,12 +51,15 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   const isBegun = await steps.run('look whether there is a Space', () => refuseLiving(about, objects));
   const state = await lookAtBackup(about, objects, isBegun);
   await steps.run('make the namespaces', () => prepare(about, objects));
-  const found = await steps.run('put the keys back', () => putKeys(about, state));
+  const found = merge(state.then, state.newest);
+  await steps.run('put the keys back', (step) => putKeys(about, state, found, step));
   const [database = '', bucket = ''] = await Promise.all([
-    steps.run('put the database back', () =>
-      fill(about, databasePod(objects, at), statefulSet(objects, 'postgres')),
+    steps.run('put the database back', (step) =>
+      fillOnce(about, 'database', databasePod(objects, at), statefulSet(objects, 'postgres'), step),
     ),
-    steps.run('put the objects back', () => fill(about, objectsPod(objects, at), statefulSet(objects, 's3'))),
+    steps.run('put the objects back', (step) =>
+      fillOnce(about, 'objects', objectsPod(objects, at), statefulSet(objects, 's3'), step),
+    ),
   ]);
   await steps.run('install the release', () => install(about));
   const exchanged = await steps.run('exchange every credential', (step) => exchangeCredentials(about, step));
@@ -151,9 +155,22 @@ async function prepare(about: Restore, objects: Rendered): Promise<void> {
   await kube.apply(destination(about, objects, services));
 }
 
-/** Answers all that is to be put back; of it what the Space's own namespaces hold is put back now. */
-async function putKeys({ kube, namespace }: Restore, { then, newest }: States) {
-  const found = merge(then, newest);
+type Filled = 'database' | 'objects';
+
+/** What came of filling a volume, where a command of before has noted it: from then on the Space may be at work on it. */
+async function noteOf({ kube, space }: Restore, what: Filled): Promise<string | undefined> {
+  return (await kube.get('namespace', `${space}-services`))?.metadata.annotations?.[`${MARK}-${what}`];
+}
+
+/** What the Space's own namespaces hold is put back, unless it was, and may have been exchanged since. */
+async function putKeys(
+  about: Restore,
+  { newest }: States,
+  found: readonly KubeObject[],
+  step: Step,
+): Promise<void> {
+  const { kube, namespace } = about;
+  if ((await noteOf(about, 'database')) !== undefined) return step.note('done before');
   const isKey = ({ metadata }: KubeObject) => metadata.namespace !== namespace;
   // The bucket's key is the one that was given just now, which opens it.
   const given = new Set(
@@ -165,7 +182,24 @@ async function putKeys({ kube, namespace }: Restore, { then, newest }: States) {
     kube,
     found.filter((object) => isKey(object) && !isGiven(object)),
   );
-  return found;
+}
+
+async function fillOnce(
+  about: Restore,
+  what: Filled,
+  pod: KubeObject | undefined,
+  set: KubeObject | undefined,
+  step: Step,
+): Promise<string> {
+  const { kube, space } = about;
+  const known = await noteOf(about, what);
+  if (known !== undefined) step.note('done before');
+  const said = known ?? (await fill(about, pod, set));
+  const note = `${MARK}-${what}=${said}`;
+  // Noted before its pod goes, so that no command to come takes the volume for one that is to be filled.
+  must(await kube.run(['annotate', '--overwrite', 'namespace', `${space}-services`, note]));
+  if (pod !== undefined) await removePod(kube, pod);
+  return said;
 }
 
 const AT_ONCE = 50;
@@ -197,5 +231,6 @@ function must({ code, stdout, stderr }: Finished): void {
 }
 
 async function unmark({ kube, space }: Restore): Promise<void> {
-  must(await kube.run(['annotate', 'namespace', `${space}-services`, `${MARK}-`]));
+  const marks = [MARK, `${MARK}-database`, `${MARK}-objects`].map((mark) => `${mark}-`);
+  must(await kube.run(['annotate', 'namespace', `${space}-services`, ...marks]));
 }

@@ -99,14 +99,22 @@ export async function requireContents({ vault, signal }: Run, { entries }: Plan)
     );
 }
 
-/** Is it empty, or half-way in this very restore? */
+/** Whether the bucket is just what the restore makes of it, as where one ended and nobody was told. */
+const isThere = ({ entries }: Plan, target: Target) =>
+  target.size === entries.length &&
+  entries.every(({ key, size, etag }) => {
+    const found = target.get(key);
+    return found?.size === size && found.etag === etag;
+  });
+
+/** Is it empty, half-way in this very restore, or at its end? */
 async function requireTarget(
   run: Run,
   plan: Plan,
   target: Target | undefined,
   marker: Buffer,
 ): Promise<void> {
-  if (target === undefined || target.size === 0) return;
+  if (target === undefined || target.size === 0 || isThere(plan, target)) return;
   if (!target.has(MARKER))
     throw new BackupError(
       `the Space's bucket is not empty, it has ${target.size} objects: stop the broker, and restore into an empty bucket`,
