@@ -9,8 +9,9 @@ import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from '../space/chart.ts';
 import { createKube, finish, type Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
+import { fill } from './fill.ts';
 import type { Restore } from './model.ts';
-import { claimOf, type Rendered, statefulSet } from './pods.ts';
+import { claimOf, databasePod, type Rendered, statefulSet } from './pods.ts';
 import { lookAtBackup } from './preflight/index.ts';
 import { refuseLiving, restoreSpace } from './restore.ts';
 import { putBack, secretsIn } from './secret.ts';
@@ -118,7 +119,8 @@ it('a moment that is still to come is refused before anything is asked', async (
 it('a look at a backup takes away what one left behind that was killed', async () => {
   const stop = new AbortController();
   const steps: Restore['steps'] = { run: (_, work) => work(undefined as never), summary: () => [] };
-  const about = { kube, space: 'home', at: undefined, steps, signal: stop.signal } as Restore;
+  const key = { access: 'an access key', secret: 'its secret' };
+  const about = { kube, space: 'home', at: undefined, steps, key, signal: stop.signal } as Restore;
   const rooms = async () =>
     (await kube.run(['get', 'namespace', '-l', 'platform.space/restore-room=home', '-o', 'json'])).stdout;
   const named = async (state: 'there' | 'going') =>
@@ -137,6 +139,35 @@ it('a look at a backup takes away what one left behind that was killed', async (
   await expect(looking).rejects.toThrow();
   expect(await named('there')).toEqual([]);
   expect(await named('going')).toHaveLength(2);
+});
+
+it('a pod that a killed command has started is gone on with, and one that failed is made anew', async () => {
+  const { metadata } = databasePod(objects, AT)!;
+  const pod: KubeObject = {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: metadata.name, namespace: 'home-services' } },
+    spec: { automountServiceAccountToken: false, containers: [{ name: 'one', image: 'none' }] },
+  };
+  await kube.apply({
+    ...{ apiVersion: 'v1', kind: 'ServiceAccount' },
+    metadata: { name: 'default', namespace: 'home-services' },
+  });
+  const ends = async (phase: string) =>
+    kube.run([
+      ...['patch', 'pod', pod.metadata.name, '-n', 'home-services', '--subresource=status', '--type=merge'],
+      ...['-p', JSON.stringify({ status: { phase } })],
+    ]);
+  const uid = async () => (await kube.get('pod', pod.metadata.name, 'home-services'))?.metadata.uid;
+  const about = { kube, signal: new AbortController().signal };
+  await kube.apply(pod);
+  const first = await uid();
+  await ends('Succeeded');
+  await fill(about, pod);
+  expect(await uid()).toBe(first);
+  await ends('Failed');
+  const again = fill(about, pod);
+  await expect.poll(async () => [undefined, first].includes(await uid()), { timeout: 120_000 }).toBe(false);
+  await ends('Succeeded');
+  await again;
 });
 
 it('a release that is installed is not restored over', async () => {
