@@ -27,6 +27,10 @@ const on18 = (file: string, test: string): Tests => ({
 const LEFT_ROLE = on18('operations/tenants', 'by a grant on a table does not keep its database');
 const DOORS = on18('limits/limits', 'of bytes put out whoever passes them');
 const SHUT = on18('limits/limits', 'shut out who goes on growing, against drift');
+const MOVED: Tests = {
+  file: 'brokers/db/moves/move.test.ts',
+  pattern: 'has all that it had|keeps its limits',
+};
 const EVICTED: Tests = {
   file: 'brokers/db/commands.test.ts',
   pattern: 'lets nobody in who has shown the old password',
@@ -110,12 +114,47 @@ const STATEMENTS = mutantsOf('db/isolation/statements.ts', [
     '[`ALTER DATABASE ${own} WITH CONNECTION LIMIT ${limit(ofDatabase)}`]',
     '[]',
   ],
-  ['who is over its quota stays in', 'WITH ALLOW_CONNECTIONS ${open}', 'WITH ALLOW_CONNECTIONS true', SHUT],
+  [
+    'who is over its quota stays in',
+    'WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${limit(connections)}',
+    'WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${limit(connections)}',
+    SHUT,
+  ],
   [
     'who makes room has all its connections',
     '${open} CONNECTION LIMIT ${limit(connections)}',
     '${open}',
     DOORS,
+  ],
+  [
+    'who copies a database needs its tenant’s password',
+    "LIMIT ${COPYING} PASSWORD '${checkedVerifier(verifier)}'`",
+    'LIMIT ${COPYING}`',
+    MOVED,
+  ],
+  [
+    'who copies a database finds it shut',
+    '`ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${COPYING}`,',
+    '',
+    MOVED,
+  ],
+  [
+    'who has copied a database may still log in, and its tenant may not',
+    "LIMIT ${limit(ofRole)} PASSWORD '${checkedVerifier(verifier)}'`",
+    'LIMIT ${limit(ofRole)}`',
+    MOVED,
+  ],
+  [
+    'a role that was closed is open after a move',
+    "${login ? 'LOGIN' : 'NOLOGIN'} CONNECTION",
+    'LOGIN CONNECTION',
+    MOVED,
+  ],
+  [
+    'a database that was closed is open after a move',
+    'WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${limit(ofDatabase)}',
+    'WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${limit(ofDatabase)}',
+    MOVED,
   ],
   ['a role that is opened may not log in', '[`ALTER ROLE ${own} LOGIN`, ', '['],
   ['a database that is opened is shut', ', `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`]', ']'],
