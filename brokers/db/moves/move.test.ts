@@ -45,6 +45,9 @@ async function capsuleOn(server: 'main' | 'b') {
   }
 }
 
+/** The same URL, of the server b. */
+const onB = (url: string) => Object.assign(new URL(url), { port: String(two.b.port) }).href;
+
 /** What a tenant may have in its database. */
 const FURNITURE = `
   CREATE EXTENSION pg_trgm;
@@ -83,6 +86,7 @@ describe('a Capsule that is moved', () => {
     expect(await moveWhole(broker, clients, id, 'b')).toEqual({ moved: id, to: 'b' });
 
     expect(await sqlstate(url)).not.toBe('ok');
+    expect(await sqlstate(onB(url))).toBe('ok');
     const again = await own.create(id, 'app');
     expect(again).toMatchObject({ status: 200, json: { created: false } });
     const there: string = again.json.database_url;
@@ -164,6 +168,12 @@ describe('a Capsule that is moved', () => {
     });
     await COMMANDS['close']?.run(broker.servers, 'f'.repeat(32), [id], async () => '');
     await moveWhole(broker, clients, id, 'b');
+    const [stands] = await two.registry(
+      two.b,
+      'SELECT rolcanlogin, datallowconn FROM pg_roles JOIN pg_database ON datname = rolname WHERE rolname = $1',
+      [new URL(url).username],
+    );
+    expect(stands).toEqual({ rolcanlogin: false, datallowconn: false });
     const limits = await broker.provisioner.post('/v1/capsules/limits', {
       capsule_id: id,
       database_bytes: 50_000_000,
