@@ -147,10 +147,6 @@ it('a pod that a killed command has started is gone on with, and one that failed
     ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: metadata.name, namespace: 'home-services' } },
     spec: { automountServiceAccountToken: false, containers: [{ name: 'one', image: 'none' }] },
   };
-  await kube.apply({
-    ...{ apiVersion: 'v1', kind: 'ServiceAccount' },
-    metadata: { name: 'default', namespace: 'home-services' },
-  });
   const ends = async (phase: string) =>
     kube.run([
       ...['patch', 'pod', pod.metadata.name, '-n', 'home-services', '--subresource=status', '--type=merge'],

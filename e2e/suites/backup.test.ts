@@ -412,15 +412,10 @@ describe('a Space with a backup', () => {
     const { code, said } = await restore('--at', new Date(moment).toISOString());
     expect([code, said]).toEqual([0, expect.stringContaining('"capsules": 1')]);
     expect(said).toMatch(/"notRestored": \[[^\]]*URLs, tokens and principals/);
-    const { stdout: rooms } = await kube.run([
-      'get',
-      'namespace',
-      '-l',
-      'platform.space/restore-room',
-      '-o',
-      'name',
-    ]);
-    expect(rooms).toBe('');
+    await until('no namespace of a look', async () => {
+      const left = ['get', 'namespace', '-l', `platform.space/restore-room=${name}`, '-o', 'name'];
+      return (await kube.run(left)).stdout === '';
+    });
     await ready('capsule', 'household', name);
     await ready('assistant', 'ledger', name);
     const { balances } = await tellStory(kube, inside);

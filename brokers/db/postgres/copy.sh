@@ -6,7 +6,7 @@ set -eu
 umask 077
 
 LONGEST_SECONDS=${COPY_SECONDS:-14400}
-work=$(mktemp -d "${TMPDIR:-/tmp}/copy.XXXXXX")
+work=$(mktemp -d)
 watching=
 finish() {
   [ -z "$watching" ] || kill "$watching" 2>/dev/null || true

@@ -34,7 +34,8 @@ const ROOM = 'platform.space/restore-room';
 export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: boolean): Promise<States> {
   const { kube, space, steps } = about;
   // It has the key of the backup's bucket, so none is left of a look that was killed.
-  await kube.run(['delete', 'namespace', '-l', `${ROOM}=${space}`, '--wait=false']);
+  const { code, stderr } = await kube.run(['delete', 'namespace', '-l', `${ROOM}=${space}`, '--wait=false']);
+  if (code !== 0) throw new RestoreProblem(`the namespace of an earlier look stays: ${stderr.trim()}`);
   const room = `${space}-restore-${randomBytes(3).toString('hex')}`;
   try {
     const states = await steps.run('open the state', () => openStates(about, objects, room));

@@ -1,7 +1,8 @@
 /** Each statement that says who may do what on PostgreSQL, left out or widened in a copy of the sources: a test on a real server fails. */
 import { runTests } from '../mutants/by-hand/tests.ts';
 import { copyTree, type Tree } from '../mutants/by-hand/tree.ts';
-import { GRANTS, type Mutant, type Tests } from './grants/mutants.ts';
+import type { Mutant, Tests } from './grants/mutant.ts';
+import { GRANTS } from './grants/mutants.ts';
 import { reasonOf } from './grants/reasons.ts';
 import type { Part, Tried } from './part.ts';
 
