@@ -2,13 +2,13 @@ import { checkManifest } from '@space/manifests';
 import { kubectl, word } from '../html/parts.ts';
 import type { Html } from '../html/template.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
-import type { Visit } from '../visit.ts';
+import type { SpaceNames } from '../visit.ts';
 import { digestOf } from './approval-section.ts';
 import { boundOf, INPUT_TYPE, secretOf } from './stored-inputs.ts';
 import { APPROVED, APPROVED_BY } from './timeline.ts';
 
 /** All that one sees and does on an Assistant's page, to be typed. */
-export function assistantCommands({ names: { namespace } }: Pick<Visit, 'names'>, view: AssistantView): Html {
+export function assistantCommands({ namespace }: Pick<SpaceNames, 'namespace'>, view: AssistantView): Html {
   const { name } = view.metadata;
   const digest = digestOf(view) ?? 'DIGEST';
   const of = `kubectl -n ${namespace}`;

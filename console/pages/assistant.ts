@@ -58,7 +58,7 @@ ${calls ?? ''}
 <h2>What happened</h2>${timeline({ metadata: view.metadata, conditions, events })}
 ${checked.ok ? manifestSection(view, checked.manifest) : ''}
 ${mayDeploy && view.spec.suspend !== true ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data, until somebody resumes it.</p>${suspension(visit, view)}` : ''}
-${assistantCommands(visit, view)}`;
+${assistantCommands(visit.names, view)}`;
   const ready = readyOf(conditions);
   return {
     title: `Assistant ${name}`,

@@ -7,11 +7,13 @@ import { parse } from 'parse5';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { freePort } from '../../testing/ports.ts';
+import { word } from '../html/parts.ts';
 import { attribute, type Browser, textOf, walk } from '../testing/browser.ts';
 import type { TestEnvironment } from '../testing/environment.ts';
 import { EVERY_ROUTE } from '../testing/routes-of.ts';
 import { condition, input, subjects } from '../testing/subjects.ts';
 import { startWithStore, type WithStore } from '../testing/with-store.ts';
+import { assistantCommands } from './assistant-commands.ts';
 
 let whole: WithStore;
 let environment: TestEnvironment;
@@ -68,20 +70,20 @@ describe('the same with kubectl', () => {
     }
   });
 
+  // The API server takes no such name; an object that was stored before that rule has it still.
   it.each(['$(touch FILE)', "'; touch FILE; '", '`touch FILE`', 'x;touch FILE #'])(
-    'does nothing else in a shell where somebody put an Assistant into the Capsule %s',
-    async (form) => {
+    'does nothing else in a shell where the Capsule of an Assistant is %s',
+    (form) => {
       const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
       const made = join(directory, 'made');
       const capsule = form.replace('FILE', made);
-      const name = `odd-${form.length}`;
-      const asks = manifest(name, { stored_inputs: { bank: input() } });
-      await subjects(environment).assistant(name, { capsule, manifest: asks });
-      const { status, html } = await admin.get(`/capsules/${encodeURIComponent(capsule)}/assistants/${name}`);
-      expect(status).toBe(200);
-      const [typed] = [...walk(parse(html))].filter((one) => attribute(one, 'class') === 'typed').slice(-1);
+      const spec = { capsule, manifest: manifest('odd', { stored_inputs: { bank: input() } }) };
+      const metadata = { name: 'odd', uid: '1', resourceVersion: '1', annotations: {}, managedFields: [] };
+      const view = { metadata, spec, status: { conditions: [] } };
+      const html = assistantCommands({ namespace: 'home' }, view).toString();
+      const [typed] = [...walk(parse(html))].filter((one) => attribute(one, 'class') === 'typed');
       const commands = typed === undefined ? '' : textOf(typed);
-      expect(commands).toContain('touch');
+      expect(commands).toContain(`platform.space/capsule=${word(capsule)}`);
       execFileSync('sh', ['-c', `kubectl() { :; }\n${commands}`], { cwd: directory, stdio: 'ignore' });
       expect(existsSync(made)).toBe(false);
       rmSync(directory, { recursive: true });

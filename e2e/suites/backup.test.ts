@@ -320,11 +320,15 @@ describe('a Space with a backup', () => {
     it('is put back under its own name when it was deleted, by a command that is given again', async () => {
       await kube.remove('capsule', 'household', name);
       await gone('capsule', 'household', name);
-      const cut = run(['--capsule', 'household', '--at', at()], () => undefined);
-      await until(
+      const early = Promise.withResolvers<string>();
+      const cut = run(['--capsule', 'household', '--at', at()], (_, out, err) =>
+        early.resolve(`${out}${err}`),
+      );
+      const made = until(
         'the Capsule to be made',
         async () => (await kube.get('capsule', 'household', name)) !== undefined,
       );
+      expect(await Promise.race([made, early.promise])).toBe(true);
       cut.kill('SIGKILL');
       const other = await putBack('household');
       expect(other.said).toMatch(/half restored, of household as of .*: give that restore again/);
