@@ -92,6 +92,14 @@ describe('the ledger', () => {
       expect(await call('/healthz')).toEqual({ status: 200, body: { status: 'ok' } });
     }));
 
+  it('keeps a connection longer than the API server, which would lose a request on one that closes', async () => {
+    await using(async (_, { port }) => {
+      const { headers } = await fetch(`http://127.0.0.1:${port}/balances`);
+      const [, seconds] = /timeout=(\d+)/.exec(headers.get('keep-alive') ?? '') ?? [];
+      expect(Number(seconds)).toBeGreaterThan(90);
+    });
+  });
+
   it('posts an entry and shows balances by account, with what is below it', () =>
     using(async (call) => {
       const posted = await call('/entries', lunch);

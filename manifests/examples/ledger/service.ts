@@ -30,6 +30,11 @@ export interface Service {
 const CONNECTIONS = 1;
 const ANSWER_WITHIN_MS = 10_000;
 const DRAIN_MS = 10_000;
+/**
+ * Longer than a proxy before this one keeps a connection that is idle (90 s in Kubernetes' API server): a request that
+ * comes as this side closes would be lost, and a proxy sends no entry a second time.
+ */
+const IDLE_MS = 100_000;
 
 /** Waits for the database, brings its schema up to date, and only then listens: who answers is of use. */
 export async function startService(options: Options): Promise<Service> {
@@ -57,6 +62,7 @@ export async function startService(options: Options): Promise<Service> {
     });
     server.requestTimeout = ANSWER_WITHIN_MS;
     server.headersTimeout = ANSWER_WITHIN_MS;
+    server.keepAliveTimeout = IDLE_MS;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(options.port, resolve);
     });
