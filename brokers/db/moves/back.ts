@@ -9,7 +9,8 @@ import { livingDatabases } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
 import { isReady } from '../servers/server.ts';
 import { clearRests, dropArrival } from './rest.ts';
-import { findDeparture, forgetDeparture, lockPlace, noteStays } from './rows.ts';
+import { findDeparture, forgetDeparture } from './rows/departure.ts';
+import { lockPlace, noteStays } from './rows/placement.ts';
 import { admissionOf, type End, endOf, entryOf, mainOf, whereaboutsOf } from './way.ts';
 
 /**

@@ -14,18 +14,9 @@ import { claimSpare, takeSpare } from '../spares/pool.ts';
 import { requireFit, requireMovable, workloadsIn } from './fit.ts';
 import { endMove } from './land.ts';
 import { clearArriving, clearRests } from './rest.ts';
-import {
-  findArrival,
-  findDeparture,
-  lockPlace,
-  noteArrival,
-  noteArriving,
-  noteDeparture,
-  noteMoving,
-  notePrincipals,
-  noteStays,
-  principalsOf,
-} from './rows.ts';
+import { findArrival, noteArrival, noteArriving } from './rows/arrival.ts';
+import { findDeparture, noteDeparture, principalsOf } from './rows/departure.ts';
+import { lockPlace, noteMoving, notePrincipals, noteStays } from './rows/placement.ts';
 import { endOf, entryOf, type Moving, mainOf, requireAttempt, type Way, whereaboutsOf } from './way.ts';
 
 /** What is to be copied: the same role and database on both servers, under a password that opens nothing else. */

@@ -8,20 +8,10 @@ import { verifierOf } from '../operations/ensure.ts';
 import { livingDatabases } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
 import { clearRests } from './rest.ts';
-import {
-  advanceDeparture,
-  arrivingDatabases,
-  type Baggage,
-  findArrival,
-  findDeparture,
-  forgetDeparture,
-  leaveRest,
-  lockPlace,
-  markLanded,
-  noteMoved,
-  packRows,
-  unpackRows,
-} from './rows.ts';
+import { arrivingDatabases, findArrival, markLanded } from './rows/arrival.ts';
+import { type Baggage, packRows, unpackRows } from './rows/baggage.ts';
+import { advanceDeparture, findDeparture, forgetDeparture, leaveRest } from './rows/departure.ts';
+import { lockPlace, noteMoved } from './rows/placement.ts';
 import {
   admissionOf,
   endOf,

@@ -6,16 +6,9 @@ import { dropDatabase, dropRole, finishDrop } from '../operations/finish.ts';
 import { noteLeftoverRole } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
 import { isReady, requireUsable } from '../servers/server.ts';
-import {
-  arrivingDatabases,
-  endArrival,
-  findArrival,
-  findRest,
-  forgetArrival,
-  forgetArriving,
-  forgetRest,
-  lockPlace,
-} from './rows.ts';
+import { arrivingDatabases, endArrival, findArrival, forgetArrival, forgetArriving } from './rows/arrival.ts';
+import { findRest, forgetRest } from './rows/departure.ts';
+import { lockPlace } from './rows/placement.ts';
 import { entryOf } from './way.ts';
 
 /** What a move leaves behind on servers where the Capsule is not, or is no more. */
