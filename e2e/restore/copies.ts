@@ -38,6 +38,10 @@ export const repository = (place: Place, ...args: readonly string[]): Promise<st
 const NO_STANZA = 1;
 const NO_COPY = 2;
 
+/** Which of these files of the log are not whole. */
+export const brokenOf = async (place: Place, files: readonly string[]): Promise<readonly string[]> =>
+  (await told(place, [...REPOSITORY, 'broken'], files.join('\n'))).split('\n').filter((line) => line !== '');
+
 /** @throws RestoreProblem where the backup cannot be read: it is another's, or damaged */
 export async function copiesIn(place: Place, ...label: readonly string[]): Promise<Copies> {
   const [stanza] = stanzasIn(await repository(place, 'copies', ...label));

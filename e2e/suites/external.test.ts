@@ -1,4 +1,6 @@
-/** A Space that runs no engine of its own: its PostgreSQL is a provider's, its S3 server a service. */
+/** A Space that runs no engine of its own: its two PostgreSQL servers are a provider's, its S3 server a service. */
+import { type ExecFileException, execFile } from 'node:child_process';
+import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyExamples, tellStory } from '../space/example.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
@@ -20,26 +22,52 @@ import { until } from './support/until.ts';
 const name = unique('lodge');
 const lodge = { space: name, namespace: name };
 const lodgeServices = `${name}-services`;
+const MOVE = resolve(import.meta.dirname, '../move/main.ts');
+
+/** An entry of `postgres.servers`. */
+function furtherOf(of: string, { external }: OwnPostgres, existingSecret: string, weight: number): object {
+  const { acceptOpenDatabases: _, ...server } = external;
+  return { name: of, weight, existingSecret, ...server };
+}
 
 describe('a Space on engines of one’s own', () => {
   let postgres: OwnPostgres;
+  let annex: OwnPostgres;
+  let image: string;
   let s3: Provider;
   let inside: string;
   /** Of tenants; spares have longer names. */
-  const databases = () =>
-    postgres.rows("select datname from pg_database where datname ~ '^spc_[0-9a-f]{40}$'");
+  const databases = (server = postgres) =>
+    server.rows("select datname from pg_database where datname ~ '^spc_[0-9a-f]{40}$'");
+  /** As somebody types it; calls back with how it ended. */
+  const move = (
+    args: readonly string[],
+    ended: (error: ExecFileException | null, out: string, err: string) => void,
+  ) =>
+    execFile(
+      process.execPath,
+      [MOVE, 'household', ...args, '--space', name],
+      { env: { ...process.env, SPACE_CLUSTER: installed.cluster } },
+      ended,
+    );
+  const moved = (...args: string[]) =>
+    new Promise<{ code: number; said: string }>((done) => {
+      move(args, (error, out, err) => done({ code: error === null ? 0 : 1, said: `${out}${err}` }));
+    });
 
   beforeAll(async () => {
     const imageOf = async (engine: string) =>
       (await kube.get('statefulset', engine, services))?.['spec'].template.spec.containers[0].image;
-    [postgres, s3] = await Promise.all([
-      imageOf('postgres').then((image) => startOwnPostgres(unique('databases'), image)),
-      imageOf('s3').then((image) => startProvider(unique('files'), image)),
+    image = await imageOf('postgres');
+    [postgres, annex, s3] = await Promise.all([
+      startOwnPostgres(unique('databases'), image),
+      startOwnPostgres(unique('annex'), image),
+      imageOf('s3').then((of) => startProvider(unique('files'), of)),
     ]);
     const values = await valuesOfOurs();
     await install(lodge, {
       ...values,
-      postgres: { external: postgres.external },
+      postgres: { external: postgres.external, servers: [furtherOf('annex', annex, 'pg-annex', 0.001)] },
       objectStore: { ...values.objectStore, external: s3.external },
       existingSecrets: { dbAdmin: 'pg-admin', objectStoreRegistry: 'pg-files', s3Root: 's3-of-ours' },
     });
@@ -53,6 +81,7 @@ describe('a Space on engines of one’s own', () => {
     await kube.apply(
       secret('pg-admin', { password: postgres.password }),
       secret('pg-files', { password: postgres.password }),
+      secret('pg-annex', { password: annex.password }),
       secret('s3-of-ours', { 'access-key': id, 'secret-key': key }),
     );
     await applyExamples(kube, lodge, installed.image);
@@ -63,7 +92,7 @@ describe('a Space on engines of one’s own', () => {
   afterAll(async () => {
     await kube.remove('capsule', 'household', lodge.namespace);
     await gone('capsule', 'household', lodge.namespace);
-    await uninstall(lodge, s3.namespace, postgres.namespace);
+    await uninstall(lodge, s3.namespace, postgres.namespace, annex.namespace);
   });
 
   it('runs neither, and is no superuser of the one that it uses', async () => {
@@ -105,6 +134,36 @@ describe('a Space on engines of one’s own', () => {
     await kube.remove('capsule', 'attic', lodge.namespace);
     await gone('capsule', 'attic', lodge.namespace);
     expect((await runningPod(inside, 'ledger')).status.containerStatuses[0].restartCount).toBeLessThan(5);
+  });
+
+  it('moves a Capsule to another server and back, by a command that is killed and given again', async () => {
+    const before = await tellStory(kube, inside);
+    const oldUrl = await databaseUrl(inside, 'ledger');
+    expect(await moved('cellar', '--image', image)).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/cellar/),
+    });
+
+    const early = Promise.withResolvers<string>();
+    const cut = move(['annex', '--image', image], (_, out, err) => early.resolve(`${out}${err}`));
+    const begun = until('the copy to be begun', async () => (await databases(annex)).length > 0);
+    expect(await Promise.race([begun, early.promise])).toBe(true);
+    cut.kill('SIGKILL');
+    expect((await moved('annex', '--image', image)).said).toMatch(/"assistants": \[\s*"ledger"\s*\]/);
+    expect(await databases()).toEqual([]);
+    const url = await until('the new URL', async () => {
+      const now = await databaseUrl(inside, 'ledger');
+      return now.host === oldUrl.host ? undefined : now;
+    });
+    expect(await databases(annex)).toContain(url.pathname.slice(1));
+    const after = await until('the ledger to answer there', () => tellStory(kube, inside));
+    expect(after.balances).toEqual(before.balances);
+
+    expect(await moved('main', '--image', image)).toMatchObject({ code: 0 });
+    expect(await databases(annex)).toEqual([]);
+    expect((await databases()).length).toBeGreaterThan(0);
+    const back = await until('the ledger to answer here', () => tellStory(kube, inside));
+    expect(back.balances).toEqual(before.balances);
   });
 
   it('leaves nothing of a Capsule on either when it goes', async () => {

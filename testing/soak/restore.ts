@@ -23,7 +23,7 @@ import { costOf } from './restore/traffic.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** The limit of each container, as in the chart (`backup.resources.limits.cpu`). */
-const BACKUP_MILLICORES = 75;
+const BACKUP_MILLICORES = 60;
 const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
 const QUICK: Size = { capsules: 5, assistants: 10, rowBytes: 32 * MIB, objectBytes: 32 * MIB };

@@ -45,14 +45,18 @@ repo1-retention-full-type=time
 repo1-retention-full=${BACKUP_KEEP_DAYS:?}
 repo1-bundle=y
 repo1-block=y
+# Of a file in blocks a restore asks for each by itself, and most of a database's 300 files are small: those are copied whole, so
+# that a restore asks for many at once.
+repo1-block-size-map=4MiB=64KiB
+repo1-block-size-map=16MiB=128KiB
+repo1-block-size-map=128MiB=256KiB
+repo1-block-size-map=1GiB=1MiB
 compress-type=zst
 compress-level=1
 start-fast=y
 archive-async=y
 # Beyond it the server goes on without: what it could not archive is lost to the archive, until the next backup.
 archive-push-queue-max=${BACKUP_QUEUE_BYTES:?}
-# Fetched ahead by a server that recovers, into a volume of 64 MiB.
-archive-get-queue-max=33554432
 spool-path=/tmp/pgbackrest
 lock-path=/tmp/pgbackrest-lock
 log-level-file=off

@@ -20,7 +20,8 @@ is_due() {
 once() {
   repository stanza-create
   if is_due '^[0-9-]+F$' "$((${BACKUP_FULL_DAYS:?} * 24))"; then kind=full; else kind=incr; fi
-  repository "--type=$kind" backup
+  # It waits for the log that belongs to the copy: a busy server may have more than a minute of it still to archive.
+  repository "--type=$kind" --archive-timeout=900 backup
   echo "backup: $kind done"
 }
 

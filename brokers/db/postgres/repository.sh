@@ -3,6 +3,8 @@
 #   repository.sh copies [LABEL]     which copies of the server there are, or which databases are in one: JSON of pgBackRest
 #   repository.sh files PATH         what lies below PATH, with sizes and times: JSON of pgBackRest
 #   repository.sh committed FILE     the time of the last transaction in a file of the log, or nothing where it has none
+#   repository.sh broken <FILES      which of these files of the log, a line each, are not whole
+#   repository.sh broken FILE        the same of one
 set -eu
 umask 077
 
@@ -25,8 +27,18 @@ case ${1:-} in
     TZ=UTC "$programs/pg_waldump" --rmgr=Transaction "$place/$segment" 2>/dev/null |
       grep -Eo '(COMMIT|ABORT)( PREPARED)? [0-9-]+ [0-9:.]+' | grep -Eo '[0-9-]+ [0-9:.]+$' | sort | tail -n 1 || :
     ;;
+  broken)
+    if [ $# -eq 1 ]; then
+      # Two at a time, since each waits for the bucket.
+      xargs -r -n 1 -P 2 sh "$0" broken
+      exit
+    fi
+    place=$(mktemp -d)
+    trap 'rm -rf "$place"' EXIT
+    { repository repo-get "$2" >"$place/sealed" && zstd -tq "$place/sealed"; } 2>/dev/null || echo "$2"
+    ;;
   *)
-    echo 'usage: repository.sh copies [LABEL] | files PATH | committed FILE' >&2
+    echo 'usage: repository.sh copies [LABEL] | files PATH | committed FILE | broken [FILE]' >&2
     exit 2
     ;;
 esac

@@ -42,7 +42,9 @@ processors=$(nproc)
 # this is believed, so all of it is waited for at once, there.
 LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" restore || fail 'the backup cannot be restored: the lines above say why'
 # To the server, whatever fails here is the end of the log. Of a file that is not there it is (1); of anything else it must stop.
-sed -i "s/^\(restore_command = '.*\)'\$/\1 || { [ \$? -eq 1 ] \&\& exit 1; exit 255; }'/" "$draft/postgresql.auto.conf"
+# Files are not fetched ahead: of two processes that do, each may wait for what the other was told to fetch, and a server that
+# recovers asks at its end for its last file again.
+sed -i "s/^restore_command = '\(.*\)'\$/restore_command = '\1 --no-archive-async || { [ \$? -eq 1 ] \&\& exit 1; exit 255; }'/" "$draft/postgresql.auto.conf"
 said 'the files are there'
 
 ident=$sockets/ident.conf

@@ -84,9 +84,17 @@ function placeOf({ status, copies = [COPY, SECOND], text, ...backup }: Backup): 
       'pg_data/backup_label.zst': { type: 'file', size: 208, time: 1 },
     });
   };
-  const run = async (args: readonly string[]) => {
+  const isBroken = (path: string) => broken.some((file) => path.endsWith(pathOf(file)));
+  const run = async (args: readonly string[], input = '') => {
     const [command = '', of] = args.slice(args.indexOf('/usr/share/space/repository.sh') + 1);
-    const stdout = answer(command, of);
+    const stdout =
+      command === 'broken'
+        ? input
+            .split('\n')
+            .filter(isBroken)
+            .map((path) => `${path}\n`)
+            .join('')
+        : answer(command, of);
     return { code: stdout === undefined ? 1 : 0, stdout: stdout ?? '', stderr: 'it does not open' };
   };
   return { kube: { run }, namespace: 'home-restore', pod: 'look', container: 'postgres' };

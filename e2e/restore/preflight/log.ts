@@ -1,5 +1,5 @@
 /** Whether the copies of the database, and the log that follows them, are there as far as a moment. */
-import { type Copy, copiesIn, copyFor, repository, UNCHANGED } from '../copies.ts';
+import { brokenOf, type Copy, copiesIn, copyFor, repository, UNCHANGED } from '../copies.ts';
 import type { Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 
@@ -84,8 +84,12 @@ export async function requireDatabase(place: Place, at: string | undefined): Pro
     throw new RestoreProblem(
       `the log of changes that the copy ${copy.label} of the database needs is not all in the backup. ${earlierThan(copy)}`,
     );
-  for (const one of log)
-    if (one.number <= numberOf(copy.archive.stop)) await committed(place, archive, one, earlierThan(copy));
+  const needed = log.filter(({ number }) => number <= numberOf(copy.archive.stop));
+  const [broken] = await brokenOf(
+    place,
+    needed.map(({ path }) => `${archive}/${path}`),
+  );
+  if (broken !== undefined) throw damaged(broken.slice(archive.length + 1), earlierThan(copy));
   if (at !== undefined) await requireReach(place, archive, log, at);
 }
 
@@ -97,13 +101,16 @@ async function committed(
   otherwise: string,
 ): Promise<Date | undefined> {
   const said = await repository(place, 'committed', `${archive}/${path}`).catch((cause: unknown) => {
-    throw new RestoreProblem(
-      `the file ${path} of the log of changes is cut short or damaged in the backup. ${otherwise}`,
-      { cause },
-    );
+    throw damaged(path, otherwise, cause);
   });
   return said.trim() === '' ? undefined : new Date(`${said.trim().replace(' ', 'T')}Z`);
 }
+
+const damaged = (path: string, otherwise: string, cause?: unknown) =>
+  new RestoreProblem(
+    `the file ${path} of the log of changes is cut short or damaged in the backup. ${otherwise}`,
+    { cause },
+  );
 
 const earlierThan = ({ timestamp }: Copy) =>
   `Give a time before ${new Date(timestamp.start * 1_000).toISOString()}, with --at, for which an older copy is taken. ${UNCHANGED}`;

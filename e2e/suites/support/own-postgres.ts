@@ -12,7 +12,7 @@ const PORT = 5_432;
 export interface OwnPostgres {
   readonly namespace: string;
   /** Values of a release. */
-  readonly external: object;
+  readonly external: Readonly<Record<string, unknown>>;
   /** The password of `space_broker` and `space_objectstore`. */
   readonly password: string;
   /** One statement as its superuser, whom no Space knows; rows as text. */

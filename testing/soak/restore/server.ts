@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
-import { chown, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chown, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { run } from '../../../e2e/cluster/run.ts';
 import { IMAGES } from '../../../e2e/space/images.ts';
@@ -53,6 +53,7 @@ export async function openServer(
   const log = join(directory, 'postgres.log');
   const out = openSync(log, 'a');
   let running: ChildProcess | undefined;
+  let volumes = 0;
 
   const begin = (program: readonly string[]): [string, readonly string[]] => {
     const mounts = `mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc"`;
@@ -95,11 +96,12 @@ export async function openServer(
     },
     lose: async () => {
       await end();
-      // A new pod has none of it, and no lock of a program that has not ended yet.
-      for (const place of [VOLUME, 'tmp']) {
-        await rm(join(root, place), { recursive: true });
-        await makeDirectory(join(root, place));
-      }
+      // A new pod has none of it, and no lock of a program that has not ended yet. The old volume's files stay until the end:
+      // for minutes after many were removed, the file system makes new ones slowly, which on a new volume it does not.
+      volumes += 1;
+      await rename(join(root, VOLUME), join(directory, `lost-${volumes}`));
+      await rm(join(root, 'tmp'), { recursive: true });
+      for (const place of [VOLUME, 'tmp']) await makeDirectory(join(root, place));
     },
     inside,
     backUp: async () => {
