@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { mountFiles, startTestBroker } from '../../brokers/db/testing/broker.ts';
 import { type Buckets, openBuckets } from './restore/buckets.ts';
 import { makeError, newestTick } from './restore/error.ts';
-import { limitTo } from './restore/limit.ts';
+import { type Limit, limitTo } from './restore/limit.ts';
 import { look, notRefused } from './restore/look.ts';
 import { restoreOne } from './restore/one-capsule.ts';
 import { openOf, retire } from './restore/retired.ts';
@@ -31,6 +31,8 @@ const QUICK: Size = { capsules: 5, assistants: 10, rowBytes: 32 * MIB, objectByt
 const MOST = { restoreSeconds: 60, capsuleSeconds: 10, costPercent: 10, undoneSeconds: 5 };
 
 interface Space {
+  /** Those that a backup runs under. */
+  readonly limits: readonly Limit[];
   readonly server: BackedUpServer;
   readonly buckets: Buckets;
   startBroker(): ReturnType<typeof startTestBroker>;
@@ -60,7 +62,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
     undo.unshift(async () => mounts.remove());
     const environment = { LOG_LEVEL: 'silent', ROLE_CONNECTION_LIMIT: '3' };
     return await tell(quick ? QUICK : WHOLE, {
-      ...{ server, buckets },
+      ...{ limits: [beside, carrying], server, buckets },
       startBroker: () => startTestBroker(mounts, { environment }),
     });
   } finally {
@@ -77,9 +79,8 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   await writeRows(tenants, size.rowBytes);
   await writeObjects(buckets.client, tenants, size.objectBytes);
   say('a backup, beside traffic');
-  const cost = await costOf(tenants, buckets.client, () =>
-    Promise.all([server.backUp(), buckets.backup('copy')]),
-  );
+  const copy = () => Promise.all([server.backUp(), buckets.backup('copy')]);
+  const cost = await costOf(tenants, buckets.client, copy, space.limits);
   await buckets.backup('copy');
   const before = await contentsOf(space, tenants);
   say('an error, and all is lost');

@@ -1,6 +1,6 @@
 /** What a container may take of the processor at most (`resources.limits.cpu`), for programs that run in none. */
 import { existsSync } from 'node:fs';
-import { mkdir, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../../eventually.ts';
 
@@ -12,6 +12,8 @@ const PERIOD = 100_000;
 export interface Limit {
   /** Runs the program with what else is limited here. */
   around(program: readonly string[]): readonly [string, ...string[]];
+  /** Has all that runs under it stand still, or go on. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -28,6 +30,15 @@ export async function limitTo(name: string, millicores: number): Promise<Limit> 
   const script = 'echo $$ >"$0/cgroup.procs" && exec "$@"';
   return {
     around: (program) => ['/bin/sh', '-c', script, group, ...program],
+    signal: async (signal) => {
+      const pids = (await readFile(join(group, 'cgroup.procs'), 'utf8')).trim().split('\n');
+      for (const pid of pids)
+        try {
+          if (pid !== '') process.kill(Number(pid), signal);
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+        }
+    },
     remove: async () => {
       await eventually(
         () =>

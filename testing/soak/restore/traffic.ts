@@ -18,25 +18,68 @@ const WRITERS = 4;
 const UPLOADERS = 2;
 const UPLOAD = randomBytes(64 * 1024);
 const BODY = randomBytes(128).toString('hex');
-const ALONE_MS = 15_000;
+const WINDOW_MS = 15_000;
+const PAIRS = 10;
 
-/** Alone, beside the work, and alone again, since a machine is not as fast at one time as at another. */
+/** Programs that can be made to stand still. */
+export interface Halting {
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
+}
+
+class Tally {
+  transactions = 0;
+  uploads = 0;
+  seconds = 0;
+
+  /** What was counted from then to now. */
+  add(before: Counted, now: Counted, seconds: number): void {
+    this.transactions += now.transactions - before.transactions;
+    this.uploads += now.uploads - before.uploads;
+    this.seconds += seconds;
+  }
+}
+
+type Counted = Readonly<Pick<Tally, 'transactions' | 'uploads'>>;
+
+/**
+ * Beside the work and beside none by turns, for which the work is halted: tables grow, a server's checkpoints come and go and a
+ * machine is not as fast at one time as at another, and all of that is the same in both.
+ */
 export async function costOf(
   tenants: readonly Tenant[],
   bucket: S3Client,
   work: () => Promise<unknown>,
+  halted: readonly Halting[],
 ): Promise<Cost> {
-  const rates = (during: () => Promise<unknown>) => ratesDuring(tenants, bucket, during);
-  const alone = () => rates(() => wait(ALONE_MS));
-  const first = await alone();
-  const beside = await rates(work);
-  const second = await alone();
-  const part = (rate: 'transactions' | 'uploads') => (200 * beside[rate]) / (first[rate] + second[rate]);
+  const traffic = startTraffic(tenants, bucket);
+  const [beside, alone] = [new Tally(), new Tally()];
+  const signal = (which: 'SIGSTOP' | 'SIGCONT') => Promise.all(halted.map((one) => one.signal(which)));
+  const started = performance.now();
+  let isDone = false;
+  const done = work().finally(() => {
+    isDone = true;
+  });
+  try {
+    for (let turn = 0; turn < 2 * PAIRS && !isDone; turn += 1) {
+      const tally = turn % 2 === 0 ? beside : alone;
+      if (tally === alone) await signal('SIGSTOP');
+      const [before, since] = [{ ...traffic.counted }, performance.now()];
+      await Promise.race([wait(WINDOW_MS), done, traffic.failure]);
+      tally.add(before, traffic.counted, (performance.now() - since) / 1_000);
+      if (tally === alone) await signal('SIGCONT');
+    }
+    await Promise.race([done, traffic.failure]);
+  } finally {
+    await signal('SIGCONT');
+    await traffic.stop();
+  }
+  const seconds = (performance.now() - started) / 1_000 - alone.seconds;
+  const part = (rate: keyof Counted) => (100 * beside[rate] * alone.seconds) / (alone[rate] * beside.seconds);
   const [transactions, uploads] = [part('transactions'), part('uploads')];
-  return { seconds: beside.seconds, transactions, uploads, percent: 100 - (transactions + uploads) / 2 };
+  return { seconds, transactions, uploads, percent: 100 - (transactions + uploads) / 2 };
 }
 
-async function ratesDuring(tenants: readonly Tenant[], bucket: S3Client, work: () => Promise<unknown>) {
+function startTraffic(tenants: readonly Tenant[], bucket: S3Client) {
   let over = false;
   const counted = { transactions: 0, uploads: 0 };
   const writer = async ({ url }: Tenant) => {
@@ -53,19 +96,14 @@ async function ratesDuring(tenants: readonly Tenant[], bucket: S3Client, work: (
     for (; !over; counted.uploads += 1)
       await bucket.put(`traffic/${number}/${counted.uploads % 100}`, UPLOAD);
   };
-  const started = performance.now();
   const callers = [...tenants.slice(0, WRITERS).map(writer), ...[...Array(UPLOADERS).keys()].map(uploader)];
-  const failure = Promise.all(callers).then(() => new Promise<never>(() => undefined));
-  try {
-    await Promise.race([work(), failure]);
-  } finally {
-    over = true;
-    await Promise.allSettled(callers);
-  }
-  const seconds = (performance.now() - started) / 1_000;
   return {
-    transactions: counted.transactions / seconds,
-    uploads: counted.uploads / seconds,
-    seconds,
+    counted,
+    /** Never resolves; rejects when a caller fails. */
+    failure: Promise.all(callers).then(() => new Promise<never>(() => undefined)),
+    stop: async () => {
+      over = true;
+      await Promise.allSettled(callers);
+    },
   };
 }
