@@ -4,7 +4,7 @@ import type { Steps } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { isHopeless } from '../space/rollout.ts';
-import { type Room, roomFor, withAuthority } from './pods.ts';
+import { operatorOf, type Room, roomFor, withAuthority } from './pods.ts';
 import { MoveProblem, printable } from './problem.ts';
 
 export interface Move {
@@ -48,9 +48,7 @@ const ROTATE = 'platform.space/rotate';
 /** A run that was cut short at any line is taken up by the next. A copy that fails is taken back. */
 export async function moveCapsule(about: Move): Promise<Moved> {
   const { capsule, to, steps } = about;
-  const room = await steps.run('look at the Space', async () =>
-    roomFor(capsule, await living(about), about.image),
-  );
+  const room = await steps.run('look at the Space', async () => roomFor(about, await living(about)));
   let copied = { databases: 0, bytes: 0 };
   try {
     await steps.run('start what it goes through', () => open(about, room));
@@ -86,7 +84,7 @@ async function living({ kube, space }: Move): Promise<readonly KubeObject[]> {
     kube.get('service', 'postgres', services),
     kube.get('networkpolicy', 'db-broker', services),
     kube.get('networkpolicy', 'postgres', services),
-    kube.get('deployment', 'operator', system),
+    kube.get('deployment', operatorOf(space), system),
   ]);
   return found.filter((one) => one !== undefined);
 }

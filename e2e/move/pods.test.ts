@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { roomFor, withAuthority } from './pods.ts';
 import { RULES, SPACE, without } from './testing/space.ts';
 
+const HOUSEHOLD = { space: 'home', capsule: 'household' };
+
 describe('the pod in which databases are copied', () => {
-  const { pod, policies } = roomFor('household', SPACE);
+  const { pod, policies } = roomFor(HOUSEHOLD, SPACE);
 
   it('has the authorities of the servers, and no credential of the broker’s', () => {
     const { volumes, containers, hostAliases, ...spec } = pod['spec'];
@@ -48,8 +50,8 @@ describe('the pod in which databases are copied', () => {
       ['NetworkPolicy', 'postgres'],
       ['Service', 'postgres'],
     );
-    expect(() => roomFor('household', external)).toThrow(/--image/);
-    const { pod: other, policies: walls } = roomFor('household', external, 'mine@sha256:3');
+    expect(() => roomFor(HOUSEHOLD, external)).toThrow(/--image/);
+    const { pod: other, policies: walls } = roomFor({ ...HOUSEHOLD, image: 'mine@sha256:3' }, external);
     expect(other['spec'].containers[0].image).toBe('mine@sha256:3');
     expect(walls).toHaveLength(1);
   });
@@ -57,9 +59,10 @@ describe('the pod in which databases are copied', () => {
   it.each([
     [['ConfigMap', 'db-servers'] as const, /one PostgreSQL server: add others/],
     [['Deployment', 'db-broker'] as const, /name a Space that runs/],
+    [['Deployment', 'home-operator'] as const, /name a Space that runs/],
     [['NetworkPolicy', 'db-broker'] as const, /name a Space that runs/],
   ])('is not made without %s', (missing, why) => {
-    expect(() => roomFor('household', without(missing))).toThrow(why);
+    expect(() => roomFor(HOUSEHOLD, without(missing))).toThrow(why);
   });
 });
 

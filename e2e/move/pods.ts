@@ -31,6 +31,8 @@ const IDLE = ['/bin/sh', '-c', `trap "exit 0" TERM; sleep ${LONGEST_SECONDS} & w
 const AUTHORITIES = ['ca', 'postgres-ca'];
 const FURTHER = '/etc/space/db-servers';
 
+export const operatorOf = (space: string) => `${space}-operator`;
+
 const find = (objects: Rendered, kind: string, name: string) =>
   objects.find((object) => object.kind === kind && object.metadata.name === name);
 
@@ -43,17 +45,21 @@ function required(objects: Rendered, kind: string, name: string): KubeObject {
   return found;
 }
 
-/**
- * @param image with pg_dump of the servers' version; without it that of the Space's own PostgreSQL
- * @throws MoveProblem where the Space has one server alone, or no image is known
- */
-export function roomFor(capsule: string, live: Rendered, image?: string): Room {
+export interface RoomOptions {
+  readonly space: string;
+  readonly capsule: string;
+  /** With pg_dump of the servers' version; without it that of the Space's own PostgreSQL. */
+  readonly image?: string | undefined;
+}
+
+/** @throws MoveProblem where the Space has one server alone, or no image is known */
+export function roomFor({ space, capsule, image }: RoomOptions, live: Rendered): Room {
   const broker = required(live, 'Deployment', 'db-broker');
   if (find(live, 'ConfigMap', 'db-servers') === undefined)
     throw new MoveProblem(
       'this Space has one PostgreSQL server: add others with postgres.servers. Nothing was changed',
     );
-  const pod = copyingPod(`move-${capsule}`, broker, hostAliases(live), image ?? imageOf(live));
+  const pod = copyingPod(`move-${capsule}`, broker, hostAliases(space, live), image ?? imageOf(live));
   return { pod, policies: policiesFor(pod, live) };
 }
 
@@ -68,8 +74,8 @@ function imageOf(live: Rendered): string {
 }
 
 /** By the names in the URLs of Assistants, at the addresses that Assistants have of them. */
-function hostAliases(live: Rendered) {
-  const { env = [] } = required(live, 'Deployment', 'operator')['spec'].template.spec.containers[0];
+function hostAliases(space: string, live: Rendered) {
+  const { env = [] } = required(live, 'Deployment', operatorOf(space))['spec'].template.spec.containers[0];
   const told = (name: string): string | undefined =>
     env.find((one: Named & { readonly value?: string }) => one.name === name)?.value;
   const own: string | undefined = find(live, 'Service', 'postgres')?.['spec'].clusterIP;

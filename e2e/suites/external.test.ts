@@ -25,9 +25,9 @@ const lodgeServices = `${name}-services`;
 const MOVE = resolve(import.meta.dirname, '../move/main.ts');
 
 /** An entry of `postgres.servers`. */
-function furtherOf(of: string, { external }: OwnPostgres, existingSecret: string, weight: number): object {
+function furtherOf(of: string, { external }: OwnPostgres, existingSecret: string): object {
   const { acceptOpenDatabases: _, ...server } = external;
-  return { name: of, weight, existingSecret, ...server };
+  return { name: of, existingSecret, ...server };
 }
 
 describe('a Space on engines of one’s own', () => {
@@ -67,7 +67,7 @@ describe('a Space on engines of one’s own', () => {
     const values = await valuesOfOurs();
     await install(lodge, {
       ...values,
-      postgres: { external: postgres.external, servers: [furtherOf('annex', annex, 'pg-annex', 0.001)] },
+      postgres: { external: postgres.external, servers: [furtherOf('annex', annex, 'pg-annex')] },
       objectStore: { ...values.objectStore, external: s3.external },
       existingSecrets: { dbAdmin: 'pg-admin', objectStoreRegistry: 'pg-files', s3Root: 's3-of-ours' },
     });

@@ -51,7 +51,7 @@ export const SPACE: readonly KubeObject[] = [
   object('NetworkPolicy', 'postgres', { spec: { podSelector: { matchLabels: { part: 'postgres' } } } }),
   object(
     'Deployment',
-    'operator',
+    'home-operator',
     {
       spec: {
         template: {
