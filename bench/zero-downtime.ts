@@ -1,7 +1,7 @@
 /**
  * What tenants notice while a Space is looked after: an Assistant in gVisor asks for SQL, objects, stored inputs and tunnels in an
  * open loop, while the Space is upgraded, rolled back, given new keys and another CA, and a node is drained. Nothing may fail.
- * Needs `npm run up -- --nodes 2`, or 3.
+ * Needs `npm run up -- --nodes 3`: one of the further nodes has to be without the servers of which there is one.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Report, Row } from '../testing/report.ts';

@@ -45,7 +45,7 @@ export interface SpaceUnderLoad {
 /** Begins the load: so many requests a second of each kind. */
 export async function openSpaceUnderLoad(rates: Readonly<Record<string, number>>): Promise<SpaceUnderLoad> {
   const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
-  if (cluster?.node === undefined) throw new Error('no native cluster is up: npm run up -- --nodes 2');
+  if (cluster?.node === undefined) throw new Error('no native cluster is up: npm run up -- --nodes 3');
   const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
   const kubectl = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await kube.run(args);

@@ -3,6 +3,8 @@ import {
   assistant,
   capsule,
   databaseUrl,
+  gone,
+  installed,
   kube,
   leave,
   namespaceOf,
@@ -13,6 +15,7 @@ import {
   system,
   unique,
 } from './support/space.ts';
+import { until } from './support/until.ts';
 
 /** Asks PostgreSQL for a session as a client without TLS does, and prints the SQLSTATE that ends it. */
 const PLAIN_SESSION = `
@@ -49,6 +52,15 @@ const CALLS = `
     ended(request(url, { ca, servername: 'postgres' })),
     ended(plain({ host: url.hostname, port: url.port, path: '/healthz' })),
   ]).then((all) => console.log(all.join(' ')));
+`;
+
+/** The serial number of the certificate that a server has, whoever signed it. */
+const SERIAL = `
+  const [host, port] = process.argv.slice(1);
+  const socket = require('node:tls').connect({ host, port, servername: host, rejectUnauthorized: false }, () => {
+    console.log(socket.getPeerCertificate().serialNumber);
+    socket.destroy();
+  });
 `;
 
 async function told(namespace: string, pod: string, script: string, ...args: string[]): Promise<string> {
@@ -123,5 +135,18 @@ describe('between the parts of a Space', () => {
       'ERR_TLS_CERT_ALTNAME_INVALID',
       expect.stringMatching(/^(ECONNRESET|EPIPE|HPE_INVALID_CONSTANT)$/),
     ]);
+  });
+
+  it('the S3 server serves a certificate that was made anew, without a restart', async () => {
+    const [broker] = await kube.list('pods', services, 'platform.space/component=objectstore-broker');
+    const serial = () => told(services, broker?.metadata.name ?? '', SERIAL, `s3.${services}.svc`, '7070');
+    const before = await serial();
+    await kube.remove('secret', 's3-tls', services);
+    await gone('secret', 's3-tls', services);
+    const job = unique('keys');
+    await kube.run(['create', 'job', job, '-n', system, `--from=cronjob/${installed.space}-keys`]);
+    await until('another certificate', async () => (await serial()) !== before);
+    await kube.remove('job', job, system);
+    expect((await kube.get('pod', 's3-0', services))?.['status'].containerStatuses[0].restartCount).toBe(0);
   });
 });
