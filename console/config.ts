@@ -55,6 +55,7 @@ export const schema = z
     LISTEN_PORT: port(8443).describe('Port of the pages; 0 takes a free one.'),
     METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
     ...settings.connections,
+    ...settings.leave,
     TLS_CERT_FILE: z
       .string()
       .min(1)

@@ -117,6 +117,7 @@ export const schema = z
     ),
     WATCH_INTERVAL_MS: count(500).describe("How often tenants' sessions are looked at, in milliseconds."),
     ...settings.connections,
+    ...settings.leave,
     CAPSULE_REQUESTS_PER_SECOND: count(100).describe(
       'Requests of one Capsule to the control listener in a second; beyond them it is answered 429.',
     ),

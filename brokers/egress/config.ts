@@ -201,6 +201,7 @@ export const schema = z
       .describe(
         'Names of headers, separated by commas or spaces, that requests with a stored input may have beside those that the gateway knows.',
       ),
+    ...settings.leave,
     DRAIN_SECONDS: settings
       .count(20, 0)
       .describe('How long requests and tunnels may end by themselves when the replica is told to end.'),

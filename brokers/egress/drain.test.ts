@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -51,6 +51,21 @@ describe('a replica that is told to end', () => {
     expect(open.destroyed).toBe(false);
     open.destroy();
     expect(await stopped).toBe(true);
+  });
+
+  it('goes on serving callers for a while, since some are sent to it still, and ends their connections', async () => {
+    const service = await replicas.start({ LEAVE_SECONDS: '60' });
+    void service.stop();
+    const open = await replicas.tunnel(service.dataPort);
+    expect(open.destroyed).toBe(false);
+    open.destroy();
+    const { headers } = await new Promise<IncomingMessage>((resolve, reject) => {
+      const agent = new Agent({ keepAlive: true });
+      request({ host: '127.0.0.1', port: service.dataPort, path: '/i/bank/v1', agent }, resolve)
+        .on('error', reject)
+        .end();
+    });
+    expect(headers.connection).toBe('close');
   });
 
   it('cuts what has not ended in its time, and that is no failure', async () => {

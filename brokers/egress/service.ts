@@ -67,6 +67,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
       metrics,
       listeners: { controlPort: { name: 'control', port: config.CONTROL_PORT, served } },
       otherPorts: { dataPort },
+      leave: () => started.listener.leave(),
       upkeep: [],
       requestsMs: CONTROL_ENDS_MS,
       leaving: [

@@ -43,6 +43,18 @@ export const settings = {
       .default(256)
       .describe('Connections that one address may hold of them; at most a quarter of CONNECTIONS.'),
   },
+  /** As long as it takes until nobody is sent to a replica that ends. */
+  leave: {
+    LEAVE_SECONDS: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(60)
+      .default(0)
+      .describe(
+        'How long a replica that is told to end goes on taking connections, each answer ending its own, until nobody is sent to it any more.',
+      ),
+  },
   path: (fallback: string) => z.string().min(1).default(fallback),
   space: z
     .string()

@@ -37,6 +37,8 @@ export interface Listener {
   readonly server: Server | TlsServer;
   /** Serves new connections with another certificate. */
   useTls(material: TlsMaterial): void;
+  /** From now on every answer ends its connection; new ones are taken. */
+  leave(): void;
   /** Takes no new work, lets what runs end, and closes. */
   close(): Promise<void>;
 }
@@ -113,6 +115,7 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
     useTls: (material) => {
       if (server instanceof TlsServer) server.setSecureContext(tlsOptions(material));
     },
+    leave: () => edge.drain(),
     close: () => {
       edge.drain();
       return new Promise((resolve) => {

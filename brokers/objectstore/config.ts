@@ -156,6 +156,7 @@ export const schema = z
       "The operator's public keys, a JWKS; it is read only where DATA_PLANE_BYOK is true.",
     ),
     ...settings.connections,
+    ...settings.leave,
     CAPSULE_REQUESTS_PER_SECOND: count(100).describe(
       'Requests of one Capsule to the control listener in a second; beyond them it is answered 429.',
     ),

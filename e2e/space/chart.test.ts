@@ -458,7 +458,7 @@ describe('the chart', () => {
     const configured = Object.keys(environment).filter((name) =>
       /^(?:CALLER|CAPSULE|ALL)_|_SECONDS$/.test(name),
     );
-    expect(configured).toHaveLength(6 + 2 * 4 + 1 + 4);
+    expect(configured).toHaveLength(6 + 2 * 4 + 1 + 5);
     expect(limitsIn(readConfig(environment))).toEqual(
       limitsIn(readConfig({ SPACE_NAME: environment['SPACE_NAME'] })),
     );
@@ -577,8 +577,32 @@ describe('the chart', () => {
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
     );
     const pod = gateway?.['spec'].template.spec;
-    expect(pod.terminationGracePeriodSeconds).toBe(625);
+    expect(pod.terminationGracePeriodSeconds).toBe(630);
     expect(pod.containers[0].env).toContainEqual({ name: 'DRAIN_SECONDS', value: '600' });
+  });
+
+  it('lets each program that is called go on for a while when its pod is told to end', async () => {
+    const deployments = (await render()).filter(({ kind }) => kind === 'Deployment');
+    const leaving = deployments.filter(({ spec }) =>
+      JSON.stringify(spec).includes('{"name":"LEAVE_SECONDS","value":"5"}'),
+    );
+    expect(leaving.map(({ metadata }) => metadata.name).sort()).toEqual([
+      'db-broker',
+      'home-console',
+      'objectstore-broker',
+      'platform-assistant-egress',
+    ]);
+  });
+
+  it('has no command with two dollar signs, of which Kubernetes makes one', async () => {
+    const commands = (await render()).flatMap(({ spec }) => {
+      const pod = spec?.template?.spec ?? spec?.jobTemplate?.spec.template.spec;
+      return [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])].map(({ command, args }) =>
+        JSON.stringify([command, args]),
+      );
+    });
+    expect(commands.length).toBeGreaterThan(5);
+    expect(commands.filter((one) => one.includes('$$'))).toEqual([]);
   });
 
   it('makes nothing of the console where it is switched off, and reads no Secret for it where there is no object store', async () => {

@@ -20,7 +20,7 @@ const PATIENCE_MS = 30_000;
 const TICK_MS = 20;
 
 // One place of the role's connections is left to whoever looks at the tallies.
-const pool = new Pool({ connectionString: DATABASE_URL, max: 3, idleTimeoutMillis: 0 });
+const pool = new Pool({ connectionString: DATABASE_URL, max: 2, idleTimeoutMillis: 0 });
 pool.on('error', () => undefined);
 
 const tallies = createTallies();

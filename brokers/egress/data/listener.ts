@@ -11,6 +11,8 @@ import type { serveTunnel } from './tunnel.ts';
 
 export interface DataListener {
   readonly server: Server<typeof ArrivingRequest>;
+  /** From now on every answer ends its connection; new ones, and tunnels, are taken. */
+  leave(): void;
   /** Takes no new work, lets requests and tunnels end and returns when they have. */
   close(): Promise<void>;
 }
@@ -39,7 +41,7 @@ export async function listenForCallers(options: {
     insecureHTTPParser: false,
     noDelay: true,
   });
-  let draining = false;
+  let [leaving, draining] = [false, false];
   const admitted = new WeakSet<Socket>();
   server.on('connection', (socket) => {
     // One that comes back after a 407 was admitted before.
@@ -59,7 +61,7 @@ export async function listenForCallers(options: {
       unanswered.ended(socket);
       shares.ended(socket);
     });
-    if (draining) response.setHeader('connection', 'close');
+    if (leaving) response.setHeader('connection', 'close');
     void onRequest(request, response);
   };
   // A client that waits for 100 Continue gets it once the request is admitted.
@@ -81,8 +83,11 @@ export async function listenForCallers(options: {
   });
   return {
     server,
+    leave: () => {
+      leaving = true;
+    },
     close: () => {
-      draining = true;
+      [leaving, draining] = [true, true];
       return new Promise((resolve) => {
         server.close(() => resolve());
         server.closeIdleConnections();

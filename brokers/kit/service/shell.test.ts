@@ -5,11 +5,14 @@ import { closeNow, createMetrics, portOf } from '../metrics.ts';
 import { startShell } from './shell.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
-const config = { LISTEN_HOST: '127.0.0.1', METRICS_PORT: 0, CONNECTIONS: 100, CONNECTIONS_PER_ADDRESS: 20 };
+const config = {
+  ...{ LISTEN_HOST: '127.0.0.1', METRICS_PORT: 0, LEAVE_SECONDS: 0 },
+  ...{ CONNECTIONS: 100, CONNECTIONS_PER_ADDRESS: 20 },
+};
 
 /** A service that writes down what happens to it; its control listener is at this port. */
-async function start(steps: string[], port = 0) {
-  return startShell(config, log, async (held) => {
+async function start(steps: string[], port = 0, changes: Partial<typeof config> = {}) {
+  return startShell({ ...config, ...changes }, log, async (held) => {
     steps.push('open');
     held.closers.push(() => steps.push('closed first'));
     held.closers.push(() => steps.push('closed second'));
@@ -25,6 +28,7 @@ async function start(steps: string[], port = 0) {
           },
         },
       },
+      leave: () => void steps.push('leave'),
       upkeep: [
         {
           rounds: [
@@ -55,9 +59,29 @@ it('begins with what is opened and ends with what is closed, the last opened fir
   expect(await answer.text()).toBe('served');
   expect((await fetch(`http://127.0.0.1:${ports.metricsPort}/metrics`)).status).toBe(200);
   expect(await stop()).toBe(true);
-  const order = ['open', 'upkeep', 'drain', 'leaving', 'upkeep ends', 'closed second', 'closed first'];
+  const order = [
+    'open',
+    'upkeep',
+    'drain',
+    'leave',
+    'drain',
+    'leaving',
+    'upkeep ends',
+    'closed second',
+    'closed first',
+  ];
   expect(steps).toEqual(order);
   await expect(fetch(`http://127.0.0.1:${ports.metricsPort}/metrics`)).rejects.toThrow();
+});
+
+it('goes on taking callers for a while when it is told to end, and ends their connections with each answer', async () => {
+  const steps: string[] = [];
+  const { ports, stop } = await start(steps, 0, { LEAVE_SECONDS: 60 });
+  void stop();
+  const { status, body } = await fetch(`http://127.0.0.1:${ports.port}/`);
+  await body?.cancel();
+  expect(status).toBe(200);
+  expect(steps).toEqual(['open', 'upkeep', 'drain', 'leave']);
 });
 
 it('closes what it has opened when it cannot listen, and looks after nothing', async () => {

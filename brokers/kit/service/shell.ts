@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Listener } from '../listener.ts';
 import type { Logger } from '../log.ts';
 import { closeNow, portOf, type ServiceMetrics, serveMetrics } from '../metrics.ts';
@@ -8,6 +9,7 @@ import { type ListenerConfig, type ListenerPlan, openListeners } from './listene
 
 export interface ShellConfig extends ListenerConfig {
   readonly METRICS_PORT: number;
+  readonly LEAVE_SECONDS: number;
 }
 
 /** What a service is once its keys are read and its stores are open, and before it listens. */
@@ -23,6 +25,8 @@ export interface Plan<Ports extends string, Parts> {
     readonly intervalMs: number;
     readonly onStart?: (upkeep: Upkeep) => void;
   }[];
+  /** Has listeners that the service has opened itself end the connection with every answer, and take new ones. */
+  readonly leave?: () => void;
   /** How long requests that run may take to end. */
   readonly requestsMs: number;
   /** What ends after the requests and before upkeep and files. */
@@ -40,12 +44,13 @@ export interface Shell<Ports extends string, Parts> {
   stop(): Promise<boolean>;
 }
 
+const LEAVE_ENDS_MS = 1_000;
 const UPKEEP_ENDS_MS = 20_000;
 const FILES_CLOSE_MS = 5_000;
 
 /**
  * What all services have alike, in this order: keys and stores (`open`), metrics, listeners, upkeep; and at the end
- * requests, upkeep, files. Whatever fails on the way up closes what was opened before it.
+ * new connections, requests, upkeep, files. Who sends callers here learns of the end as this process does, so they come for a while. Whatever fails on the way up closes what was opened before it.
  */
 export async function startShell<Ports extends string, Parts>(
   config: ShellConfig,
@@ -68,6 +73,12 @@ export async function startShell<Ports extends string, Parts>(
     const listening = Object.fromEntries(listeners.map(([port, { server }]) => [port, portOf(server)]));
     const ports = { ...plan.otherPorts, ...listening, metricsPort: portOf(metricsServer) };
     log.info({ ...ports, tls }, 'listening');
+    const leaveMs = config.LEAVE_SECONDS * 1_000;
+    const leave = async () => {
+      for (const [, listener] of listeners) listener.leave();
+      plan.leave?.();
+      await wait(leaveMs);
+    };
     const endRequests = async () => {
       await Promise.all(listeners.map(([, listener]) => listener.close()));
     };
@@ -83,6 +94,7 @@ export async function startShell<Ports extends string, Parts>(
       stop: () =>
         shutDown(
           [
+            { name: 'new connections', timeoutMs: leaveMs + LEAVE_ENDS_MS, run: leave },
             { name: 'requests', timeoutMs: requestsMs, run: endRequests },
             ...leaving,
             { name: 'upkeep', timeoutMs: UPKEEP_ENDS_MS, run: endUpkeep },

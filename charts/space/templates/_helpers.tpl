@@ -10,6 +10,11 @@ nothing of the Space's own runs or is kept there. What acts is in -system, what 
 {{ .Release.Name }}-services
 {{- end }}
 
+{{/* So long nodes may send somebody to a pod that is told to end. */}}
+{{- define "space.leaveSeconds" -}}
+5
+{{- end }}
+
 {{/* The operator, as the API server knows it. */}}
 {{- define "space.operator.user" -}}
 system:serviceaccount:{{ include "space.system" . }}:{{ .Release.Name }}-operator

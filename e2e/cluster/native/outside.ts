@@ -7,14 +7,28 @@ import { insideNode } from './process.ts';
 const NAME = 'outside';
 const GATEWAY = '203.0.113.1';
 
-/** A host beyond the cluster: one more network namespace on the node's bridge. */
-export async function createOutside(layout: Layout, options: OutsideOptions): Promise<OutsideHost> {
-  const inside = (...argv: readonly string[]) => run(insideNode(layout, argv));
-  await inside('sh', '-ec', SETUP);
+const NETWORK_OF_IT = '203.0.113.0/24';
+
+/** A host beyond the cluster: one more network namespace on the nodes' bridge, which all of them reach. */
+export async function createOutside(
+  [first, ...further]: readonly [Layout, ...Layout[]],
+  options: OutsideOptions,
+): Promise<OutsideHost> {
+  const on = (node: Layout, script: string) => run(insideNode(node, ['sh', '-ec', script]));
+  const tearDown = async () => {
+    for (const node of further) await on(node, FORGET);
+    await on(first, TEARDOWN);
+  };
+  await tearDown(); // one that a killed test left behind
+  await on(first, SETUP);
+  for (const node of further) {
+    await on(node, wayFrom(node));
+    await on(first, wayBackTo(node));
+  }
   return serve({
-    command: insideNode(layout, ['ip', 'netns', 'exec', NAME, process.execPath, SERVER]),
+    command: insideNode(first, ['ip', 'netns', 'exec', NAME, process.execPath, SERVER]),
     env: { SPACE_OUTSIDE: JSON.stringify(servingOf(options)) },
-    tearDown: () => inside('sh', '-ec', TEARDOWN),
+    tearDown,
   });
 }
 
@@ -25,8 +39,7 @@ ip netns delete ${NAME} 2>/dev/null || true
 ip addr delete ${GATEWAY}/24 dev ${NETWORK.bridge} 2>/dev/null || true
 `;
 
-/** Begins by removing one that a killed test left behind. */
-const SETUP = `${TEARDOWN}
+const SETUP = `
 ip netns add ${NAME}
 ip link add out0 type veth peer name eth0 netns ${NAME}
 ip link set out0 master ${NETWORK.bridge} up
@@ -37,4 +50,21 @@ ${ADDRESSES.map((address) => `ip -n ${NAME} addr add ${address}/24 dev eth0`).jo
 ip -n ${NAME} addr add ${METADATA}/32 dev eth0
 ip route add ${METADATA}/32 via ${ADDRESSES[0]} src ${GATEWAY}
 ip -n ${NAME} route add ${NETWORK.pods} via ${GATEWAY}
+`;
+
+/** A further node's device leads to the same bridge. */
+const wayFrom = ({ address }: Layout) => `
+ip route replace ${NETWORK_OF_IT} dev ${NETWORK.bridge} src ${address}
+ip route replace ${METADATA}/32 via ${ADDRESSES[0]} dev ${NETWORK.bridge} src ${address}
+`;
+
+/** Each node knows where its own pods are. */
+const wayBackTo = ({ address, pods }: Layout) => `
+ip -n ${NAME} route add ${address}/32 dev eth0
+ip -n ${NAME} route add ${pods} via ${address}
+`;
+
+const FORGET = `
+ip route delete ${METADATA}/32 2>/dev/null || true
+ip route delete ${NETWORK_OF_IT} 2>/dev/null || true
 `;

@@ -215,7 +215,7 @@ function nativeCluster(
       name,
       auditLogs: layout.log,
       command: (argv) => insideNode(layout, argv),
-      outside: (options) => createOutside(layout, options),
+      outside: (options) => createOutside(layouts, options),
     },
     furtherNodes: further.map(furtherNode),
   };
