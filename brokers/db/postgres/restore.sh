@@ -32,7 +32,7 @@ began=$(date +%s)
 said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 
 [ ! -e "$draft/postmaster.pid" ] || [ -z "${STAYS:-}" ] || fail 'a server runs with it already'
-rm -rf "$draft"
+rm -rf "$draft" "$draft.log"
 mkdir -p "$draft"
 [ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
 # More than there are processors are in each other's way.
@@ -40,13 +40,15 @@ processors=$(nproc)
 [ "$processors" -le 4 ] || processors=4
 # Each database is some 300 files, and a disk that is waited for after each takes most of the time. Until the end nothing of
 # this is believed, so all of it is waited for at once, there.
-LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" restore || fail 'the backup cannot be restored: the lines above say why'
-# To the server, whatever fails here is the end of the log. Of a file that is not there it is (1); of anything else it must stop.
-# Files are not fetched ahead: of two processes that do, each may wait for what the other was told to fetch, and a server that
-# recovers asks at its end for its last file again.
-sed -i "s/^restore_command = '\(.*\)'\$/restore_command = '\1 --no-archive-async || { [ \$? -eq 1 ] \&\& exit 1; exit 255; }'/" "$draft/postgresql.auto.conf"
+LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" \
+  "--recovery-option=restore_command=sh $here/log.sh get %f %p" restore || fail 'the backup cannot be restored: the lines above say why'
 said 'the files are there'
 
+export PGDATA="$draft" LOG_DIRECTORY="$draft.log"
+trap 'rm -rf "$LOG_DIRECTORY"' EXIT
+mkdir "$LOG_DIRECTORY"
+first=$(sed -n 's/^START WAL LOCATION: .*(file \([0-9A-F]\{24\}\))$/\1/p' "$draft/backup_label")
+sh "$here/log.sh" ahead "$first" &
 ident=$sockets/ident.conf
 printf 'server %s %s\n' "$(id -un)" "${STAYS:-postgres}" >"$ident"
 # As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Fetches the server's log out of the backup while the server recovers.
+#   log.sh get FILE PATH     its restore_command
+#   log.sh ahead FILE        fetches that file and those after it before they are asked for, until one is not there
+# pgBackRest would fetch ahead, too; but of two of its processes each may wait for what the other was told to fetch, and a
+# server asks for its last file again as its recovery ends. Here what is not there yet is fetched as if there was no other.
+set -eu
+umask 077
+
+sockets=${SOCKET_DIRECTORY:-/run/postgresql}
+ahead=${LOG_DIRECTORY:?}
+# As many files, of 16 MiB, are kept at most; and as many processes fetch them, since each waits for the bucket.
+most=16
+processes=4
+
+fetch() {
+  pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --pg1-path="${PGDATA:?}" --no-archive-async archive-get "$1" "$2"
+}
+# A name is a timeline, and a number in two parts.
+number() { echo $((0x$(echo "$1" | cut -c 9-16) * 256 + 0x$(echo "$1" | cut -c 17-24))); }
+named() { printf '%s%08X%08X' "$1" $(($2 / 256)) $(($2 % 256)); }
+asked() { cat "$ahead/asked" 2>/dev/null || echo 0; }
+
+case ${1:-} in
+  get)
+    case $2 in *[!0-9A-F]*) ;; *)
+      number "$2" >"$ahead/asked.new"
+      mv "$ahead/asked.new" "$ahead/asked"
+      mv "$ahead/$2" "$3" 2>/dev/null && exit
+      ;;
+    esac
+    code=0
+    fetch "$2" "$3" || code=$?
+    # To the server, whatever fails is the end of the log. Of a file that is not there it is (1); of anything else it must stop.
+    [ "$code" -le 1 ] || code=255
+    exit "$code"
+    ;;
+  ahead)
+    timeline=$(echo "$2" | cut -c -8)
+    first=$(number "$2")
+    for process in $(seq 0 $((processes - 1))); do
+      (
+        next=$((first + process))
+        while [ -e "$ahead" ]; do
+          if [ "$next" -le "$(asked)" ]; then
+            rm -f "$ahead/$(named "$timeline" "$next")"
+            next=$((next + processes))
+          elif [ $((next - $(asked))) -gt "$most" ] && [ $((next - first)) -ge "$most" ]; then
+            sleep 0.1
+          else
+            file=$ahead/$(named "$timeline" "$next")
+            fetch "$(named "$timeline" "$next")" "$file.part" 2>/dev/null && mv "$file.part" "$file" || break
+            next=$((next + processes))
+          fi
+        done
+      ) &
+    done
+    wait
+    ;;
+  *)
+    echo 'usage: log.sh get FILE PATH | ahead FILE' >&2
+    exit 2
+    ;;
+esac

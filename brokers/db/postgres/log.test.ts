@@ -1,0 +1,105 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
+
+/** Files of the log as a server that recovers asks for them, of a backup that is a directory. */
+
+const SCRIPT = join(import.meta.dirname, 'log.sh');
+const TIMELINE = '00000001';
+/** Over the end of one log of 256 files. */
+const FIRST = 0x2f0;
+const FILES = 40;
+
+let directory: string;
+const nameOf = (number: number) =>
+  [TIMELINE, ...[Math.floor(number / 256), number % 256].map((part) => part.toString(16).padStart(8, '0'))]
+    .join('')
+    .toUpperCase();
+const ahead = () => join(directory, 'ahead');
+const asked = () =>
+  readFileSync(join(directory, 'asked'), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+
+/** Stands for pgBackRest, which ends with 1 for what is not there. */
+const PROGRAM = `#!/bin/sh
+while [ "$1" != archive-get ]; do shift; done
+echo "$2" >>"$BACKUP/../asked"
+[ ! -e "$BACKUP/$2.broken" ] || exit 55
+[ -e "$BACKUP/$2" ] || exit 1
+cp "$BACKUP/$2" "$3"
+`;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'space-log-'));
+  for (const name of ['backup', 'bin', 'ahead']) mkdirSync(join(directory, name));
+  writeFileSync(join(directory, 'bin/pgbackrest'), PROGRAM);
+  chmodSync(join(directory, 'bin/pgbackrest'), 0o755);
+  writeFileSync(join(directory, 'asked'), '');
+  for (let number = FIRST; number < FIRST + FILES; number += 1)
+    writeFileSync(join(directory, 'backup', nameOf(number)), `file ${number}`);
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const environment = () => ({
+  PATH: `${join(directory, 'bin')}:${process.env['PATH']}`,
+  BACKUP: join(directory, 'backup'),
+  LOG_DIRECTORY: ahead(),
+  PGDATA: directory,
+});
+
+const get = (file: string) =>
+  new Promise<{ code: number; text: string }>((resolve) => {
+    const to = join(directory, 'RECOVERYXLOG');
+    rmSync(to, { force: true });
+    execFile('sh', [SCRIPT, 'get', file, to], { env: environment() }, (error) => {
+      const code = error === null ? 0 : Number(error.code);
+      resolve({ code, text: code === 0 ? readFileSync(to, 'utf8') : '' });
+    });
+  });
+
+describe('the log of a server that recovers', () => {
+  it.each([
+    ['is not there', () => nameOf(FIRST + FILES), 1],
+    ['cannot be read', () => nameOf(FIRST), 255],
+    ['is a history that is not there', () => '00000002.history', 1],
+  ])('has a file that %s', async (_, file, code) => {
+    writeFileSync(join(directory, 'backup', `${nameOf(FIRST)}.broken`), '');
+    expect((await get(file())).code).toBe(code);
+  });
+
+  it('is fetched ahead, but not without a bound, and comes whole and in order', async () => {
+    const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
+    const ended = once(fetching, 'exit');
+    await eventually(() => Promise.resolve(asked().length === 16), { what: 'sixteen files' });
+    for (let number = FIRST; number < FIRST + FILES; number += 1)
+      expect(await get(nameOf(number))).toEqual({ code: 0, text: `file ${number}` });
+    expect((await get(nameOf(FIRST + FILES))).code).toBe(1);
+    await ended;
+    const last = nameOf(FIRST + FILES - 1);
+    expect(await get(last)).toEqual({ code: 0, text: `file ${FIRST + FILES - 1}` });
+  });
+
+  it('is no longer fetched when its place is taken away', async () => {
+    const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
+    const ended = once(fetching, 'exit');
+    await eventually(() => Promise.resolve(readdirSync(ahead()).length === 16), { what: 'sixteen files' });
+    rmSync(ahead(), { recursive: true });
+    await ended;
+    expect(existsSync(ahead())).toBe(false);
+    expect(new Set(asked()).size).toBe(asked().length);
+  });
+});
