@@ -48,7 +48,7 @@ export PGDATA="$draft" LOG_DIRECTORY="$draft.log"
 trap 'rm -rf "$LOG_DIRECTORY"' EXIT
 mkdir "$LOG_DIRECTORY"
 first=$(sed -n 's/^START WAL LOCATION: .*(file \([0-9A-F]\{24\}\))$/\1/p' "$draft/backup_label")
-sh "$here/log.sh" ahead "$first" &
+sh "$here/log.sh" ahead "$first" >/dev/null 2>&1 &
 ident=$sockets/ident.conf
 printf 'server %s %s\n' "$(id -un)" "${STAYS:-postgres}" >"$ident"
 # As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.
