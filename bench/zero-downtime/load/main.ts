@@ -19,7 +19,7 @@ const OBJECTS = 64;
 const PATIENCE_MS = 30_000;
 const TICK_MS = 20;
 
-// One place of the role's connections is left to whoever looks at the tallies.
+// In a rollout two pods share the role's five connections, and one place is left to whoever looks at the tallies.
 const pool = new Pool({ connectionString: DATABASE_URL, max: 2, idleTimeoutMillis: 0 });
 pool.on('error', () => undefined);
 

@@ -50,6 +50,8 @@ case ${1:-} in
           else
             file=$ahead/$(named "$timeline" "$next")
             fetch "$(named "$timeline" "$next")" "$file.part" 2>/dev/null && mv "$file.part" "$file" || break
+            # The server may have been faster, and does not come back for it.
+            [ "$next" -gt "$(asked)" ] || rm -f "$file"
             next=$((next + processes))
           fi
         done

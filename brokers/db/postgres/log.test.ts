@@ -40,6 +40,7 @@ while [ "$1" != archive-get ]; do shift; done
 echo "$2" >>"$BACKUP/../asked"
 [ ! -e "$BACKUP/$2.broken" ] || exit 55
 [ -e "$BACKUP/$2" ] || exit 1
+sleep "\${SLOWLY:-0}"
 cp "$BACKUP/$2" "$3"
 `;
 
@@ -91,6 +92,17 @@ describe('the log of a server that recovers', () => {
     await ended;
     const last = nameOf(FIRST + FILES - 1);
     expect(await get(last)).toEqual({ code: 0, text: `file ${FIRST + FILES - 1}` });
+  });
+
+  it('leaves none of its files where the server was faster, and fetched them itself', async () => {
+    const slowly = { ...environment(), SLOWLY: '0.2' };
+    const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: slowly });
+    const ended = once(fetching, 'exit');
+    await eventually(() => Promise.resolve(asked().length >= 4), { what: 'four files under way' });
+    for (let number = FIRST; number < FIRST + FILES; number += 1)
+      expect((await get(nameOf(number))).code).toBe(0);
+    await ended;
+    expect(readdirSync(ahead())).toEqual(['asked']);
   });
 
   it('is no longer fetched when its place is taken away', async () => {

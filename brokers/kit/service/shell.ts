@@ -50,7 +50,8 @@ const FILES_CLOSE_MS = 5_000;
 
 /**
  * What all services have alike, in this order: keys and stores (`open`), metrics, listeners, upkeep; and at the end
- * new connections, requests, upkeep, files. Who sends callers here learns of the end as this process does, so they come for a while. Whatever fails on the way up closes what was opened before it.
+ * new connections, requests, upkeep, files. Who sends callers here learns of the end when this process does, so they come
+ * for a while. Whatever fails on the way up closes what was opened before it.
  */
 export async function startShell<Ports extends string, Parts>(
   config: ShellConfig,

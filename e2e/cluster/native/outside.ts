@@ -5,9 +5,8 @@ import { type Layout, NETWORK } from './layout.ts';
 import { insideNode } from './process.ts';
 
 const NAME = 'outside';
+const BLOCK = '203.0.113.0/24';
 const GATEWAY = '203.0.113.1';
-
-const NETWORK_OF_IT = '203.0.113.0/24';
 
 /** A host beyond the cluster: one more network namespace on the nodes' bridge, which all of them reach. */
 export async function createOutside(
@@ -54,7 +53,7 @@ ip -n ${NAME} route add ${NETWORK.pods} via ${GATEWAY}
 
 /** A further node's device leads to the same bridge. */
 const wayFrom = ({ address }: Layout) => `
-ip route replace ${NETWORK_OF_IT} dev ${NETWORK.bridge} src ${address}
+ip route replace ${BLOCK} dev ${NETWORK.bridge} src ${address}
 ip route replace ${METADATA}/32 via ${ADDRESSES[0]} dev ${NETWORK.bridge} src ${address}
 `;
 
@@ -66,5 +65,5 @@ ip -n ${NAME} route add ${pods} via ${address}
 
 const FORGET = `
 ip route delete ${METADATA}/32 2>/dev/null || true
-ip route delete ${NETWORK_OF_IT} 2>/dev/null || true
+ip route delete ${BLOCK} 2>/dev/null || true
 `;
