@@ -3,6 +3,9 @@ import { lstat, mkdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { imageBuilder } from '../../../e2e/cluster/images/builder.ts';
 import type { ImageSource } from '../../../e2e/cluster/model.ts';
+import { installPackages } from '../../../e2e/cluster/native/packages.ts';
+import { missingOf } from '../../../e2e/cluster/native/preflight.ts';
+import { OWN, packagesToBuild } from '../../../e2e/cluster/platform.ts';
 import { run } from '../../../e2e/cluster/run.ts';
 
 /** A layer says by such a name what of those below it is gone. */
@@ -10,6 +13,8 @@ const GONE = '.wh.';
 const ALL_GONE = '.wh..wh..opq';
 
 export async function unpackImage(source: ImageSource, root: string): Promise<void> {
+  const missing = missingOf(packagesToBuild([OWN]));
+  if (missing.length > 0) await installPackages(missing, `${root}.log`);
   const builder = imageBuilder(`${root}.log`);
   const { layers } = await builder.ensure(source);
   await mkdir(root, { recursive: true });
