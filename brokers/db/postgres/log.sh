@@ -2,6 +2,7 @@
 # Fetches the server's log out of the backup while the server recovers.
 #   log.sh get FILE PATH     its restore_command
 #   log.sh ahead FILE        fetches that file and those after it before they are asked for, until one is not there
+#   log.sh end               removes what was fetched and not asked for
 # pgBackRest would fetch ahead, too; but of two of its processes each may wait for what the other was told to fetch, and a
 # server asks for its last file again as its recovery ends. Here what is not there yet is fetched as if there was no other.
 set -eu
@@ -16,17 +17,25 @@ processes=4
 fetch() {
   pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --pg1-path="${PGDATA:?}" --no-archive-async archive-get "$1" "$2"
 }
-# A name is a timeline, and a number in two parts.
-number() { echo $((0x$(echo "$1" | cut -c 9-16) * 256 + 0x$(echo "$1" | cut -c 17-24))); }
+# A name is a timeline, and a number in two parts. The server waits for each file, so no program is begun to read one.
+number() {
+  rest=${1#????????}
+  number=$((0x${rest%????????} * 256 + 0x${rest#????????}))
+}
 named() { printf '%s%08X%08X' "$1" $(($2 / 256)) $(($2 % 256)); }
-asked() { cat "$ahead/asked" 2>/dev/null || echo 0; }
+asked() {
+  asked=0
+  [ ! -e "$ahead/asked" ] || read -r asked <"$ahead/asked"
+  asked=$((asked))
+}
 
 case ${1:-} in
   get)
     case $2 in *[!0-9A-F]*) ;; *)
-      number "$2" >"$ahead/asked.new"
-      mv "$ahead/asked.new" "$ahead/asked"
-      mv "$ahead/$2" "$3" 2>/dev/null && exit
+      number "$2"
+      # Always of one length and written over the one before, so that nobody reads half of it.
+      printf '0x%014X\n' "$number" 1<>"$ahead/asked"
+      if [ -e "$ahead/$2" ] && mv "$ahead/$2" "$3" 2>/dev/null; then exit; fi
       ;;
     esac
     code=0
@@ -36,22 +45,25 @@ case ${1:-} in
     exit "$code"
     ;;
   ahead)
-    timeline=$(echo "$2" | cut -c -8)
-    first=$(number "$2")
+    timeline=${2%????????????????}
+    number "$2"
+    first=$number
     for process in $(seq 0 $((processes - 1))); do
       (
         next=$((first + process))
         while [ -e "$ahead" ]; do
-          if [ "$next" -le "$(asked)" ]; then
+          asked
+          if [ "$next" -le "$asked" ]; then
             rm -f "$ahead/$(named "$timeline" "$next")"
             next=$((next + processes))
-          elif [ $((next - $(asked))) -gt "$most" ] && [ $((next - first)) -ge "$most" ]; then
+          elif [ $((next - asked)) -gt "$most" ] && [ $((next - first)) -ge "$most" ]; then
             sleep 0.1
           else
             file=$ahead/$(named "$timeline" "$next")
             fetch "$(named "$timeline" "$next")" "$file.part" 2>/dev/null && mv "$file.part" "$file" || break
             # The server may have been faster, and does not come back for it.
-            [ "$next" -gt "$(asked)" ] || rm -f "$file"
+            asked
+            [ "$next" -gt "$asked" ] || rm -f "$file"
             next=$((next + processes))
           fi
         done
@@ -59,8 +71,13 @@ case ${1:-} in
     done
     wait
     ;;
+  end)
+    # Whoever still fetches finds no place for it, and stops. What is removed is nobody's any more, so it stays empty.
+    mv "$ahead" "$ahead.over"
+    rm -rf "$ahead.over"
+    ;;
   *)
-    echo 'usage: log.sh get FILE PATH | ahead FILE' >&2
+    echo 'usage: log.sh get FILE PATH | ahead FILE | end' >&2
     exit 2
     ;;
 esac

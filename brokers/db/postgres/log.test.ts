@@ -1,15 +1,6 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -105,13 +96,30 @@ describe('the log of a server that recovers', () => {
     expect(readdirSync(ahead())).toEqual(['asked']);
   });
 
-  it('is no longer fetched when its place is taken away', async () => {
-    const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
-    const ended = once(fetching, 'exit');
-    await eventually(() => Promise.resolve(readdirSync(ahead()).length === 16), { what: 'sixteen files' });
-    rmSync(ahead(), { recursive: true });
-    await ended;
-    expect(existsSync(ahead())).toBe(false);
-    expect(new Set(asked()).size).toBe(asked().length);
+  it('is no longer fetched when the server has recovered, and nothing of it is left', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      mkdirSync(ahead(), { recursive: true });
+      const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
+      const ended = once(fetching, 'exit');
+      await eventually(() => Promise.resolve(readdirSync(ahead()).length >= 1 + (round % 16)), {
+        what: 'files',
+      });
+      execFileSync('sh', [SCRIPT, 'end'], { env: environment() });
+      await ended;
+      expect(readdirSync(directory).sort()).toEqual(['asked', 'backup', 'bin']);
+    }
+  });
+
+  it('leaves nothing behind where a file comes while others are removed', () => {
+    const late = `#!/bin/sh
+/bin/rm -rf "$2"/*
+echo late 2>/dev/null >"$LOG_DIRECTORY/late"
+exec rmdir "$2"
+`;
+    writeFileSync(join(directory, 'bin/rm'), late);
+    chmodSync(join(directory, 'bin/rm'), 0o755);
+    writeFileSync(join(ahead(), nameOf(FIRST)), '');
+    execFileSync('sh', [SCRIPT, 'end'], { env: environment() });
+    expect(readdirSync(directory).sort()).toEqual(['asked', 'backup', 'bin']);
   });
 });

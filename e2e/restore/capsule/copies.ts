@@ -7,7 +7,7 @@ import { asked, othersDatabases } from './asking.ts';
 import type { Places } from './model.ts';
 
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
-const PROGRESS_MS = 500;
+const PROGRESS_MS = 100;
 const ARCHIVED_WITHIN_MS = 120_000;
 
 /**
