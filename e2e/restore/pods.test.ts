@@ -126,7 +126,7 @@ describe('what fills the volumes of a Space', () => {
     const objects = await render(BACKUP);
     const cron = objects.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
     const [container] = cron?.['spec'].jobTemplate.spec.template.spec.containers ?? [];
-    expect(container.resources.limits).toMatchObject({ cpu: '60m', memory: '384Mi' });
+    expect(container.resources.limits).toMatchObject({ cpu: '50m', memory: '384Mi' });
     const [restoring] = objectsPod(objects, undefined)['spec'].containers;
     expect(restoring.resources).toEqual({
       ...container.resources,
