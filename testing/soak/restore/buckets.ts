@@ -7,12 +7,13 @@ import { createS3Client } from '../../../brokers/objectstore/upstream/client.ts'
 import { createPool } from '../../../brokers/objectstore/upstream/managed.ts';
 import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import { run } from '../../../e2e/cluster/run.ts';
+import { bundle } from '../../../scripts/bundle.ts';
 import { makeAuthority } from '../../certificates.ts';
 import { type S3Server, startS3Server } from '../../s3.ts';
 import type { Limit } from './limit.ts';
 import { BACKUP_NICE, VAULT_BUCKET, VAULT_PREFIX } from './server.ts';
 
-const BACKUP = resolve(import.meta.dirname, '../../../brokers/objectstore/backup.ts');
+const BACKUP = resolve(import.meta.dirname, '../../../dist/objectstore-broker/backup.mjs');
 
 export interface Buckets {
   readonly vault: S3Server;
@@ -29,6 +30,7 @@ export interface Buckets {
 
 export async function openBuckets(directory: string, limit: Limit): Promise<Buckets> {
   await mkdir(directory, { recursive: true });
+  await bundle('objectstore-broker');
   const authority = makeAuthority(directory, 'authority');
   const [own, vault] = await Promise.all([
     startS3Server(),

@@ -166,5 +166,5 @@ const environmentOf = (port: number, vault: S3Server) => ({
   BACKUP_FULL_DAYS: '7',
   BACKUP_HOURS: '24',
   BACKUP_QUEUE_BYTES: String(4 * 1024 ** 3),
-  BACKUP_ARCHIVE_SECONDS: '5',
+  BACKUP_ARCHIVE_SECONDS: '60',
 });

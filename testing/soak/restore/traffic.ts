@@ -42,7 +42,7 @@ class Tally {
 type Counted = Readonly<Pick<Tally, 'transactions' | 'uploads'>>;
 
 /**
- * Beside the work and beside none by turns, for which the work is halted: tables grow, a server's checkpoints come and go and a
+ * After a time in which the traffic finds its pace: beside the work and beside none by turns, for which the work is halted: tables grow, a server's checkpoints come and go and a
  * machine is not as fast at one time as at another, and all of that is the same in both.
  */
 export async function costOf(
@@ -54,6 +54,7 @@ export async function costOf(
   const traffic = startTraffic(tenants, bucket);
   const [beside, alone] = [new Tally(), new Tally()];
   const signal = (which: 'SIGSTOP' | 'SIGCONT') => Promise.all(halted.map((one) => one.signal(which)));
+  await Promise.race([wait(WINDOW_MS), traffic.failure]);
   const started = performance.now();
   let isDone = false;
   const done = work().finally(() => {
@@ -96,7 +97,8 @@ function startTraffic(tenants: readonly Tenant[], bucket: S3Client) {
     for (; !over; counted.uploads += 1)
       await bucket.put(`traffic/${number}/${counted.uploads % 100}`, UPLOAD);
   };
-  const callers = [...tenants.slice(0, WRITERS).map(writer), ...[...Array(UPLOADERS).keys()].map(uploader)];
+  // What the first Capsule has is put back by itself later: it stays of the size that each has.
+  const callers = [...tenants.slice(-WRITERS).map(writer), ...[...Array(UPLOADERS).keys()].map(uploader)];
   return {
     counted,
     /** Never resolves; rejects when a caller fails. */
