@@ -43,9 +43,10 @@ processors=$(nproc)
 LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" \
   "--recovery-option=restore_command=sh $here/log.sh get %f %p" restore || fail 'the backup cannot be restored: the lines above say why'
 said 'the files are there'
-# A page of a shell has nothing in it. Where its file is empty, the server does not read each that the log changes.
+# A page of a shell has nothing in it. Where its file is empty, the server does not read each that the log changes. Where the log
+# has a page whole, the file grows up to it, so large ones are left as they are, which takes no place on a disk.
 [ -z "${STAYS:-}" ] || printf '%s\n' "$@" | sed -n "s|^--db-exclude=|$draft/base/|p" |
-  xargs -r sh -c 'find "$@" -type f -size +128k -exec truncate -s 0 {} +' sh
+  xargs -r sh -c 'find "$@" -type f -size +128k -size -64M -exec truncate -s 0 {} +' sh
 
 export PGDATA="$draft" LOG_DIRECTORY="$draft.log"
 trap 'sh "$here/log.sh" end' EXIT
