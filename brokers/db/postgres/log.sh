@@ -24,8 +24,8 @@ number() {
 }
 named() { printf '%s%08X%08X' "$1" $(($2 / 256)) $(($2 % 256)); }
 asked() {
-  asked=0
-  [ ! -e "$ahead/asked" ] || read -r asked <"$ahead/asked"
+  # It is not there before the first, and empty while that is written.
+  read -r asked 2>/dev/null <"$ahead/asked" || asked=0
   asked=$((asked))
 }
 

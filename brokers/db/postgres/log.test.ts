@@ -110,6 +110,15 @@ describe('the log of a server that recovers', () => {
     }
   });
 
+  it('is fetched ahead also while it is written down which file is asked for', async () => {
+    writeFileSync(join(ahead(), 'asked'), '');
+    const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
+    const ended = once(fetching, 'exit');
+    await eventually(() => Promise.resolve(asked().length === 16), { what: 'sixteen files' });
+    execFileSync('sh', [SCRIPT, 'end'], { env: environment() });
+    await ended;
+  });
+
   it('leaves nothing behind where a file comes while others are removed', () => {
     const late = `#!/bin/sh
 /bin/rm -rf "$2"/*

@@ -49,8 +49,8 @@ said 'the files are there'
   xargs -r sh -c 'find "$@" -type f -size +128k -size -64M -exec truncate -s 0 {} +' sh
 
 export PGDATA="$draft" LOG_DIRECTORY="$draft.log"
-trap 'sh "$here/log.sh" end' EXIT
 mkdir "$LOG_DIRECTORY"
+trap 'sh "$here/log.sh" end' EXIT
 first=$(sed -n 's/^START WAL LOCATION: .*(file \([0-9A-F]\{24\}\))$/\1/p' "$draft/backup_label")
 sh "$here/log.sh" ahead "$first" >/dev/null 2>&1 &
 ident=$sockets/ident.conf

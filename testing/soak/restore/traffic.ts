@@ -42,8 +42,9 @@ class Tally {
 type Counted = Readonly<Pick<Tally, 'transactions' | 'uploads'>>;
 
 /**
- * After a time in which the traffic finds its pace: beside the work and beside none by turns, for which the work is halted: tables grow, a server's checkpoints come and go and a
- * machine is not as fast at one time as at another, and all of that is the same in both.
+ * Begins when the traffic has found its pace. It is counted beside the work and beside none by turns, for which the work is
+ * halted: tables grow, a server's checkpoints come and go and a machine is not as fast at one time as at another, and all of
+ * that is the same in both.
  */
 export async function costOf(
   tenants: readonly Tenant[],
