@@ -2,6 +2,7 @@ import { createHmac, hkdfSync } from 'node:crypto';
 import { ConfigError, Secret } from '@space/broker-kit';
 import { Decrypter, Encrypter, identityToRecipient } from 'age-encryption';
 import { BackupError } from './errors.ts';
+import { encryptPayload, NONCE_BYTES, payloadKey, TAG_BYTES } from './payload.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
 
@@ -43,8 +44,12 @@ export async function createSealer(file: string): Promise<Sealer> {
   const { size } = await encrypter.encrypt(ReadableStream.from<Uint8Array>(none()));
   return {
     seal: async (plain, length) => {
-      const bytes = await encrypter.encrypt(ReadableStream.from(plain));
-      return { bytes, length: bytes.size(length) };
+      // The header is the library's. The tag behind it never leaves: it has the key and the nonce of a payload of one chunk.
+      const empty = await encrypter.encrypt(new Uint8Array());
+      const head = empty.subarray(0, -TAG_BYTES);
+      const fileKey = await decrypter.decryptHeader(head.subarray(0, -NONCE_BYTES));
+      const key = payloadKey(fileKey, head.subarray(-NONCE_BYTES));
+      return { bytes: following(head, encryptPayload(key, plain)), length: size(length) };
     },
     sealedLength: (length) => size(length),
     open: async (sealed) => {
@@ -58,6 +63,11 @@ export async function createSealer(file: string): Promise<Sealer> {
     },
     nameOf: (name) => createHmac('sha256', nameKey).update(name).digest('hex'),
   };
+}
+
+async function* following(head: Uint8Array, rest: Bytes): AsyncGenerator<Uint8Array> {
+  yield head;
+  yield* rest;
 }
 
 async function* none(): AsyncGenerator<Uint8Array> {}
