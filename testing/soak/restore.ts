@@ -26,6 +26,8 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** The limit of each container, as in the chart (`backup.resources.limits.cpu`). */
 const BACKUP_MILLICORES = 50;
+/** What they get of the processor beside PostgreSQL where both want it, by their requests (`requests.cpu`: 10m beside 100m). */
+const BACKUP_PART = 0.1;
 const SETTINGS = '/run/postgresql/pgbackrest.conf';
 const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
@@ -52,9 +54,9 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const directory = await mkdtemp(join(tmpdir(), 'space-soak-restore-'));
   const undo: (() => Promise<void>)[] = [() => rm(directory, { recursive: true, force: true })];
   try {
-    const beside = await limitTo('postgres', BACKUP_MILLICORES);
+    const beside = await limitTo('postgres', BACKUP_MILLICORES, BACKUP_PART);
     undo.unshift(beside.remove);
-    const carrying = await limitTo('bucket', BACKUP_MILLICORES);
+    const carrying = await limitTo('bucket', BACKUP_MILLICORES, BACKUP_PART);
     undo.unshift(carrying.remove);
     const buckets = await openBuckets(join(directory, 'keys'), carrying);
     undo.unshift(buckets.remove);
@@ -88,7 +90,7 @@ async function beginArchive(server: BackedUpServer): Promise<void> {
 }
 
 async function tell(size: Size, space: Space): Promise<SoakReport> {
-  const { server, buckets } = space;
+  const { server, buckets, limits } = space;
   const broker = await space.startBroker();
   const retired = await retire(broker);
   say('tenants');
@@ -99,7 +101,8 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   await archiveNow(server.places.server, new AbortController().signal);
   say('a backup, beside traffic');
   const copy = () => Promise.all([server.backUp(), buckets.backup('copy')]);
-  const cost = await costOf(tenants, buckets.client, copy, space.limits);
+  const cost = await costOf(tenants, buckets.client, copy, limits);
+  const [ofDatabase = 0, ofBucket = 0] = await Promise.all(limits.map((limit) => limit.taken()));
   await buckets.backup('copy');
   const before = await contentsOf(space, tenants);
   say('an error, and all is lost');
@@ -132,6 +135,8 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
       title: `the data of ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rowBytes / MIB} MiB of rows and as many of objects, made again as of a moment, without a cluster`,
       rows: [
         { what: 'the first backup, s', measured: cost.seconds, most: '' },
+        { what: 'processor that PostgreSQL’s copy had, s', measured: ofDatabase, most: '' },
+        { what: 'processor that the bucket’s copy had, s', measured: ofBucket, most: '' },
         { what: 'transactions beside it, % of those alone', measured: cost.transactions, most: '' },
         { what: 'uploads beside it, % of those alone', measured: cost.uploads, most: '' },
         { what: 'what it costs of both, %', measured: cost.percent, most: MOST.costPercent },

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { eventually } from '../../eventually.ts';
 
 const ROOT = '/sys/fs/cgroup';
-/** Version 1 has a hierarchy for processors of its own. */
+/** Version 1 has a hierarchy for the processors' limits, and one that counts; they may be one. */
 const FIRST = join(ROOT, 'cpu');
+const COUNTING = join(ROOT, 'cpuacct');
 const PERIOD = 100_000;
 
 export interface Limit {
@@ -14,22 +15,34 @@ export interface Limit {
   around(program: readonly string[]): readonly [string, ...string[]];
   /** Has all that runs under it stand still, or go on. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
+  /** What all that ran under it has had of a processor, in seconds. */
+  taken(): Promise<number>;
   remove(): Promise<void>;
 }
 
-/** Needs root. All that is run under it has so many thousandths of one processor together. */
-export async function limitTo(name: string, millicores: number): Promise<Limit> {
+/**
+ * Needs root. All that is run under it has so many thousandths of one processor together, and where others want the processor,
+ * too, this part of what one of them gets.
+ */
+export async function limitTo(name: string, millicores: number, part: number): Promise<Limit> {
   const version1 = existsSync(FIRST);
-  const group = join(version1 ? FIRST : ROOT, `space-soak-${process.pid}-${name}`);
-  await mkdir(group);
+  const called = `space-soak-${process.pid}-${name}`;
+  const group = join(version1 ? FIRST : ROOT, called);
+  const counting = version1 ? join(COUNTING, called) : group;
+  const groups = [...new Set([group, counting])];
+  for (const path of groups) await mkdir(path, { recursive: true });
   const quota = (millicores * PERIOD) / 1_000;
   if (version1) {
     await writeFile(join(group, 'cpu.cfs_period_us'), String(PERIOD));
     await writeFile(join(group, 'cpu.cfs_quota_us'), String(quota));
-  } else await writeFile(join(group, 'cpu.max'), `${quota} ${PERIOD}`);
-  const script = 'echo $$ >"$0/cgroup.procs" && exec "$@"';
+    await writeFile(join(group, 'cpu.shares'), String(Math.round(1_024 * part)));
+  } else {
+    await writeFile(join(group, 'cpu.max'), `${quota} ${PERIOD}`);
+    await writeFile(join(group, 'cpu.weight'), String(Math.round(100 * part)));
+  }
+  const script = 'echo $$ >"$0/cgroup.procs" && echo $$ >"$1/cgroup.procs" && shift && exec "$@"';
   return {
-    around: (program) => ['/bin/sh', '-c', script, group, ...program],
+    around: (program) => ['/bin/sh', '-c', script, group, counting, ...program],
     signal: async (signal) => {
       const pids = (await readFile(join(group, 'cgroup.procs'), 'utf8')).trim().split('\n');
       for (const pid of pids)
@@ -39,15 +52,21 @@ export async function limitTo(name: string, millicores: number): Promise<Limit> 
           if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
         }
     },
+    taken: async () => {
+      if (version1) return Number(await readFile(join(counting, 'cpuacct.usage'), 'utf8')) / 1e9;
+      const stat = await readFile(join(group, 'cpu.stat'), 'utf8');
+      return Number(/^usage_usec (\d+)$/m.exec(stat)?.[1]) / 1e6;
+    },
     remove: async () => {
-      await eventually(
-        () =>
-          rmdir(group).then(
-            () => true,
-            () => false,
-          ),
-        { what: `an empty ${group}` },
-      );
+      for (const path of groups)
+        await eventually(
+          () =>
+            rmdir(path).then(
+              () => true,
+              () => !existsSync(path),
+            ),
+          { what: `an empty ${path}` },
+        );
     },
   };
 }
