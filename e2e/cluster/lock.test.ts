@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { locked } from './lock.ts';
 import { identityOf } from './native/identity.ts';
 
@@ -12,6 +12,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'lock-'));
   file = join(directory, 'lock');
 });
+afterEach(() => rmSync(directory, { recursive: true }));
 
 test('two never work at once, and the one that comes later is told that it waits', async () => {
   let inside = 0;

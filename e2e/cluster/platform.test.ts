@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { check, nodePin } from './images/node-program.ts';
 import { OWN, PLATFORMS, packagesToBuild } from './platform.ts';
 
@@ -21,7 +21,9 @@ test('Node is pinned for each platform by hash, in one version', async () => {
 });
 
 test('a package with other bytes than the pinned ones is refused by name', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'space-node-')), 'node.tgz');
+  const directory = mkdtempSync(join(tmpdir(), 'space-node-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'node.tgz');
   writeFileSync(file, 'content');
   const hash = createHash('sha512').update('content').digest('base64');
   const pin = { version: '26.10.0', integrity: `sha512-${hash}` };

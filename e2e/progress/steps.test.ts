@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSteps } from './index.ts';
 import { elapsed } from './render.ts';
 
@@ -39,7 +39,9 @@ describe('away from a terminal', () => {
 
   test('a failing step shows the whole cause and the end of its log, once', async () => {
     const { steps, text } = recorded();
-    const log = join(mkdtempSync(join(tmpdir(), 'steps-')), 'build.log');
+    const directory = mkdtempSync(join(tmpdir(), 'steps-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const log = join(directory, 'build.log');
     writeFileSync(log, Array.from({ length: 30 }, (_, line) => `line ${line + 1}`).join('\n'));
     const failure = new Error('go build: exit 1', { cause: new Error('disk full') });
     const run = steps.run('cluster', (step) =>

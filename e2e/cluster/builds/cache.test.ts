@@ -3,6 +3,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -10,13 +11,14 @@ import {
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { cacheRoot, ensureEntry, findEntry, pruneEntries, touch } from './cache.ts';
 
 let root: string;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'cache-'));
 });
+afterEach(() => rmSync(root, { recursive: true }));
 
 const fill = (content: string) => async (draft: string) => {
   await mkdir(join(draft, 'cni'));

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { createWriteStream, mkdtempSync, writeFileSync } from 'node:fs';
+import { createWriteStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { archiveOf } from './archive.ts';
 
 test('an archive holds what images share once, and tells which image is made of what', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'archive-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
   const blobs = { base: 'x'.repeat(1000), one: 'y'.repeat(512), 'config-1': '{}', 'config-2': '{"a":1}' };
   for (const [name, content] of Object.entries(blobs)) writeFileSync(join(directory, name), content);
   const blob = (digest: keyof typeof blobs) => ({ digest, size: blobs[digest].length });

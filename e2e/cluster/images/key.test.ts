@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { basesOf, imageKey, onBases } from './key.ts';
 
 test.each([
@@ -40,6 +40,7 @@ describe('the key of an image', () => {
     mkdirSync(join(context, 'app'));
     writeFileSync(join(context, 'app', 'main.mjs'), 'console.log(1)');
   });
+  afterEach(() => rmSync(context, { recursive: true }));
 
   test('is the same for the same content', async () => {
     expect(await key()).toBe(await key());

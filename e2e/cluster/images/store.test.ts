@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, truncateSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { touch } from '../builds/cache.ts';
 import { blobsOf } from './archive.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
+let directory: string;
 let store: ImageStore;
 beforeEach(() => {
-  store = imageStore(mkdtempSync(join(tmpdir(), 'store-')));
+  directory = mkdtempSync(join(tmpdir(), 'store-'));
+  store = imageStore(directory);
 });
+afterEach(() => rmSync(directory, { recursive: true }));
 
 const digestOf = (content: string) => createHash('sha256').update(content).digest('hex');
 

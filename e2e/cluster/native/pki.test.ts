@@ -1,19 +1,22 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nodeLayout } from './layout.ts';
 import { ensureNodePki, ensurePki } from './pki.ts';
 
+let directory: string;
 let pki: string;
 const read = (file: string) => readFileSync(join(pki, file));
 const certificate = (name: string) => new X509Certificate(read(`${name}.crt`));
 
 beforeAll(async () => {
-  pki = join(mkdtempSync(join(tmpdir(), 'pki-')), 'pki');
+  directory = mkdtempSync(join(tmpdir(), 'pki-'));
+  pki = join(directory, 'first', 'pki');
   await ensurePki(pki, 'lab');
 });
+afterAll(() => rmSync(directory, { recursive: true }));
 
 test('every certificate is of its authority, and no authority itself', () => {
   for (const name of ['apiserver', 'admin', 'kubelet', 'calico']) {
@@ -59,7 +62,7 @@ test('what is there is kept, and nothing half made is left beside it', async () 
 });
 
 test('a further node is itself alone, and has no key that could make it another', async () => {
-  const own = join(mkdtempSync(join(tmpdir(), 'pki-')), 'pki');
+  const own = join(directory, 'second', 'pki');
   await ensureNodePki(pki, { ...nodeLayout('lab', 2), pki: own });
   const kubelet = new X509Certificate(readFileSync(join(own, 'kubelet.crt')));
   expect(kubelet.subject).toBe('O=system:nodes\nCN=system:node:lab-2');
