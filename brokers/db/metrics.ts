@@ -35,6 +35,7 @@ export interface BrokerMetrics {
   readonly oldestTransaction: Level;
   readonly oldestAnalysis: Level;
   readonly unarchived: Level;
+  readonly oldestMove: Level;
   readonly stuckSessions: Level;
   readonly sessionsKilled: Level;
   readonly sharedCatalogues: Level;
@@ -127,6 +128,7 @@ function seriesOf(families: Families, own: Own): BrokerMetrics {
     quotaBytes: level(families.quotaBytes),
     oldestAnalysis: level(families.oldestAnalysis),
     unarchived: level(families.unarchived),
+    oldestMove: level(families.oldestMove),
     oldestTransaction: level(families.oldestTransaction),
   };
 }
@@ -224,6 +226,10 @@ function sizeFamilies(gauge: Make<Gauge>) {
     unarchived: gauge(
       'space_db_unarchived_seconds',
       "Since when the server's log of changes is archived in vain; 0 where it is archived, or where that is not asked for.",
+    ),
+    oldestMove: gauge(
+      'space_db_oldest_move_seconds',
+      'Since when a Capsule that is moved from the server has waited for the next step, its databases closed; 0 where none is moved.',
     ),
     oldestTransaction: gauge(
       'space_db_oldest_transaction_age',

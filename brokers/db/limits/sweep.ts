@@ -89,10 +89,11 @@ async function observe(session: Session, mayHaveGrown: (database: Sized) => bool
   };
 }
 
-function showServer({ metrics }: Context, { age, analysis, unarchived, killed, shared }: Seen): void {
+function showServer({ metrics }: Context, { age, analysis, unarchived, move, killed, shared }: Seen): void {
   metrics.oldestTransaction.set(age);
   metrics.oldestAnalysis.set(analysis);
   metrics.unarchived.set(unarchived);
+  metrics.oldestMove.set(move);
   metrics.sessionsKilled.set(killed);
   metrics.sharedCatalogues.set(shared.bytes);
 }
@@ -149,6 +150,8 @@ interface ServerNow {
   readonly analysis: number;
   /** Seconds since something was archived last, while it is tried in vain; 0 where nothing is archived. */
   readonly unarchived: number;
+  /** Seconds since the last step of the move of a Capsule from this server that has stood longest; 0 where none is under way. */
+  readonly move: number;
 }
 
 async function readServer(session: Session): Promise<ServerNow> {
@@ -162,6 +165,8 @@ async function readServer(session: Session): Promise<ServerNow> {
        (SELECT CASE WHEN last_failed_time > coalesce(last_archived_time, '-infinity')
           THEN extract(epoch FROM clock_timestamp() - coalesce(last_archived_time, stats_reset, pg_postmaster_start_time())) ELSE 0 END
         FROM pg_stat_archiver)::float8 AS unarchived,
+       (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - changed_at)), 0) FROM broker.departure
+        WHERE state <> 'gone')::float8 AS move,
        (SELECT max(age(datfrozenxid)) FROM pg_database WHERE datconnlimit <> -2)::float8 AS age`,
   );
   if (row === undefined) throw new Error('a clock without a time');

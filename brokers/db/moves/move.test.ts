@@ -247,8 +247,13 @@ describe('while it is moved', () => {
     expect((await own.create('other', 'app')).status).toBe(403);
     for (const round of ['drift', 'drift (b)', 'sizes', 'sizes (b)', 'pending drops'])
       await replica.round(round);
+    const stoodFor = () => replica.metric('space_db_oldest_move_seconds');
+    expect((await stoodFor()).get('server="main"')).toBeGreaterThan(0);
+    expect((await stoodFor()).get('server="b"')).toBe(0);
     await copyAll(clients, begun.copies);
     await move(broker, id, 'b', '--copied', begun.attempt ?? '');
+    await replica.round('sizes');
+    expect((await stoodFor()).get('server="main"')).toBe(0);
     expect((await own.create(id, 'app')).json.created).toBe(false);
   });
 
