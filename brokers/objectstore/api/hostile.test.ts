@@ -166,6 +166,16 @@ describe('a request that says two things', () => {
   });
 
   test.each([
+    [1_000, 200],
+    [1_001, 400],
+  ])('a deletion of %i objects at once is answered %i', async (count, expected) => {
+    const body = JSON.stringify({ keys: Array.from({ length: count }, (_, i) => `none/${i}`) });
+    const headers = ['content-type: application/json', `content-length: ${body.length}`];
+    const { status } = await rawRequest(base, mine.token, 'POST /v1/deletions/data', headers, body);
+    expect(status).toBe(expected);
+  });
+
+  test.each([
     'GET /v1/objects/data/a?versionId=x',
     'PUT /v1/objects/data/a?acl',
     'DELETE /v1/objects/data/a?uploadId=x',
