@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { mountFiles, startTestBroker } from '../../brokers/db/testing/broker.ts';
 import { archiveNow } from '../../e2e/restore/capsule/copies.ts';
 import { eventually } from '../eventually.ts';
+import { asShipped } from './restore/as-shipped.ts';
 import { type Buckets, openBuckets } from './restore/buckets.ts';
 import { makeError, newestTick } from './restore/error.ts';
 import { type Limit, limitTo } from './restore/limit.ts';
@@ -24,10 +25,6 @@ import {
 import { costOf } from './restore/traffic.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** The limit of each container, as in the chart (`backup.resources.limits.cpu`). */
-const BACKUP_MILLICORES = 50;
-/** What they get of the processor beside PostgreSQL where both want it, by their requests (`requests.cpu`: 10m beside 100m). */
-const BACKUP_PART = 0.1;
 const SETTINGS = '/run/postgresql/pgbackrest.conf';
 const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
@@ -54,13 +51,14 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const directory = await mkdtemp(join(tmpdir(), 'space-soak-restore-'));
   const undo: (() => Promise<void>)[] = [() => rm(directory, { recursive: true, force: true })];
   try {
-    const beside = await limitTo('postgres', BACKUP_MILLICORES, BACKUP_PART);
+    const shipped = asShipped();
+    const beside = await limitTo('postgres', shipped);
     undo.unshift(beside.remove);
-    const carrying = await limitTo('bucket', BACKUP_MILLICORES, BACKUP_PART);
+    const carrying = await limitTo('bucket', shipped);
     undo.unshift(carrying.remove);
     const buckets = await openBuckets(join(directory, 'keys'), carrying);
     undo.unshift(buckets.remove);
-    const server = await openServer(join(directory, 'server'), buckets.vault, buckets.ca, beside);
+    const server = await openServer(join(directory, 'server'), buckets, shipped, beside);
     undo.unshift(server.remove);
     await server.start();
     await beginArchive(server);

@@ -9,16 +9,13 @@ import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import { run } from '../../../e2e/cluster/run.ts';
 import { bundle } from '../../../scripts/bundle.ts';
 import { makeAuthority } from '../../certificates.ts';
-import { type S3Server, startS3Server } from '../../s3.ts';
+import { startS3Server } from '../../s3.ts';
 import type { Limit } from './limit.ts';
-import { BACKUP_NICE, VAULT_BUCKET, VAULT_PREFIX } from './server.ts';
+import { BACKUP_NICE, VAULT_BUCKET, VAULT_PREFIX, type Vault } from './server.ts';
 
 const BACKUP = resolve(import.meta.dirname, '../../../dist/objectstore-broker/backup.mjs');
 
-export interface Buckets {
-  readonly vault: S3Server;
-  /** PEM of the vault's authority. */
-  readonly ca: string;
+export interface Buckets extends Vault {
   /** A client of the Space's current bucket. */
   readonly client: S3Client;
   /** Gives the Space another bucket, which is empty. */

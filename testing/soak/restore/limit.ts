@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../../eventually.ts';
+import type { AsShipped } from './as-shipped.ts';
 
 const ROOT = '/sys/fs/cgroup';
 /** Version 1 has a hierarchy for the processors' limits, and one that counts; they may be one. */
@@ -24,7 +25,10 @@ export interface Limit {
  * Needs root. All that is run under it has so many thousandths of one processor together, and where others want the processor,
  * too, this part of what one of them gets.
  */
-export async function limitTo(name: string, millicores: number, part: number): Promise<Limit> {
+export async function limitTo(
+  name: string,
+  { millicores, part }: Pick<AsShipped, 'millicores' | 'part'>,
+): Promise<Limit> {
   const version1 = existsSync(FIRST);
   const called = `space-soak-${process.pid}-${name}`;
   const group = join(version1 ? FIRST : ROOT, called);

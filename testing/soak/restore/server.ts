@@ -10,6 +10,7 @@ import { IMAGES } from '../../../e2e/space/images.ts';
 import { eventually } from '../../eventually.ts';
 import { freePort } from '../../ports.ts';
 import type { S3Server } from '../../s3.ts';
+import type { AsShipped } from './as-shipped.ts';
 import type { Limit } from './limit.ts';
 import { unpackImage } from './rootfs.ts';
 import { type StandIn, standIn } from './stand-in.ts';
@@ -21,6 +22,12 @@ export const BACKUP_NICE = '10';
 /** The user of the server in the image. */
 const POSTGRES = 999;
 const VOLUME = 'var/lib/postgresql/data';
+
+/** Where copies go: it serves TLS, by the certificate of an authority whose PEM is at `ca`. */
+export interface Vault {
+  readonly vault: S3Server;
+  readonly ca: string;
+}
 
 export interface BackedUpServer extends StandIn {
   readonly port: number;
@@ -36,11 +43,11 @@ export interface BackedUpServer extends StandIn {
   remove(): Promise<void>;
 }
 
-/** The vault serves TLS, by the certificate of an authority whose PEM is at `ca`. Needs root, as mounts do. */
+/** Needs root, as mounts do. */
 export async function openServer(
   directory: string,
-  vault: S3Server,
-  ca: string,
+  { vault, ca }: Vault,
+  { archiveSeconds }: Pick<AsShipped, 'archiveSeconds'>,
   limit: Limit,
 ): Promise<BackedUpServer> {
   const root = join(directory, 'root');
@@ -49,7 +56,7 @@ export async function openServer(
   const port = await freePort();
   const password = randomBytes(24).toString('base64url');
   await writeMounts(root, vault, ca, password);
-  const env = environmentOf(port, vault);
+  const env = environmentOf(port, vault, archiveSeconds);
   const log = join(directory, 'postgres.log');
   const out = openSync(log, 'a');
   let running: ChildProcess | undefined;
@@ -144,7 +151,7 @@ async function writeMounts(root: string, vault: S3Server, ca: string, password: 
   await cp('/etc/hosts', join(root, 'etc/hosts'));
 }
 
-const environmentOf = (port: number, vault: S3Server) => ({
+const environmentOf = (port: number, vault: S3Server, archiveSeconds: number) => ({
   PATH: '/usr/lib/postgresql/17/bin:/usr/bin:/bin:/usr/sbin:/sbin',
   LISTEN_ADDRESSES: '127.0.0.1',
   PORT: String(port),
@@ -166,5 +173,5 @@ const environmentOf = (port: number, vault: S3Server) => ({
   BACKUP_FULL_DAYS: '7',
   BACKUP_HOURS: '24',
   BACKUP_QUEUE_BYTES: String(4 * 1024 ** 3),
-  BACKUP_ARCHIVE_SECONDS: '60',
+  BACKUP_ARCHIVE_SECONDS: String(archiveSeconds),
 });
