@@ -139,6 +139,16 @@ describe('a Space on engines of one’s own', () => {
   it('moves a Capsule to another server and back, by a command that is killed and given again', async () => {
     const before = await tellStory(kube, inside);
     const oldUrl = await databaseUrl(inside, 'ledger');
+    const asLedger = (server: OwnPostgres, sql: string) =>
+      server.rows(`SET ROLE "${oldUrl.username}"; ${sql}`, oldUrl.pathname.slice(1));
+    await asLedger(
+      postgres,
+      `CREATE EXTENSION vector; CREATE TABLE note (text text, meaning vector(3));
+       INSERT INTO note VALUES ('cat', '[1,0,0]'), ('car', '[0,1,0]'), ('sun', '[0,0,1]');
+       CREATE INDEX ON note USING hnsw (meaning vector_cosine_ops)`,
+    );
+    const nearest = (server: OwnPostgres) =>
+      asLedger(server, "SELECT text FROM note ORDER BY meaning <=> '[0.1,0.9,0.2]' LIMIT 1");
     expect(await moved('cellar', '--image', image)).toMatchObject({
       code: 1,
       said: expect.stringMatching(/cellar/),
@@ -158,12 +168,14 @@ describe('a Space on engines of one’s own', () => {
     expect(await databases(annex)).toContain(url.pathname.slice(1));
     const after = await until('the ledger to answer there', () => tellStory(kube, inside));
     expect(after.balances).toEqual(before.balances);
+    expect(await nearest(annex)).toEqual(['car']);
 
     expect(await moved('main', '--image', image)).toMatchObject({ code: 0 });
     expect(await databases(annex)).toEqual([]);
     expect((await databases()).length).toBeGreaterThan(0);
     const back = await until('the ledger to answer here', () => tellStory(kube, inside));
     expect(back.balances).toEqual(before.balances);
+    expect(await nearest(postgres)).toEqual(['car']);
   });
 
   it('leaves nothing of a Capsule on either when it goes', async () => {

@@ -15,8 +15,8 @@ export interface OwnPostgres {
   readonly external: Readonly<Record<string, unknown>>;
   /** The password of `space_broker` and `space_objectstore`. */
   readonly password: string;
-  /** One statement as its superuser, whom no Space knows; rows as text. */
-  rows(sql: string): Promise<string[]>;
+  /** Statements as its superuser, whom no Space knows, in one transaction; rows as text. */
+  rows(sql: string, database?: string): Promise<string[]>;
   /** Ends the server as a node's loss would; it comes back with its data. */
   crash(): Promise<void>;
 }
@@ -121,7 +121,6 @@ export async function startOwnPostgres(namespace: string, image: string): Promis
   };
   await until('the PostgreSQL to be ready', async () => (await restarts()) !== undefined);
   const service = await kube.get('service', 'pg', namespace);
-  const psql = ['psql', '-XAtqU', 'postgres', '-c'];
   return {
     namespace,
     external: {
@@ -133,8 +132,9 @@ export async function startOwnPostgres(namespace: string, image: string): Promis
       acceptOpenDatabases: ['template1'],
     },
     password,
-    async rows(sql) {
-      const { code, stdout, stderr } = await kube.exec(namespace, 'pg', [...psql, sql]);
+    async rows(sql, database = 'postgres') {
+      const psql = ['psql', '-XAtqU', 'postgres', '-d', database, '-c', sql];
+      const { code, stdout, stderr } = await kube.exec(namespace, 'pg', psql);
       if (code !== 0) throw new Error(stderr);
       return stdout.split('\n').filter((row) => row !== '');
     },
