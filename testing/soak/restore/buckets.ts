@@ -11,7 +11,7 @@ import { bundle } from '../../../scripts/bundle.ts';
 import { makeAuthority } from '../../certificates.ts';
 import { startS3Server } from '../../s3.ts';
 import type { Limit } from './limit.ts';
-import { BACKUP_NICE, VAULT_BUCKET, VAULT_PREFIX, type Vault } from './server.ts';
+import { VAULT_BUCKET, VAULT_PREFIX, type Vault } from './server.ts';
 
 const BACKUP = resolve(import.meta.dirname, '../../../dist/objectstore-broker/backup.mjs');
 
@@ -88,7 +88,7 @@ export async function openBuckets(directory: string, limit: Limit): Promise<Buck
     backup: async (...args) => {
       const program: [string, ...string[]] = [process.execPath, BACKUP, ...args];
       const copies = args[0] === 'copy';
-      const said = await run(copies ? limit.around(['nice', '-n', BACKUP_NICE, ...program]) : program, {
+      const said = await run(copies ? limit.around(program) : program, {
         env: environment(),
       });
       return JSON.parse(said.trim().split('\n').at(-1) ?? '{}');

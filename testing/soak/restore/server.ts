@@ -17,8 +17,6 @@ import { type StandIn, standIn } from './stand-in.ts';
 
 export const VAULT_BUCKET = 'vault';
 export const VAULT_PREFIX = 'home';
-/** About a tenth of what others get where all want the processor, as the chart's requests have it. */
-export const BACKUP_NICE = '10';
 /** The user of the server in the image. */
 const POSTGRES = 999;
 const VOLUME = 'var/lib/postgresql/data';
@@ -112,14 +110,7 @@ export async function openServer(
     },
     inside,
     backUp: async () => {
-      const [command, args] = begin([
-        'nice',
-        '-n',
-        BACKUP_NICE,
-        '/bin/sh',
-        '/usr/share/space/backup.sh',
-        'now',
-      ]);
+      const [command, args] = begin(['/bin/sh', '/usr/share/space/backup.sh', 'now']);
       await run(limit.around([command, ...args]), { env });
     },
     remove: async () => {
