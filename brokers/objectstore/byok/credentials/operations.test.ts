@@ -122,11 +122,17 @@ describe('a stale change', () => {
     const pair = [credentialsOf(client, 'race-two'), credentialsOf(replica.as(client.token), 'race-two')];
     const fields = store.fields();
     const { set_id } = (await pair[0]!.create('one', fields, 0)).json;
-    const replies = await Promise.all(
-      Array.from({ length: 64 }, (_, i) => pair[i % 2]!.rotate(set_id, fields, 1)),
+    const codes = await Promise.all(
+      Array.from({ length: 64 }, async (_, i) => {
+        const rotate = () => pair[i % 2]!.rotate(set_id, fields, 1, `rotation-${i}`.padEnd(20, '-'));
+        const attempt = () => rotate().catch(() => undefined);
+        let reply = await attempt();
+        // A machine that is too busy loses connections, or has a replica ask to be asked again: the key makes it the same request.
+        while (reply === undefined || reply.status === 503) reply = await attempt();
+        return reply.status === 200 ? 'ok' : reply.json.error.code;
+      }),
     );
-    const codes = replies.map((reply) => (reply.status === 200 ? 'ok' : reply.json.error.code)).sort();
-    expect(codes).toEqual(['ok', ...Array(63).fill('stale_generation')].sort());
+    expect(codes.toSorted().filter((code) => code !== 'stale_generation')).toEqual(['ok']);
     expect((await pair[1]!.list()).json).toMatchObject({
       inventory_generation: 2,
       sets: [{ generation: 2 }],
