@@ -124,6 +124,23 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* PostgreSQL and the S3 server are one pod each and the Space needs both: on one node they are fewer nodes whose drain or loss stops it. */}}
+{{- define "space.scheduling.engine" -}}
+{{- include "space.scheduling" . }}
+{{- if not .Values.scheduling.affinity }}
+affinity:
+  podAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels: { platform.space/space: {{ .Release.Name }} }
+            matchExpressions:
+              - { key: platform.space/component, operator: In, values: [postgres, s3] }
+{{- end }}
+{{- end }}
+
 {{/* Of several replicas each on a node of its own, as far as there are so many: (dict "root" . "component" "operator" "replicas" 2) */}}
 {{- define "space.spread" -}}
 {{- if gt (int .replicas) 1 }}
