@@ -22,6 +22,8 @@ export function actsOn(space: SpaceUnderLoad): readonly Act[] {
   const { release, outside, kubectl, drainable, ready } = space;
   const upgrade = (to: object) => release.upgrade(release.values, outside, to);
   let turn = 0;
+  // A value that neither key nor CA of this Space has had, also where the bench ran before.
+  const fresh = () => `${space.name}-${turn}`;
   return [
     { name: 'upgrade', act: () => upgrade(version('warn')) },
     { name: 'rollback', act: () => release.rollBack() },
@@ -29,10 +31,10 @@ export function actsOn(space: SpaceUnderLoad): readonly Act[] {
       name: 'key rotation',
       act: async () => {
         turn += 1;
-        await rotate(space, `turn-${turn}`);
+        await rotate(space, fresh());
       },
     },
-    { name: 'CA exchange', act: () => exchange(space, `turn-${turn}`) },
+    { name: 'CA exchange', act: () => exchange(space, fresh()) },
     {
       name: 'drained node',
       act: async () => {

@@ -98,7 +98,9 @@ export const schema = z
       .string()
       .min(1)
       .optional()
-      .describe('PEM of the authority of an S3 server that has no certificate of a public one.'),
+      .describe(
+        'PEM of the authority of an S3 server that has no certificate of a public one, read again when it changes.',
+      ),
     DEFAULT_QUOTA_BYTES: z.coerce
       .number()
       .int()

@@ -89,7 +89,10 @@ async function openEnd(
   const id = await readable(`${settings}ACCESS_KEY_FILE`, options.files.id);
   const secret = await readable(`${settings}SECRET_KEY_FILE`, options.files.secret);
   const ca = options.ca === undefined ? undefined : await readable(`${settings}CA_FILE`, options.ca);
-  const pool = createPool(target, { connections: CONNECTIONS, ca });
+  const pool = createPool(target, {
+    connections: CONNECTIONS,
+    authority: ca === undefined ? undefined : () => ca,
+  });
   const key = { accessKeyId: new Secret(id.trim()), secretAccessKey: new Secret(secret.trim()) };
   const s3 = createS3Client({ ...target, ...key }, pool, undefined, options.longMs);
   return { s3: blamed(s3, end), close: () => pool.destroy() };

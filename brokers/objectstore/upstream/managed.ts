@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { Logger } from '@space/broker-kit';
-import { buildConnector, Pool } from 'undici';
+import { Pool } from 'undici';
+import { type AuthorityNow, verifyingConnector, watchAuthority } from './authority.ts';
 import { createS3Client } from './client.ts';
 import { type AccessKey, type WatchedKey, watchKey } from './credential-files.ts';
 import { S3Error } from './errors.ts';
@@ -17,7 +17,7 @@ export interface ManagedStore {
   /** The same bucket over connections of their own: what tenants have under way delays none of it. */
   readonly custody: S3Client;
   readonly upkeep: S3Client;
-  /** Looks at the credential's files now instead of in a moment. */
+  /** Looks at the files of credential and authority now instead of in a moment. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
@@ -58,11 +58,13 @@ export async function openManagedStore(
     bucket: config.S3_BUCKET,
     addressing: config.S3_ADDRESSING,
   };
-  const ca = config.S3_CA_FILE === undefined ? undefined : await readFile(config.S3_CA_FILE, 'utf8');
+  const watchedCa =
+    config.S3_CA_FILE === undefined ? undefined : await watchAuthority(config.S3_CA_FILE, log);
+  const poolOf = (most: number) => createPool(bucket, { connections: most, authority: watchedCa?.current });
   const pools = {
-    objects: createPool(bucket, { connections: connections.objects, ca }),
-    custody: createPool(bucket, { connections: connections.custody, ca }),
-    upkeep: createPool(bucket, { connections: connections.upkeep, ca }),
+    objects: poolOf(connections.objects),
+    custody: poolOf(connections.custody),
+    upkeep: poolOf(connections.upkeep),
   };
   const clientOf = (key: () => AccessKey, pool: keyof typeof pools) =>
     createS3Client(
@@ -82,6 +84,7 @@ export async function openManagedStore(
   let key: WatchedKey | undefined;
   const close = async () => {
     key?.close();
+    watchedCa?.close();
     await Promise.all(Object.values(pools).map((pool) => pool.destroy()));
   };
   try {
@@ -106,7 +109,11 @@ export async function openManagedStore(
         ? clients.upkeep.createBucket({ signal })
         : requireFit(clients.upkeep, { bucket: config.S3_BUCKET, key: `space-fit/${randomUUID()}` }, signal),
     );
-    return { ...clients, refresh: watched.refresh, close };
+    const refresh = async () => {
+      await watchedCa?.refresh();
+      await watched.refresh();
+    };
+    return { ...clients, refresh, close };
   } catch (error) {
     await close();
     throw error;
@@ -131,19 +138,19 @@ async function answered(log: Logger, ask: (signal: AbortSignal) => Promise<void>
 export interface PoolOptions {
   /** Connections at most; a stream in progress holds one. */
   readonly connections: number;
-  /** PEM of the authority that the upstream's certificate must come from; else the system's. */
-  readonly ca?: string | undefined;
+  /** That the upstream's certificate must come from; else the system's. */
+  readonly authority?: AuthorityNow | undefined;
 }
 
 /** Kept connections to one upstream, with a limit on every wait. */
-export function createPool(target: Parameters<typeof routeOf>[0], { connections, ca }: PoolOptions): Pool {
-  const dial = buildConnector({
-    allowH2: false,
-    timeout: 5_000,
-    keepAlive: true,
-    noDelay: true,
-    ...(ca === undefined ? {} : { ca }),
-  });
+export function createPool(
+  target: Parameters<typeof routeOf>[0],
+  { connections, authority }: PoolOptions,
+): Pool {
+  const dial = verifyingConnector(
+    { allowH2: false, timeout: 5_000, keepAlive: true, noDelay: true },
+    authority,
+  );
   return new Pool(routeOf(target).origin, {
     connections,
     pipelining: 1,
