@@ -7,6 +7,8 @@ import { insideNode } from './process.ts';
 const NAME = 'outside';
 const BLOCK = '203.0.113.0/24';
 const GATEWAY = '203.0.113.1';
+/** The same each time: a node that knew a host before would send to one that is gone until it asks anew, seconds later. */
+const HARDWARE_ADDRESS = '02:00:cb:00:71:01';
 
 /** A host beyond the cluster: one more network namespace on the nodes' bridge, which all of them reach. */
 export async function createOutside(
@@ -44,7 +46,7 @@ ip link add out0 type veth peer name eth0 netns ${NAME}
 ip link set out0 master ${NETWORK.bridge} up
 ip addr add ${GATEWAY}/24 dev ${NETWORK.bridge}
 ip -n ${NAME} link set lo up
-ip -n ${NAME} link set eth0 up
+ip -n ${NAME} link set eth0 address ${HARDWARE_ADDRESS} up
 ${ADDRESSES.map((address) => `ip -n ${NAME} addr add ${address}/24 dev eth0`).join('\n')}
 ip -n ${NAME} addr add ${METADATA}/32 dev eth0
 ip route add ${METADATA}/32 via ${ADDRESSES[0]} src ${GATEWAY}
