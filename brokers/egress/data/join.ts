@@ -24,6 +24,10 @@ export function join(
       resolve();
     };
     const idle = setTimeout(end, idleMs);
+    // Of one that has ended already Node makes an error, with its stack, that nobody reads.
+    const endClient = () => {
+      if (!client.destroyed && !client.writableEnded) client.end();
+    };
     const endWhenBothDone = () => {
       if (upstreamDone && clientDone) end();
     };
@@ -53,7 +57,7 @@ export function join(
     });
     // A client that closes early has broken off; what an upstream sent before it closed is still delivered.
     client.once('close', end).once('error', end);
-    upstream.once('error', () => client.end()).once('close', () => client.end());
+    upstream.once('error', endClient).once('close', endClient);
     upstream.write(first);
     client.pipe(upstream);
     upstream.pipe(client);

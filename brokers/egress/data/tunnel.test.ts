@@ -370,6 +370,23 @@ describe('a tunnel', () => {
     host.close();
   });
 
+  it('ends for its client when the host resets its connection', async () => {
+    const host = createServer((socket) => {
+      socket.once('data', () => socket.write('so much', () => socket.resetAndDestroy()));
+    });
+    await once(host.listen(0, '127.0.0.1'), 'listening');
+    await test.close();
+    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
+    test = await makeGateway({ fixed: new Map([[HOST, answer]]) });
+    await test.put({ allowed_hosts: [HOST] });
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    const gone = closed(socket);
+    socket.write(await clientHello(HOST));
+    socket.resume();
+    await gone;
+    host.close();
+  });
+
   it('ends when a later policy does not allow its host, and the others stay', async () => {
     const gone = await secure(HOST);
     await once(gone, 'secureConnect');
