@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import type { TcpNetConnectOpts } from 'node:net';
 import { type Logger, type Watched, watchFile } from '@space/broker-kit';
 import { buildConnector } from 'undici';
 
@@ -30,7 +31,7 @@ export function watchAuthority(path: string, log: Logger): Promise<Watched<strin
 
 /** Opens connections, each verified by the authorities of its moment; without any, by the system's. */
 export function verifyingConnector(
-  options: Omit<buildConnector.BuildOptions, 'ca'>,
+  options: Omit<buildConnector.BuildOptions, 'ca'> & Pick<TcpNetConnectOpts, 'noDelay'>,
   authority: AuthorityNow | undefined,
 ): buildConnector.connector {
   if (authority === undefined) return buildConnector(options);
