@@ -127,7 +127,7 @@ affinity: {{- toYaml . | nindent 2 }}
 {{/* PostgreSQL and the S3 server are one pod each and the Space needs both: on one node they are fewer nodes whose drain or loss stops it. */}}
 {{- define "space.scheduling.engine" -}}
 {{- include "space.scheduling" . }}
-{{- if not .Values.scheduling.affinity }}
+{{- if and (include "space.postgres.embedded" .) (include "space.s3.embedded" .) (not .Values.scheduling.affinity) }}
 affinity:
   podAffinity:
     preferredDuringSchedulingIgnoredDuringExecution:
