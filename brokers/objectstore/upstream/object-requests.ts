@@ -11,10 +11,42 @@ export function createObjects(
   source: (key: string) => string,
   patience: Patience,
 ): Pick<S3Client, 'put' | 'get' | 'read' | 'head' | 'delete' | 'copy' | 'list'> {
+  const list: S3Client['list'] = (query, { signal, inTurn } = {}) => {
+    const { prefix, delimiter, token, after } = query;
+    return inHalves(query.limit, async (limit) => {
+      const asked = {
+        'list-type': '2',
+        'max-keys': String(limit),
+        prefix,
+        ...(delimiter === undefined ? {} : { delimiter }),
+        ...(token === undefined ? {} : { 'continuation-token': token }),
+        ...(after === undefined ? {} : { 'start-after': after }),
+      };
+      const shape = { root: 'ListBucketResult', items: ['Contents', 'CommonPrefixes'], most: limit };
+      return pageOf(await listing(transport, { method: 'GET', query: asked, signal }, shape, inTurn));
+    });
+  };
+
+  /**
+   * A server that keeps prefixes as directories removes one with its last object. To whoever puts another into it at that
+   * moment versitygw says that the key is a directory's. It is so only if something is in there; else it can be asked again.
+   */
+  async function asItIs(error: unknown, key: string, signal: AbortSignal | undefined): Promise<unknown> {
+    if (!(error instanceof S3Error) || error.code !== 'ExistingObjectIsDirectory') return error;
+    const inside = await list({ prefix: `${key}/`, limit: 1 }, { signal }).catch(() => undefined);
+    if (inside === undefined || inside.objects.length > 0) return error;
+    return new S3Error('answered', 503, 'DirectoryWent', { cause: error });
+  }
+
   return {
+    list,
     put: async (key, body, { headers = {}, signal } = {}) => {
-      const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
-      return { etag: stored(answer.headers['etag']) };
+      try {
+        const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
+        return { etag: stored(answer.headers['etag']) };
+      } catch (error) {
+        throw await asItIs(error, key, signal);
+      }
     },
     get: (key, { headers = {}, part, signal, passing }, sinkFor) =>
       transport.stream({ method: 'GET', key, ...partOf(part), headers, signal, passing }, (head) => {
@@ -38,28 +70,12 @@ export function createObjects(
     },
     copy: async (from, to, { headers = {}, signal } = {}) => {
       const all = withSource(headers, source(from));
-      return copied(
-        await fields(
-          transport,
-          { method: 'PUT', key: to, headers: all, signal, patience },
-          'CopyObjectResult',
-        ),
-      );
-    },
-    list: (query, { signal, inTurn } = {}) => {
-      const { prefix, delimiter, token, after } = query;
-      return inHalves(query.limit, async (limit) => {
-        const asked = {
-          'list-type': '2',
-          'max-keys': String(limit),
-          prefix,
-          ...(delimiter === undefined ? {} : { delimiter }),
-          ...(token === undefined ? {} : { 'continuation-token': token }),
-          ...(after === undefined ? {} : { 'start-after': after }),
-        };
-        const shape = { root: 'ListBucketResult', items: ['Contents', 'CommonPrefixes'], most: limit };
-        return pageOf(await listing(transport, { method: 'GET', query: asked, signal }, shape, inTurn));
-      });
+      const ask = { method: 'PUT', key: to, headers: all, signal, patience } as const;
+      try {
+        return copied(await fields(transport, ask, 'CopyObjectResult'));
+      } catch (error) {
+        throw await asItIs(error, to, signal);
+      }
     },
   };
 }

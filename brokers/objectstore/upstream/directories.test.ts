@@ -1,0 +1,64 @@
+import { Secret } from '@space/broker-kit';
+import type { Pool } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type S3Server, startS3Server } from '../../../testing/s3.ts';
+import { type Between, startBetween } from '../testing/between.ts';
+import { createS3Client } from './client.ts';
+import { S3Error, toServiceError } from './errors.ts';
+import { createPool } from './managed.ts';
+import type { S3Client } from './types.ts';
+
+/** The chart's S3 server has a directory for each prefix, and removes it with its last object. */
+
+let server: S3Server;
+let between: Between;
+let pool: Pool;
+let s3: S3Client;
+beforeAll(async () => {
+  server = await startS3Server();
+  server.makeBucket('bucket');
+  between = await startBetween(server);
+  const target = {
+    ...{ origin: between.endpoint, region: server.region, bucket: 'bucket', addressing: 'path' as const },
+    accessKeyId: new Secret(server.accessKeyId),
+    secretAccessKey: new Secret(server.secretAccessKey),
+  };
+  pool = createPool(target, { connections: 2 });
+  s3 = createS3Client(target, pool);
+  await s3.put('from', Buffer.from('x'));
+});
+afterAll(async () => {
+  await pool?.destroy();
+  await between?.close();
+  await server?.remove();
+});
+
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: unknown) => (error instanceof S3Error ? error : Promise.reject(error)),
+  );
+
+describe.each<[string, (key: string) => Promise<unknown>]>([
+  ['put', (key) => s3.put(key, Buffer.from('x'))],
+  ['copied', (key) => s3.copy('from', key)],
+])('an object that is %s', (what, write) => {
+  it('may be asked for again when its directory went meanwhile', async () => {
+    between.fate = ({ method }) =>
+      method === 'PUT' ? { status: 409, code: 'ExistingObjectIsDirectory' } : 'pass';
+    const failed = await failure(write('went/object'));
+    between.fate = () => 'pass';
+    expect(toServiceError(failed)).toMatchObject({ code: 'unavailable', retryAfter: 1 });
+  });
+
+  it('is refused under the name of a directory, and while nobody can say whether it is one', async () => {
+    await s3.put(`${what}-under/object`, Buffer.from('x'));
+    await s3.put(`${what}-marked/`, Buffer.from(''));
+    for (const key of [`${what}-under`, `${what}-marked`]) {
+      expect((await failure(write(key)))?.code).toBe('ExistingObjectIsDirectory');
+      between.fate = ({ method }) => (method === 'GET' ? { status: 500, code: 'InternalError' } : 'pass');
+      expect((await failure(write(key)))?.code).toBe('ExistingObjectIsDirectory');
+      between.fate = () => 'pass';
+    }
+  });
+});
