@@ -27,15 +27,15 @@ it('prefers one node for PostgreSQL and the S3 server, of which there is one eac
   expect(Object.fromEntries(all)).toEqual({ postgres: together, s3: together });
 });
 
-it('prefers no node for PostgreSQL where the Space has no S3 server of its own', async () => {
+it('prefers no node for PostgreSQL where there is no S3 server beside it', async () => {
   const of = await affinities('objectStore.enabled=false');
   expect(of.has('postgres')).toBe(true);
   expect([...of.values()].filter((affinity) => affinity !== undefined)).toEqual([]);
 });
 
 it('gives every pod of the Space the affinity that somebody chose, and only that', async () => {
-  const weight = 'scheduling.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution';
-  const of = await affinities(`${weight}[0].topologyKey=zone`);
+  const rule = 'scheduling.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution';
+  const of = await affinities(`${rule}[0].topologyKey=zone`);
   const chosen = {
     podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] },
   };

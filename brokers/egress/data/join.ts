@@ -24,7 +24,7 @@ export function join(
       resolve();
     };
     const idle = setTimeout(end, idleMs);
-    // Of one that has ended already Node makes an error, with its stack, that nobody reads.
+    // For an end after the end Node makes an error with its stack, which nobody reads.
     const endClient = () => {
       if (!client.destroyed && !client.writableEnded) client.end();
     };

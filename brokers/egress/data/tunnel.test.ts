@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { Duplex, duplexPair } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { portOf } from '@space/broker-kit';
@@ -31,6 +31,15 @@ async function open(limits: Partial<DataLimits> = {}): Promise<void> {
   fixed.set('inside.bank.org', { ...answer, trusted: undefined as unknown as true });
   test = await makeGateway({ fixed, limits: { helloMs: 60_000, tunnels: 4, ...limits } });
   await test.put({ allowed_hosts: [HOST, 'other.bank.org', 'nowhere.bank.org', 'inside.bank.org'] });
+}
+
+/** Another gateway, whose only host is this one. */
+async function openTo(host: Server, limits: Partial<DataLimits> = {}): Promise<void> {
+  await once(host.listen(0, '127.0.0.1'), 'listening');
+  await test.close();
+  const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
+  test = await makeGateway({ fixed: new Map([[HOST, answer]]), limits });
+  await test.put({ allowed_hosts: [HOST] });
 }
 
 async function secure(servername: string, target = `${HOST}:443`): Promise<TLSSocket> {
@@ -273,14 +282,7 @@ describe('a tunnel', () => {
     const host = createServer({ allowHalfOpen: false }, (socket) => {
       socket.on('error', () => undefined).once('data', () => socket.end(Buffer.alloc(length, 'x')));
     });
-    await once(host.listen(0, '127.0.0.1'), 'listening');
-    await test.close();
-    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
-    test = await makeGateway({
-      fixed: new Map([[HOST, answer]]),
-      limits: { tunnels: many, perSecond: many, burst: many },
-    });
-    await test.put({ allowed_hosts: [HOST] });
+    await openTo(host, { tunnels: many, perSecond: many, burst: many });
     const hello = await clientHello(HOST);
     const got = await Promise.all(
       Array.from({ length: many }, async () => {
@@ -309,11 +311,7 @@ describe('a tunnel', () => {
       socket.on('error', () => undefined).once('data', () => socket.end(Buffer.alloc(length, 'x')));
       socket.once('close', () => left.resolve());
     });
-    await once(host.listen(0, '127.0.0.1'), 'listening');
-    await test.close();
-    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
-    test = await makeGateway({ fixed: new Map([[HOST, answer]]) });
-    await test.put({ allowed_hosts: [HOST] });
+    await openTo(host);
     // It takes one part in each turn, and what stands behind that is still the gateway's.
     let text = '';
     const client = new Duplex({
@@ -351,11 +349,7 @@ describe('a tunnel', () => {
           socket.once('end', () => said.resolve(text));
         });
     });
-    await once(host.listen(0, '127.0.0.1'), 'listening');
-    await test.close();
-    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
-    test = await makeGateway({ fixed: new Map([[HOST, answer]]) });
-    await test.put({ allowed_hosts: [HOST] });
+    await openTo(host);
     const { socket } = await test.tunnel(`${HOST}:443`);
     socket.write(await clientHello(HOST));
     socket.allowHalfOpen = true;
@@ -374,11 +368,7 @@ describe('a tunnel', () => {
     const host = createServer((socket) => {
       socket.once('data', () => socket.write('so much', () => socket.resetAndDestroy()));
     });
-    await once(host.listen(0, '127.0.0.1'), 'listening');
-    await test.close();
-    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
-    test = await makeGateway({ fixed: new Map([[HOST, answer]]) });
-    await test.put({ allowed_hosts: [HOST] });
+    await openTo(host);
     const { socket } = await test.tunnel(`${HOST}:443`);
     const gone = closed(socket);
     socket.write(await clientHello(HOST));

@@ -59,6 +59,16 @@ describe('dialling', () => {
     expect(await attempt(() => Promise.reject(new Error('SERVFAIL')))).toBe('unresolved');
   });
 
+  it('never connects to an answer that is no address, trusted or not: it would be resolved anew', async () => {
+    const before = connections;
+    for (const found of [
+      [{ address: 'localhost', ttl: 60, trusted: true as const }],
+      [{ address: 'localhost', ttl: 60 }],
+    ])
+      expect(await attempt(async () => found)).not.toBe('connected');
+    expect(connections).toBe(before);
+  });
+
   it('connects to the address that was checked, whatever the name says a moment later', async () => {
     let asked = 0;
     const rebinding: Resolve = async () => {

@@ -69,7 +69,6 @@ export function dialler(options: {
 
 /** One of each family in turn, IPv6 first (RFC 8305): a cluster that has only one of them soon meets an address of it. */
 function interleaved(answers: readonly Answer[]): readonly Answer[] {
-  if (answers.length === 1) return answers;
   const of = (family: number) => answers.filter(({ address }) => isIP(address) === family);
   const [v6, v4] = [of(6), of(4)];
   return Array.from({ length: Math.max(v6.length, v4.length) }).flatMap((_, at) =>

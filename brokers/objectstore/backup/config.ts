@@ -21,7 +21,9 @@ export const schema = z.object({
   S3_SECRET_KEY_FILE: path('/etc/space/s3/secret-key').describe(
     'Secret key of the Space-managed credential.',
   ),
-  S3_CA_FILE: broker.shape.S3_CA_FILE,
+  S3_CA_FILE: broker.shape.S3_CA_FILE.describe(
+    'PEM of the authority of an S3 server that has no certificate of a public one.',
+  ),
   S3_LONG_SECONDS: broker.shape.S3_LONG_SECONDS,
   BACKUP_S3_ENDPOINT: z
     .url({ protocol: /^https?$/ })

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { TcpNetConnectOpts } from 'node:net';
-import { type Logger, type Watched, watchFile } from '@space/broker-kit';
+import { type Logger, type Watched, watched } from '@space/broker-kit';
 import { buildConnector } from 'undici';
 
 /** PEM of the authorities that an upstream's certificate must come from, as they are when a connection is opened. */
@@ -13,20 +13,11 @@ export type AuthorityNow = () => string;
  * @throws when it holds none now
  */
 export function watchAuthority(path: string, log: Logger): Promise<Watched<string>> {
-  return watchFile(path, {
-    parse: (pem) => {
-      new X509Certificate(pem);
-      return pem;
-    },
-    onChange: (outcome) => {
-      if (outcome.ok) log.info({ file: path }, 'authority of the S3 server changed and taken');
-      else
-        log.error(
-          { file: path, err: outcome.error },
-          'authority of the S3 server changed and refused; the last good one stays',
-        );
-    },
-  });
+  const parse = (pem: string) => {
+    new X509Certificate(pem);
+    return pem;
+  };
+  return watched(path, parse, log);
 }
 
 /** Opens connections, each verified by the authorities of its moment; without any, by the system's. */

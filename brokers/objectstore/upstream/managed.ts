@@ -58,9 +58,9 @@ export async function openManagedStore(
     bucket: config.S3_BUCKET,
     addressing: config.S3_ADDRESSING,
   };
-  const watchedCa =
+  const authority =
     config.S3_CA_FILE === undefined ? undefined : await watchAuthority(config.S3_CA_FILE, log);
-  const poolOf = (most: number) => createPool(bucket, { connections: most, authority: watchedCa?.current });
+  const poolOf = (most: number) => createPool(bucket, { connections: most, authority: authority?.current });
   const pools = {
     objects: poolOf(connections.objects),
     custody: poolOf(connections.custody),
@@ -84,7 +84,7 @@ export async function openManagedStore(
   let key: WatchedKey | undefined;
   const close = async () => {
     key?.close();
-    watchedCa?.close();
+    authority?.close();
     await Promise.all(Object.values(pools).map((pool) => pool.destroy()));
   };
   try {
@@ -110,7 +110,7 @@ export async function openManagedStore(
         : requireFit(clients.upkeep, { bucket: config.S3_BUCKET, key: `space-fit/${randomUUID()}` }, signal),
     );
     const refresh = async () => {
-      await watchedCa?.refresh();
+      await authority?.refresh();
       await watched.refresh();
     };
     return { ...clients, refresh, close };

@@ -28,10 +28,15 @@ export function createObjects(
   };
 
   /**
-   * A server that keeps prefixes as directories removes one with its last object. To whoever puts another into it at that
-   * moment versitygw says that the key is a directory's. It is so only if something is in there; else it can be asked again.
+   * Says what a failed put or copy is to be answered. A server that keeps prefixes as directories removes one with its last
+   * object; versitygw answers whoever puts another into it at that moment as if the key were a directory's. It is one only
+   * with something in it. Without, the request can be repeated.
    */
-  async function asItIs(error: unknown, key: string, signal: AbortSignal | undefined): Promise<unknown> {
+  async function directoryConflict(
+    error: unknown,
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<unknown> {
     if (!(error instanceof S3Error) || error.code !== 'ExistingObjectIsDirectory') return error;
     const inside = await list({ prefix: `${key}/`, limit: 1 }, { signal }).catch(() => undefined);
     if (inside === undefined || inside.objects.length > 0) return error;
@@ -45,7 +50,7 @@ export function createObjects(
         const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
         return { etag: stored(answer.headers['etag']) };
       } catch (error) {
-        throw await asItIs(error, key, signal);
+        throw await directoryConflict(error, key, signal);
       }
     },
     get: (key, { headers = {}, part, signal, passing }, sinkFor) =>
@@ -74,7 +79,7 @@ export function createObjects(
       try {
         return copied(await fields(transport, ask, 'CopyObjectResult'));
       } catch (error) {
-        throw await asItIs(error, to, signal);
+        throw await directoryConflict(error, to, signal);
       }
     },
   };
