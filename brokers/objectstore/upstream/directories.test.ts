@@ -62,3 +62,13 @@ describe.each<[string, (key: string) => Promise<unknown>]>([
     }
   });
 });
+
+it('an upload under the name of a directory is completed when the directory is gone', async () => {
+  await s3.put('large/object', Buffer.from('x'));
+  const id = await s3.createUpload('large');
+  const parts = [{ number: 1, ...(await s3.putPart('large', id, 1, Buffer.from('x'))) }];
+  const refused = await failure(s3.completeUpload('large', id, parts));
+  expect(toServiceError(refused).code).toBe('upstream_failed');
+  await s3.delete('large/object');
+  await expect(s3.completeUpload('large', id, parts)).resolves.toMatchObject({ etag: expect.any(String) });
+});
