@@ -1,6 +1,5 @@
-import { BrokerError } from '@space/contracts/client';
 import type { DatabaseBroker } from '../brokers/database.ts';
-import { isForbidden, principalFinding } from '../brokers/findings.ts';
+import { isForbidden, isRefusal, principalFinding } from '../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, no } from '../conditions.ts';
@@ -151,9 +150,6 @@ function blockedBy(
   if (!finding) throw error;
   return { finding, cause: error };
 }
-
-const isRefusal = (error: unknown, status: number) =>
-  error instanceof BrokerError && error.failure === 'refused' && error.status === status;
 
 function lost(name: string): Blocked {
   const finding = no(

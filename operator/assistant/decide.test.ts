@@ -103,7 +103,8 @@ test('an id that was accepted cannot become another', () => {
 
 describe('of two with one id', () => {
   const old = assistant('old', '2026-01-01T00:00:00Z');
-  const young = assistant('young', '2026-01-02T00:00:00Z');
+  // Its UID is the smaller one, which counts only within one second.
+  const young = assistant('later', '2026-01-02T00:00:00Z');
   const twin = assistant('another', '2026-01-01T00:00:00Z');
   const owner = (who: Assistant, registered: string | undefined, rivals = [old, young]) =>
     decide.decideOwner(who, { registered, rivals });
@@ -116,8 +117,8 @@ describe('of two with one id', () => {
     expect(owner(old, undefined, [old, twin])?.reason).toBe('DuplicateIdentifier');
   });
   test('who is registered stays the owner, older or not', () => {
-    expect(owner(young, 'young')).toBeUndefined();
-    expect(owner(old, 'young')?.message).toContain('"young"');
+    expect(owner(young, 'later')).toBeUndefined();
+    expect(owner(old, 'later')?.message).toContain('"later"');
   });
   test('an owner that is gone without cleaning up is not taken over in silence', () => {
     expect(owner(old, 'ghost')?.message).toContain('Label Secret "ledger-database"');
@@ -137,6 +138,21 @@ describe('a Capsule', () => {
     [
       'without its database',
       capsuleWith({ NamespaceReady: 'True', NetworkReady: 'True', DatabaseReady: 'False' }),
+      'False CapsuleNotReady',
+    ],
+    [
+      'without its object store, where the Space has one',
+      capsuleWith({
+        NamespaceReady: 'True',
+        NetworkReady: 'True',
+        DatabaseReady: 'True',
+        ObjectStoreReady: 'False',
+      }),
+      'False CapsuleNotReady',
+    ],
+    [
+      'with an object store and without a database',
+      capsuleWith({ NamespaceReady: 'True', NetworkReady: 'True', ObjectStoreReady: 'True' }),
       'False CapsuleNotReady',
     ],
     [

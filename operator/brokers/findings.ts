@@ -62,9 +62,12 @@ export function principalFinding(error: unknown, principal: PrincipalRef): Findi
   );
 }
 
+/** Whether a broker refused the call itself, with this status. */
+export const isRefusal = (error: unknown, status: number): error is BrokerError =>
+  error instanceof BrokerError && error.failure === 'refused' && error.status === status;
+
 /** The one refusal: a principal that is retired, or not the one that the broker knows. */
-export const isForbidden = (error: unknown): error is BrokerError =>
-  error instanceof BrokerError && error.failure === 'refused' && error.status === 403;
+export const isForbidden = (error: unknown): error is BrokerError => isRefusal(error, 403);
 
 /** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
 function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalRef): string {

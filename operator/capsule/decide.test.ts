@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Capsule, SecretObject } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
-import { decideName, decideNamespace, decidePrincipal } from './decide.ts';
+import { asBefore, decideName, decideNamespace, decidePrincipal } from './decide.ts';
 
 const capsule: Capsule = { metadata: { name: 'home', uid: 'u1' }, spec: {} };
 const mine = { annotations: { [ANNOTATION.owner]: 'u1' }, labels: { [LABEL.capsule]: 'home' } };
@@ -34,6 +34,11 @@ describe('the namespace', () => {
       'refuse NamespaceConflict',
     ],
     [
+      'that has the label of another Capsule is refused',
+      live({ ...mine, labels: { [LABEL.capsule]: 'other' } }),
+      'refuse NamespaceConflict',
+    ],
+    [
       'that is going is waited for',
       live({ ...mine, deletionTimestamp: 'now' }),
       'refuse NamespaceTerminating',
@@ -60,6 +65,19 @@ describe('the principal', () => {
     ],
     ['that was emptied is refused', secret(mine, {}), 'refuse PrincipalLost'],
   ])('%s', (_, found, expected) => expect(verdict(decidePrincipal(capsule, found))).toBe(expected));
+});
+
+describe('what a broker was told before', () => {
+  const told = (type: string, status: 'True' | 'False'): Capsule => ({
+    ...capsule,
+    status: { conditions: [{ type, status, reason: 'Ready', message: 'It is.', lastTransitionTime: '' }] },
+  });
+  test.each<[string, Capsule, object]>([
+    ['is so still', told('DatabaseReady', 'True'), { status: 'True', reason: 'Ready', message: 'It is.' }],
+    ['waits where it was not so', told('DatabaseReady', 'False'), { status: 'Unknown', reason: 'Waiting' }],
+    ['says nothing of another broker', told('ObjectStoreReady', 'True'), { reason: 'Waiting' }],
+    ['waits where nothing was told', capsule, { reason: 'Waiting' }],
+  ])('%s', (_, given, expected) => expect(asBefore(given, 'DatabaseReady')).toMatchObject(expected));
 });
 
 describe('the name of a namespace', () => {

@@ -22,10 +22,15 @@ const capsule = (spec: Capsule['spec'] = {}): Capsule => ({
 
 test('the namespace enforces restricted Pod Security and says whose it is', () => {
   const { metadata } = guardrails.namespaceObject(names, capsule());
-  expect(metadata.labels).toMatchObject({
+  expect(metadata.labels).toEqual({
     'platform.space/space': 'home',
     'platform.space/capsule': 'household',
     'pod-security.kubernetes.io/enforce': 'restricted',
+    'pod-security.kubernetes.io/enforce-version': 'latest',
+    'pod-security.kubernetes.io/audit': 'restricted',
+    'pod-security.kubernetes.io/audit-version': 'latest',
+    'pod-security.kubernetes.io/warn': 'restricted',
+    'pod-security.kubernetes.io/warn-version': 'latest',
   });
   expect(metadata.annotations).toEqual({ 'platform.space/owner-uid': 'u' });
 });
@@ -109,6 +114,7 @@ test('everything is denied, then an Assistant may be asked by clients and may as
   const inNamespace = (name: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
   expect(guardrails.assistantsPolicyObject(names, capsule())['spec']).toMatchObject({
     podSelector: { matchExpressions: [{ key: 'platform.space/assistant', operator: 'Exists' }] },
+    policyTypes: ['Ingress', 'Egress'],
     ingress: [
       {
         from: [
@@ -156,4 +162,8 @@ test('the operator gives itself the Secrets of this namespace, by the one role i
   const binding = guardrails.secretsBindingObject(names, capsule(), identity);
   expect(binding['roleRef']).toMatchObject({ kind: 'ClusterRole', name: 'home-capsule-secrets' });
   expect(binding['subjects']).toEqual([identity]);
+  const person = { kind: 'User', name: 'somebody' } as const;
+  expect(guardrails.secretsBindingObject(names, capsule(), person)['subjects']).toEqual([
+    { ...person, apiGroup: 'rbac.authorization.k8s.io' },
+  ]);
 });

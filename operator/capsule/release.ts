@@ -1,7 +1,6 @@
-import { BrokerError } from '@space/contracts/client';
 import type { Secret } from '@space/contracts/secret';
 import type { DatabaseBroker } from '../brokers/database.ts';
-import { brokerFinding } from '../brokers/findings.ts';
+import { brokerFinding, isForbidden, isRefusal } from '../brokers/findings.ts';
 import type { Finding } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
@@ -70,8 +69,10 @@ export async function settle(
   const { condition, secret } = holding;
   const settled = (outcome: Settled['outcome']): Settled => ({ condition, secret, outcome });
   try {
-    if (retain && !secret) return settled(mustRelease(capsule, condition, secret) ? 'lost' : 'kept');
-    if (retain && secret && (await isThere(secret, holding, signal))) return settled('kept');
+    if (retain) {
+      if (!secret) return settled(mustRelease(capsule, condition, secret) ? 'lost' : 'kept');
+      if (await isThere(secret, holding, signal)) return settled('kept');
+    }
     await release(context, capsule, holding, signal);
     return settled('dropped');
   } catch (error) {
@@ -98,7 +99,7 @@ async function isThere(secret: SecretObject, { ask }: BrokerData, signal: AbortS
     await ask(principalOf(secret), signal);
     return true;
   } catch (error) {
-    if (isRefusal(error, 403)) return false;
+    if (isForbidden(error)) return false;
     throw error;
   }
 }
@@ -150,6 +151,3 @@ function ignore(status: number) {
     if (!isRefusal(error, status)) throw error;
   };
 }
-
-const isRefusal = (error: unknown, status: number) =>
-  error instanceof BrokerError && error.failure === 'refused' && error.status === status;

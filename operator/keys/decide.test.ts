@@ -48,6 +48,8 @@ describe.each(ALL.map((material) => [material.name, material] as const))('%s', (
         expect(decision).toMatchObject({ kind: 'refuse' });
         expect(JSON.stringify(decision)).toContain(`existingSecrets.${material.value}`);
         expect(JSON.stringify(decision)).not.toContain('ist das');
+        const said = key in wrong ? `its key ${key} is not ` : `its key ${key} is missing; it is `;
+        expect(JSON.stringify(decision)).toContain(said);
       }
     }
   });

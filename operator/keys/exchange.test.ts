@@ -2,7 +2,9 @@ import { X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AUTHORITY } from './authority.ts';
+import { makeAuthority } from './certificates.ts';
 import type { Cluster, Stored } from './cluster.ts';
+import { nextStep } from './exchange.ts';
 import type { Run } from './options.ts';
 import { keepCertificates } from './renew.ts';
 
@@ -127,6 +129,45 @@ function verifies(certificate: string, bundle: string): boolean {
   known.set(key, found);
   return found;
 }
+
+describe('the next step', () => {
+  const now = new Date(BEGUN);
+  const later = new Date(BEGUN + MINUTE_MS);
+
+  it('is none where what is stored signs nothing', () => {
+    expect(nextStep({ current: { certificate: '', key: '' } }, now, 0)).toEqual({ kind: 'refuse' });
+  });
+
+  it('makes the next authority anew where what is stored of it signs nothing', async () => {
+    const current = await makeAuthority('home', 90, now);
+    const stored = { current, next: { certificate: '' }, published: now.toISOString() };
+    expect(nextStep(stored, later, 0)).toMatchObject({ kind: 'announce', authority: current });
+  });
+
+  it('waits for what was never published', async () => {
+    const [current, next] = await Promise.all([
+      makeAuthority('home', 90, now),
+      makeAuthority('home', 90, now),
+    ]);
+    expect(nextStep({ current, next }, later, 0)).toEqual({ kind: 'keep', authority: current });
+  });
+
+  it('is not asked for by what was served, also when nobody asks any more', async () => {
+    const current = await makeAuthority('home', 90, now);
+    for (const asked of [undefined, 'once'])
+      expect(nextStep({ current, ...(asked && { asked }), served: 'once' }, now, 0).kind).toBe('keep');
+    expect(nextStep({ current, asked: 'twice', served: 'once' }, now, 0).kind).toBe('announce');
+  });
+
+  it('comes by itself just after two thirds of the time', async () => {
+    const current = await makeAuthority('home', 90, now);
+    const { validFromDate, validToDate } = new X509Certificate(current.certificate);
+    const [from, to] = [validFromDate.getTime(), validToDate.getTime()];
+    const twoThirds = from + ((to - from) * 2) / 3;
+    expect(nextStep({ current }, new Date(twoThirds), 0).kind).toBe('keep');
+    expect(nextStep({ current }, new Date(twoThirds + 1000), 0).kind).toBe('announce');
+  });
+});
 
 describe('the exchange of an authority', () => {
   it('takes three steps, each once all of the one before has reached everybody', async () => {

@@ -33,7 +33,8 @@ export type Step =
 export function nextStep(stored: Authorities, now: Date, stepMs: number): Step {
   const { current, next, former, asked, served, published } = stored;
   if (!isAuthority(current)) return { kind: 'refuse' };
-  const reached = published !== undefined && now.getTime() - Date.parse(published) >= stepMs;
+  // No number where nothing was published, and so false.
+  const reached = now.getTime() - Date.parse(published ?? '') >= stepMs;
   if (former !== undefined) return { kind: reached ? 'forget' : 'keep', authority: current };
   if (next !== undefined) {
     // Nobody has trusted it for long enough if it is another than the one that was published.
