@@ -54,9 +54,27 @@ export async function dropRole(session: Session, name: string): Promise<boolean>
 }
 
 const MAX_ATTEMPTS = 5;
+/** Whoever asked for a drop hears of it by then; the drop itself goes on. */
+const ANSWER_MS = 75_000;
 
-/** Ends sessions and drops the database, as often as it takes; does nothing where there is none. */
-export async function dropDatabase(context: Context, name: string): Promise<void> {
+/**
+ * Ends sessions and drops the database, as often as it takes; does nothing where there is none. How long the server
+ * takes is up to what the tenant has left in it, and one that was stopped would begin anew each time.
+ *
+ * @throws ServiceError `unavailable` while it goes on
+ */
+export async function dropDatabase(context: Context, name: string, answerMs = ANSWER_MS): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const goesOn = new ServiceError('unavailable', 'the drop goes on', { retryAfter: 10 });
+  const timer = setTimeout(() => late.reject(goesOn), answerMs);
+  try {
+    await Promise.race([dropToTheEnd(context, name), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function dropToTheEnd(context: Context, name: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       const open = await context.connections.dropping(async (session) => {

@@ -42,10 +42,13 @@ const LOOKUP_SETTINGS = {
   enable_bitmapscan: 'off',
 };
 /**
- * A drop waits as long for the locks of its database as for all the rest. The server sends it the lines of its log, of
- * which one names the process that the drop waits for.
+ * A drop waits longer than others for locks, and its work has no end but its own: it is as long as what a tenant has left
+ * to drop, and a drop that is stopped begins anew. The server sends it the lines of its log, of which one names the
+ * process that the drop waits for.
  */
-const DROP_SETTINGS = { lock_timeout: '75s', client_min_messages: 'log' };
+const DROP_SETTINGS = { lock_timeout: '75s', statement_timeout: '0', client_min_messages: 'log' };
+/** A connection is held for a drop as long as this; then the server is taken for one that has stopped answering. */
+const DROP_MS = 3_600_000;
 /** The connection that looks at what others wait for must not wait itself. */
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
 
@@ -67,6 +70,7 @@ export function openConnections(
   const lookups = open(limits.lookup, { kept: true, settings: LOOKUP_SETTINGS });
   const drops = open(limits.drop ?? 1, {
     waitMs: CLIENT_TIMEOUT_MS,
+    answerMs: DROP_MS,
     settings: DROP_SETTINGS,
     onNotice: (notice) => {
       const pid = waitedFor(notice);

@@ -13,6 +13,8 @@ interface PoolOptions {
   readonly max: number;
   /** The longest wait for one of the pool's connections, in milliseconds. */
   readonly waitMs?: number;
+  /** The longest wait for an answer, in milliseconds; the connection is given up then. */
+  readonly answerMs?: number;
   /** Whether idle connections stay open, so that they are there when no other can be opened. */
   readonly kept?: boolean;
   /** Settings of the session beside the fixed ones. */
@@ -36,7 +38,7 @@ const SETTINGS = {
 export function createPool(
   address: Watched<ServerAddress>,
   log: Logger,
-  { application, max, waitMs = 10_000, kept = false, settings = {}, onNotice }: PoolOptions,
+  { application, max, waitMs = 10_000, answerMs = CLIENT_TIMEOUT_MS, kept = false, settings = {}, onNotice }: PoolOptions,
 ): pg.Pool {
   const { host, port, database, user, ssl } = address.current();
   const pool = new pg.Pool({
@@ -53,7 +55,7 @@ export function createPool(
     max,
     idleTimeoutMillis: kept ? 0 : 60_000,
     connectionTimeoutMillis: waitMs,
-    query_timeout: CLIENT_TIMEOUT_MS,
+    query_timeout: answerMs,
     pipeline: true,
     application_name: application,
     keepAlive: true,
