@@ -16,6 +16,18 @@ describe('a Capsule', () => {
     ['that grows again is shut out for longer', { ...tidying, tries: 3 }, 1_101 * MI, { until: 481_000 }],
     ['that is shut out waits', shut, 1_101 * MI, shut],
     ['that waited is let in again', { ...shut, until: 1_000 }, 1_101 * MI, { door: 'tidying', tries: 1 }],
+    [
+      'that was shut out before the clock was set back is let in again',
+      { ...shut, until: 1_000 + 3_600_001 },
+      1_101 * MI,
+      { door: 'tidying', tries: 1 },
+    ],
+    [
+      'waits for no longer than the longest pause',
+      { ...shut, until: 3_601_000 },
+      1_101 * MI,
+      { door: 'shut' },
+    ],
     ['that made room is open', tidying, 950 * MI, OPEN],
     ['that made some stays where it is', tidying, 951 * MI, { door: 'tidying' }],
     ['far beyond its limit is closed', tidying, 1_267 * MI, { door: 'closed' }],

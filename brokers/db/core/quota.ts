@@ -40,8 +40,11 @@ export function decideQuota(state: QuotaState, used: number, limit: number, now:
     // The limit was raised meanwhile.
     case 'closed':
       return { ...tidying, tries: 0 };
-    case 'shut':
-      return now < state.until ? state : tidying;
+    case 'shut': {
+      // No pause is longer: the clock was set back since.
+      const isSoon = state.until - now <= LONGEST_PAUSE_MS;
+      return now < state.until && isSoon ? state : tidying;
+    }
     case 'tidying': {
       if (used > state.ceiling) {
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(state.tries, 10), LONGEST_PAUSE_MS);

@@ -11,12 +11,16 @@ export interface Limits {
 export interface LimitsRow extends Limits, QuotaState {
   readonly capsule: string;
   readonly used: number;
-  /** The part of it that was written outside its databases. */
+  /** The part of it that is outside its databases. */
   readonly shared: number;
+  /** What was charged for dead rows out there, and when, in milliseconds. */
+  readonly written: number;
+  readonly writtenAt: number;
 }
 
 const COLUMNS = `c.capsule_id AS capsule, l.database_bytes::float8 AS "databaseBytes", l.connections,
-  coalesce(l.used_bytes, 0)::float8 AS used, coalesce(l.shared_bytes, 0)::float8 AS shared, coalesce(l.door, 'open') AS door, coalesce(l.tries, 0) AS tries,
+  coalesce(l.used_bytes, 0)::float8 AS used, coalesce(l.shared_bytes, 0)::float8 AS shared,
+  coalesce(l.written_bytes, 0)::float8 AS written, coalesce(l.written_ms, 0)::float8 AS "writtenAt", coalesce(l.door, 'open') AS door, coalesce(l.tries, 0) AS tries,
   coalesce(l.ceiling, 0)::float8 AS ceiling, coalesce(l.until_ms, 0)::float8 AS until`;
 
 export async function readLimits(session: Session, capsule: string): Promise<LimitsRow | undefined> {
@@ -53,7 +57,7 @@ export async function writeLimits(session: Session, capsule: string, limits: Lim
 export async function writeUsage(
   session: Session,
   before: LimitsRow,
-  { used, shared }: Pick<LimitsRow, 'used' | 'shared'>,
+  { used, shared, written, writtenAt }: Pick<LimitsRow, 'used' | 'shared' | 'written' | 'writtenAt'>,
   state: QuotaState,
 ): Promise<boolean> {
   await session.run(
@@ -64,7 +68,7 @@ export async function writeUsage(
   const rows = await session.run(
     'write usage',
     `UPDATE broker.capsule_limits SET used_bytes = $2, door = $3, tries = $4, ceiling = $5, until_ms = $6,
-       shared_bytes = $9
+       shared_bytes = $9, written_bytes = $10, written_ms = $11
      WHERE capsule_id = $1 AND door = $7 AND tries = $8 RETURNING 1`,
     [
       before.capsule,
@@ -76,6 +80,8 @@ export async function writeUsage(
       before.door,
       before.tries,
       shared,
+      written,
+      writtenAt,
     ],
   );
   return rows.length === 1;
@@ -149,22 +155,16 @@ export async function measure(session: Session, names: readonly string[]): Promi
   return new Map(rows.map(({ name, bytes }) => [name, bytes ?? 0]));
 }
 
-export interface SharedGrowth {
-  /** The size of the catalogues of the whole server, which hold settings and passwords of roles. */
-  readonly bytes: number;
-  /** Databases whose tenants are in a transaction that has written there. */
-  readonly writers: readonly string[];
-}
-
-/** A tenant may set any of its settings to a value of megabytes, as often as it likes, and no database grows. */
-export async function observeShared(session: Session): Promise<SharedGrowth> {
-  const [row] = await session.read<{ bytes: number; writers: string[] }>(
-    'observe shared catalogues',
-    `SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relisshared AND relkind = 'r')::float8 AS bytes,
-       array(SELECT DISTINCT a.usename::text FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-             WHERE l.locktype = 'relation' AND l.database = 0 AND l.mode = 'RowExclusiveLock' AND a.usename = a.datname
-             AND l.relation IN (SELECT oid FROM pg_class WHERE relisshared)) AS writers`,
+/**
+ * Notes the size of the catalogues of the whole server, and returns what was noted before: of all replicas one alone sees
+ * that they have grown.
+ */
+export async function noteShared(session: Session, bytes: number): Promise<number> {
+  const [row] = await session.run<{ before: number }>(
+    'note shared catalogues',
+    `WITH noted AS (SELECT bytes FROM broker.shared_catalogues FOR UPDATE)
+     UPDATE broker.shared_catalogues SET bytes = $1 FROM noted RETURNING noted.bytes::float8 AS before`,
+    [bytes],
   );
-  if (row === undefined) throw new Error('an aggregate without a row');
-  return row;
+  return row?.before ?? bytes;
 }

@@ -3,16 +3,8 @@ import type { Session } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
 import { type Door, decideQuota, type QuotaState, type Standing, standingOf } from '../core/quota.ts';
 import { doorStatements, END_SESSIONS, within } from '../isolation/statements.ts';
-import {
-  allLimits,
-  type LimitsRow,
-  measure,
-  observeActivity,
-  observeShared,
-  type SharedGrowth,
-  type Sized,
-  writeUsage,
-} from './rows.ts';
+import { allLimits, type LimitsRow, measure, observeActivity, type Sized, writeUsage } from './rows.ts';
+import { type Shared, SharedCatalogues, stillCharged } from './shared.ts';
 
 /** All are measured as often as this, for what shrinks by itself. */
 const ALL_MS = 600_000;
@@ -20,17 +12,14 @@ const ALL_MS = 600_000;
 const STEP_BYTES = 2 ** 20;
 
 /** What a Capsule holds, and of that outside of its databases. */
-type Found = Pick<LimitsRow, 'used' | 'shared'>;
+interface Found extends Pick<LimitsRow, 'used' | 'shared' | 'written' | 'writtenAt'> {
+  /** What is charged now for dead rows. */
+  readonly charged: number;
+}
 
 interface Known {
   readonly transactions: number;
   readonly bytes: number;
-}
-
-/** What the catalogues of the whole server have grown by since the last look, and the databases that were writing there. */
-interface Growth {
-  readonly bytesEach: number;
-  readonly writers: ReadonlySet<string>;
 }
 
 /**
@@ -39,17 +28,17 @@ interface Growth {
  */
 export function sizing(context: Context, now = () => performance.now()): Round {
   let known = new Map<string, Known>();
-  let sharedBytes: number | undefined;
+  const catalogues = new SharedCatalogues();
   let measuredAll = Number.NEGATIVE_INFINITY;
 
   async function look(): Promise<void> {
     const all = now() - measuredAll >= ALL_MS;
     const mayHaveGrown = ({ name, busy, transactions }: Sized) =>
       all || busy || known.get(name)?.transactions !== transactions;
-    const seen = await context.connections.session((session) => observe(session, mayHaveGrown));
+    const seen = await context.connections.session((session) =>
+      observe(session, mayHaveGrown, catalogues, all),
+    );
     showServer(context, seen);
-    const growth = growthOf(seen, sharedBytes);
-    sharedBytes = seen.shared.bytes;
     if (all) measuredAll = now();
     known = sizesOf(seen, known);
     context.metrics.quotaBytes.set(
@@ -58,7 +47,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
     const standings = new Map<string, number>();
     for (const row of seen.limits) {
       const own = seen.databases.filter(({ capsule }) => capsule === row.capsule);
-      const standing = await keepQuota(context, row, own, heldBy(row, own, known, growth), seen.now);
+      const standing = await keepQuota(context, row, own, heldBy(row, own, known, seen), seen.now);
       standings.set(standing, (standings.get(standing) ?? 0) + 1);
     }
     context.metrics.quotas.reset();
@@ -74,17 +63,22 @@ interface Seen extends ServerNow {
   /** In bytes, of the databases that may have grown. */
   readonly sizes: ReadonlyMap<string, number>;
   readonly limits: readonly LimitsRow[];
-  readonly shared: SharedGrowth;
+  readonly shared: Shared;
 }
 
-async function observe(session: Session, mayHaveGrown: (database: Sized) => boolean): Promise<Seen> {
+async function observe(
+  session: Session,
+  mayHaveGrown: (database: Sized) => boolean,
+  catalogues: SharedCatalogues,
+  all: boolean,
+): Promise<Seen> {
   const databases = await observeActivity(session);
   const names = databases.filter(mayHaveGrown).map(({ name }) => name);
   return {
     databases,
     sizes: names.length === 0 ? new Map<string, number>() : await measure(session, names),
     limits: await allLimits(session),
-    shared: await observeShared(session),
+    shared: await catalogues.look(session, all),
     ...(await readServer(session)),
   };
 }
@@ -96,12 +90,6 @@ function showServer({ metrics }: Context, { age, analysis, unarchived, move, kil
   metrics.oldestMove.set(move);
   metrics.sessionsKilled.set(killed);
   metrics.sharedCatalogues.set(shared.bytes);
-}
-
-/** The growth is attributed to the tenants that are writing there, in equal parts. */
-function growthOf({ shared }: Seen, before: number | undefined): Growth {
-  const bytes = Math.max(0, shared.bytes - (before ?? shared.bytes));
-  return { bytesEach: bytes / Math.max(1, shared.writers.length), writers: new Set(shared.writers) };
 }
 
 function sizesOf({ databases, sizes }: Seen, before: ReadonlyMap<string, Known>): Map<string, Known> {
@@ -117,12 +105,24 @@ function heldBy(
   row: LimitsRow,
   own: readonly Sized[],
   known: ReadonlyMap<string, Known>,
-  { bytesEach, writers }: Growth,
+  { shared: { dependencies, settings, growth, writers }, now }: Pick<Seen, 'shared' | 'now'>,
 ): Found {
+  const sumOf = (bytes: (name: string) => number | undefined) =>
+    own.reduce((sum, { name }) => sum + (bytes(name) ?? 0), 0);
   const wrote = own.filter(({ name }) => writers.has(name)).length;
-  // With its last database go its roles, and what was written about them.
-  const shared = own.length === 0 ? 0 : row.shared + Math.ceil(bytesEach * wrote);
-  return { used: own.reduce((sum, { name }) => sum + (known.get(name)?.bytes ?? 0), shared), shared };
+  const charged = Math.ceil((growth / Math.max(1, writers.size)) * wrote);
+  const written = stillCharged(row.written, row.writtenAt, now) + charged;
+  // Settings that stay have been charged as they were written. With the last database go its roles, and all that is theirs.
+  const shared =
+    own.length === 0
+      ? 0
+      : sumOf((name) => dependencies.get(name)) +
+        Math.max(
+          written,
+          sumOf((name) => settings.get(name)),
+        );
+  const used = shared + sumOf((name) => known.get(name)?.bytes);
+  return { used, shared, written: own.length === 0 ? 0 : written, writtenAt: now, charged };
 }
 
 /** Decides what becomes of one Capsule, and sees to it where it is not so yet. */
@@ -173,13 +173,13 @@ async function readServer(session: Session): Promise<ServerNow> {
   return row;
 }
 
-function isNews(row: LimitsRow, { used, shared }: Found, state: QuotaState): boolean {
+function isNews(row: LimitsRow, { used, charged }: Found, state: QuotaState): boolean {
   const step = Math.max(STEP_BYTES, row.used / 100);
   return (
     state.door !== row.door ||
     state.tries !== row.tries ||
     state.ceiling !== row.ceiling ||
-    shared !== row.shared ||
+    charged > 0 ||
     Math.abs(used - row.used) >= step ||
     (used === 0) !== (row.used === 0)
   );

@@ -50,7 +50,7 @@ export function setLimits(context: Context, call: Call, capsule: string, wanted:
     );
     const usedBytes = [...sizes.values()].reduce((sum, bytes) => sum + bytes, row.shared);
     // Predicts the next check's decision; only that check opens or closes databases. A pause does not end here.
-    const { door } = decideQuota(row, usedBytes, databaseBytes, 0);
+    const { door } = decideQuota(row, usedBytes, databaseBytes, row.until - 1);
     return { databaseBytes, connections, usedBytes, standing: standingOf(door, usedBytes, databaseBytes) };
   });
 }

@@ -129,6 +129,14 @@ ${AUDIT_TABLE}`,
   END $$;
   CREATE TRIGGER not_left BEFORE INSERT ON broker.audit
     FOR EACH ROW EXECUTE FUNCTION broker.capsule_has_not_left();`,
+  `-- What was charged to a Capsule for dead rows in the catalogues of the whole server, and when; it fades.
+  ALTER TABLE broker.capsule_limits
+    ADD COLUMN written_bytes bigint NOT NULL DEFAULT 0,
+    ADD COLUMN written_ms bigint NOT NULL DEFAULT 0;
+
+  -- The size of these catalogues as some broker saw them last.
+  CREATE TABLE broker.shared_catalogues (bytes bigint NOT NULL);
+  INSERT INTO broker.shared_catalogues VALUES (0);`,
 ];
 
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */

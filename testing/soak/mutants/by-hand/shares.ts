@@ -4,6 +4,7 @@ const SESSIONS = { file: 'limits/sessions.test.ts' };
 const WATCH = { file: 'limits/watch.test.ts', on: 'on PostgreSQL 17' };
 const FULL_TABLE = { file: 'limits/full-table.test.ts' };
 const LIMITS = { file: 'limits/limits.test.ts', on: 'on PostgreSQL 17' };
+const SHARED = 'brokers/db/limits/shared.test.ts';
 const QUOTA = { file: 'core/quota.test.ts' };
 const DRIFT = { file: 'isolation/drift.test.ts' };
 
@@ -146,8 +147,8 @@ export const SHARES = [
     ],
     [
       'what is written into the catalogues of all counts',
-      'const shared = own.length === 0 ? 0 : row.shared + Math.ceil(bytesEach * wrote);',
-      'const shared = own.length === 0 ? 0 : row.shared + Math.ceil(0 * bytesEach * wrote);',
+      'const charged = Math.ceil((growth / Math.max(1, writers.size)) * wrote);',
+      'const charged = Math.ceil((0 * growth / Math.max(1, writers.size)) * wrote);',
       LIMITS,
       'count what a tenant writes into the catalogues of the whole server',
     ],
@@ -164,6 +165,36 @@ export const SHARES = [
       'row.connections ?? context.connectionLimit * (door.length > 0 ? 1 : 0);',
       LIMITS,
       'of bytes put out whoever passes them',
+    ],
+  ]),
+  ...mutantsOf('limits/shared.ts', [
+    [
+      'who has only kept a lock has written nothing',
+      "AND (a.state = 'active' OR a.state_change >= to_timestamp($1::float8 / 1000))",
+      'AND $1::float8 IS NOT NULL',
+      SHARED,
+      'is not charged to who has only kept a lock since the last look',
+    ],
+    [
+      'of all replicas one sees that the catalogues have grown',
+      'Math.max(0, others - before);',
+      'before < 0 ? before : 4 * 2 ** 21;',
+      SHARED,
+      'is charged once, however many replicas look',
+    ],
+    [
+      'what depends on objects counts for whose they are',
+      'count(*)::float8 * $1 AS bytes',
+      '0 * count(*)::float8 * $1 AS bytes',
+      SHARED,
+      'is charged to who has it, not to who was in a transaction meanwhile',
+    ],
+    [
+      'settings count for as long as they are stored',
+      'sum(pg_column_size(s.setconfig))::float8 AS bytes',
+      '0::float8 AS bytes',
+      SHARED,
+      'is charged for as long as it is stored',
     ],
   ]),
   ...mutantsOf('core/quota.ts', [
@@ -190,7 +221,7 @@ export const SHARES = [
     ],
     [
       'who is shut out waits',
-      'return now < state.until ? state : tidying;',
+      'return now < state.until && isSoon ? state : tidying;',
       'return tidying;',
       QUOTA,
       'that is shut out waits',
