@@ -14,6 +14,9 @@ describe('what belongs to no database', () => {
   let fixture: Fixture;
   beforeAll(async () => {
     fixture = await openFixture({ major: '17' }, SELDOM);
+    // It would let one test write where another has written, and nothing would grow.
+    await fixture.sql('ALTER SYSTEM SET autovacuum = off');
+    await fixture.sql('SELECT pg_reload_conf()');
   });
   afterAll(() => fixture?.close());
 

@@ -4,7 +4,7 @@ const SESSIONS = { file: 'limits/sessions.test.ts' };
 const WATCH = { file: 'limits/watch.test.ts', on: 'on PostgreSQL 17' };
 const FULL_TABLE = { file: 'limits/full-table.test.ts' };
 const LIMITS = { file: 'limits/limits.test.ts', on: 'on PostgreSQL 17' };
-const SHARED = 'brokers/db/limits/shared.test.ts';
+const SHARED = { file: 'limits/shared.test.ts' };
 const QUOTA = { file: 'core/quota.test.ts' };
 const DRIFT = { file: 'isolation/drift.test.ts' };
 
