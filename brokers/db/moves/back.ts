@@ -1,4 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
 import { observeRegistered } from '../isolation/observe.ts';
 import { admittingStatements } from '../isolation/statements.ts';
@@ -9,7 +10,7 @@ import { livingDatabases } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
 import { isReady } from '../servers/server.ts';
 import { clearRests, dropArrival } from './rest.ts';
-import { findDeparture, forgetDeparture } from './rows/departure.ts';
+import { endDeparture, findDeparture, forgetDeparture, isEnded } from './rows/departure.ts';
 import { lockPlace, noteStays } from './rows/placement.ts';
 import { admissionOf, type End, endOf, entryOf, mainOf, whereaboutsOf } from './way.ts';
 
@@ -31,20 +32,25 @@ export async function takeBack(servers: Servers, traceId: string, capsule: strin
 }
 
 /**
- * After this no command of before makes the copy a Capsule's. A target that does not answer may have it already if
- * somebody has begun to land: then nobody knows which of the two is right, and it is waited for.
+ * After this no command of before makes the copy a Capsule's: none begins to land any more, since the source is told first,
+ * and none that had begun ends it. A target that does not answer may have the Capsule already if somebody has begun to land:
+ * then nobody knows which of the two is right, and it is waited for.
  */
 async function endCopy(servers: Servers, from: End, capsule: string, target: string): Promise<void> {
   const isThere = servers.all.some((server) => server.name === target && isReady(server));
-  if (!isThere) {
-    const departure = await from.context.connections.session((session) => findDeparture(session, capsule));
-    if (departure?.state !== 'landing' && departure?.state !== 'gone') return;
-    throw new ServiceError(
-      'unavailable',
-      `server ${target} may have the Capsule already, and does not answer: wait for it`,
-    );
-  }
-  if (!(await dropArrival(endOf(servers, capsule, target).context, capsule)))
+  await from.context.connections.transaction(async (session) => {
+    await lockPlace(session, capsule);
+    const departure = await findDeparture(session, capsule);
+    if (departure === undefined) return;
+    if (!isThere && departure.state !== 'copying')
+      throw new ServiceError(
+        'unavailable',
+        `server ${target} may have the Capsule already, and does not answer: wait for it`,
+      );
+    if (departure.state !== 'gone') await endDeparture(session, capsule);
+  });
+  from.context.failpoint('move:after-source-end');
+  if (isThere && !(await dropArrival(endOf(servers, capsule, target).context, capsule)))
     throw new ServiceError(
       'conflict',
       `the Capsule is on ${target} already: end the move, then move it to ${from.name}`,
@@ -57,18 +63,15 @@ async function reopen({ context }: End, traceId: string, capsule: string): Promi
   await withCut(
     context,
     async (session, cut) => {
-      await lockPlace(session, capsule);
-      await lockCapsule(session, capsule, 'UPDATE');
+      if (!(await isClosed(session, capsule))) return [];
       const observed = await observeRegistered(session, capsule);
-      if ((await findDeparture(session, capsule)) !== undefined) await cut(observed);
+      await cut(observed);
       return observed.map(({ name }) => name);
     },
     (session, names) => endSessions(context, session, names),
   );
   await context.connections.transaction(async (session) => {
-    await lockPlace(session, capsule);
-    await lockCapsule(session, capsule, 'UPDATE');
-    if ((await findDeparture(session, capsule)) === undefined) return;
+    if (!(await isClosed(session, capsule))) return;
     const databases = await livingDatabases(session, capsule);
     const limits = await readLimits(session, capsule);
     await seize(context, session, await observeRegistered(session, capsule));
@@ -80,4 +83,15 @@ async function reopen({ context }: End, traceId: string, capsule: string): Promi
     await forgetDeparture(session, capsule);
     await audit(session, entryOf(traceId, capsule, 'taken back'));
   });
+}
+
+/** Whether the source is still closed by the move whose copies were ended; its place is locked from now on. */
+async function isClosed(session: Session, capsule: string): Promise<boolean> {
+  await lockPlace(session, capsule);
+  await lockCapsule(session, capsule, 'UPDATE');
+  const departure = await findDeparture(session, capsule);
+  if (departure === undefined) return false;
+  if (!isEnded(departure))
+    throw new ServiceError('conflict', 'another copy was begun since: take that back, or end it');
+  return true;
 }

@@ -179,19 +179,22 @@ describe('killed when all is copied', () => {
 });
 
 describe('killed while it takes a move back', () => {
-  it.each(['move:after-end', 'move:after-twin-dropped', 'move:before-return', 'move:after-return'])(
-    'at %s, the same command ends it, or the move is begun again',
-    async (failpoint) => {
-      for (const next of ['back', 'on'] as const) {
-        const capsule = await furnished('main');
-        const { attempt = '', copies = [] } = await move(broker, capsule.id, 'b');
-        await copyAll(clients, copies);
-        expect(await dying(failpoint, 1, capsule.id, '--back')).toBe(true);
-        await expect(move(broker, capsule.id, 'b', '--copied', attempt)).rejects.toThrow(/another copy/);
-        if (next === 'back') await move(broker, capsule.id, '--back');
-        else await moveWhole(broker, clients, capsule.id, 'b');
-        await isOn(next === 'back' ? 'main' : 'b', capsule);
-      }
-    },
-  );
+  it.each([
+    'move:after-source-end',
+    'move:after-end',
+    'move:after-twin-dropped',
+    'move:before-return',
+    'move:after-return',
+  ])('at %s, the same command ends it, or the move is begun again', async (failpoint) => {
+    for (const next of ['back', 'on'] as const) {
+      const capsule = await furnished('main');
+      const { attempt = '', copies = [] } = await move(broker, capsule.id, 'b');
+      await copyAll(clients, copies);
+      expect(await dying(failpoint, 1, capsule.id, '--back')).toBe(true);
+      await expect(move(broker, capsule.id, 'b', '--copied', attempt)).rejects.toThrow(/another copy/);
+      if (next === 'back') await move(broker, capsule.id, '--back');
+      else await moveWhole(broker, clients, capsule.id, 'b');
+      await isOn(next === 'back' ? 'main' : 'b', capsule);
+    }
+  });
 });

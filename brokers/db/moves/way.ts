@@ -63,8 +63,8 @@ export function admissionOf(context: Context, { closed }: Moving, limits: Limits
   return { login: !closed, open: !closed && open, ofRole: connections, ofDatabase };
 }
 
-/** Of several copies that were begun, the last one counts. */
+/** Of several copies that were begun, the last one counts; what was ended has no attempt. */
 export function requireAttempt(found: { readonly attempt: string } | undefined, attempt: string): void {
-  if (found?.attempt !== attempt)
+  if (attempt === '' || found?.attempt !== attempt)
     throw new ServiceError('conflict', 'another copy was begun since, or the move was taken back');
 }

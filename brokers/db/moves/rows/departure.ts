@@ -7,7 +7,7 @@ import { expectOne } from '@space/broker-kit/principals';
 export interface Departure {
   /** Where to. */
   readonly server: string;
-  /** Random, of one copy: a command that was begun before it does nothing any more. */
+  /** Random, of one copy: a command that was begun before it does nothing any more. None where the move is being taken back. */
   readonly attempt: string;
   readonly state: 'copying' | 'landing' | 'gone';
 }
@@ -22,7 +22,10 @@ export async function findDeparture(session: Session, capsule: string): Promise<
   return row;
 }
 
-/** Begins a copy, and ends those that were begun before. */
+/**
+ * Begins a copy, and ends those that were begun before here. Only the target ends one that is landing: until it has said so,
+ * the Capsule may be there.
+ */
 export async function noteDeparture(
   session: Session,
   capsule: string,
@@ -31,11 +34,24 @@ export async function noteDeparture(
 ): Promise<void> {
   await session.run(
     'note departure',
-    `INSERT INTO broker.departure (capsule_id, server, attempt, state) VALUES ($1, $2, $3, 'copying')
-     ON CONFLICT (capsule_id) DO UPDATE SET server = $2, attempt = $3, state = 'copying', changed_at = clock_timestamp()`,
+    `INSERT INTO broker.departure AS d (capsule_id, server, attempt, state) VALUES ($1, $2, $3, 'copying')
+     ON CONFLICT (capsule_id) DO UPDATE SET server = $2, attempt = $3, changed_at = clock_timestamp(),
+       state = CASE d.state WHEN 'landing' THEN 'landing' ELSE 'copying' END`,
     [capsule, to, attempt],
   );
 }
+
+/** Ends the copies of all attempts here: none is landed that was not landing already. */
+export async function endDeparture(session: Session, capsule: string): Promise<void> {
+  const rows = await session.run(
+    'end departure',
+    "UPDATE broker.departure SET attempt = '', changed_at = clock_timestamp() WHERE capsule_id = $1 RETURNING 1",
+    [capsule],
+  );
+  expectOne(rows);
+}
+
+export const isEnded = ({ attempt, state }: Departure): boolean => attempt === '' && state !== 'gone';
 
 export async function advanceDeparture(
   session: Session,
