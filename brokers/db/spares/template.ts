@@ -21,11 +21,21 @@ export async function ensureTemplate(
   const name = checkedName(names.template);
   await connections.session(async (session) => {
     if (await isSealed(session, name)) return;
-    // CREATE DATABASE cannot be in a transaction, whose end would end the lock. A broker that fails here does not start.
+    // CREATE DATABASE cannot be in a transaction, whose end would end the lock: it is the session's, which others use afterwards.
     await session.run('lock template', 'SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
-    if (!(await isSealed(session, name))) await makeTemplate(session, address, name);
-    await session.run('unlock template', 'SELECT pg_advisory_unlock($1)', [TEMPLATE_LOCK]);
+    try {
+      if (!(await isSealed(session, name))) await makeTemplate(session, address, name);
+    } finally {
+      await unlock(session);
+    }
   });
+}
+
+/** Where it fails the connection is lost, and the lock with it: what went wrong before is what the caller is told. */
+async function unlock(session: Session): Promise<void> {
+  await session
+    .run('unlock template', 'SELECT pg_advisory_unlock($1)', [TEMPLATE_LOCK])
+    .catch(() => undefined);
 }
 
 async function makeTemplate(session: Session, address: Watched<ServerAddress>, name: string): Promise<void> {
