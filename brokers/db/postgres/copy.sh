@@ -21,7 +21,25 @@ fail() {
   exit 1
 }
 
-# A password is neither on a command line nor in an environment. Settings of the tenant's role do not count here.
+# Runs a program, and says of its complaints which object failed and why: no detail, context or statement, which quote rows, and
+# no value within a message.
+quietly() {
+  "$@" 2>"$work/complaints" && return
+  sed -nE -e '/^(pg_dump|pg_restore|psql|ERROR|FATAL):/!d' \
+    -e '/^[a-z_]+: (detail|hint): /{' -e '/: Error message from server: /!d' -e '}' \
+    -e '/(ERROR|FATAL):  /!s/:  .*/: …/' \
+    -e 's/((ERROR|FATAL):  [^"]*)".*"/\1…/' -e 's/((ERROR|FATAL):  [^"]*)".*/\1…/' \
+    -e 's/0x[0-9a-f]{2}( 0x[0-9a-f]{2})*/…/g' -e p "$work/complaints" >&2
+  return 1
+}
+
+# Settings of the tenant's role do not count here: they may end a session, or have it read or write values in another way.
+OPTIONS='-c client_encoding=UTF8 -c standard_conforming_strings=on -c search_path=pg_catalog -c row_security=off
+  -c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=3 -c bytea_output=hex -c lc_monetary=C
+  -c local_preload_libraries= -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=60s
+  -c idle_session_timeout=0'
+
+# A password is neither on a command line nor in an environment.
 service() {
   read -r url
   rest=${url#postgresql://}
@@ -33,7 +51,7 @@ service() {
   printf '[%s]\nhost=%s\nport=%s\nuser=%s\npassword=%s\ndbname=%s\n' \
     "$1" "$host" "${address##*:}" "$user" "$password" "${rest%%\?*}"
   case $rest in *\?*) printf '%s\n' "${rest#*\?}" | tr '&' '\n' ;; esac
-  printf 'options=-c search_path=pg_catalog -c row_security=off -c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=3 -c bytea_output=hex -c statement_timeout=0 -c lock_timeout=60s -c default_transaction_read_only=off\n'
+  printf 'options=%s\n' "$(echo $OPTIONS)"
 }
 { service from && service to; } >"$PGSERVICEFILE"
 
@@ -43,17 +61,19 @@ ask() { psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -c "$2" </dev/null; }
 # The network may let a new pod in only a moment after it began.
 for side in from to; do
   tries=0
-  until ask $side 'SELECT 1' >/dev/null 2>"$work/said"; do
+  until ask $side "SELECT current_setting('server_version_num')::int / 10000" >"$work/$side.major" 2>"$work/said"; do
     tries=$((tries + 1))
     [ $tries -lt "${COPY_TRIES:-60}" ] || fail "the database $side cannot be entered: $(cat "$work/said")"
     sleep 0.5
   done
+  # Earlier versions let nobody in who sets it.
+  [ "$(cat "$work/$side.major")" -lt 17 ] ||
+    sed -i "/^\[$side\]/,/^options=/s/^options=/&-c transaction_timeout=0 /" "$PGSERVICEFILE"
 done
 
-major() { ask "$1" "SELECT current_setting('server_version_num')::int / 10000"; }
 client=$(pg_dump --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
-source=$(major from)
-target=$(major to)
+source=$(cat "$work/from.major")
+target=$(cat "$work/to.major")
 [ "$client" -eq "$target" ] && [ "$source" -le "$target" ] ||
   fail "pg_dump is of version $client, and has to be of the target's, $target, which is no earlier one than the source's, $source"
 
@@ -81,10 +101,10 @@ watching=$!
 
 # Whole, before anything is made of it: a session that waits for its client is put out as soon as a drop of anybody's waits
 # for the session. Nor is it restored in one transaction, whose locks and age are limited: what was cut short is begun anew.
-timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-owner --file="$work/dump" ||
+quietly timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-owner --file="$work/dump" ||
   fail 'the database cannot be dumped'
 restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner "$@" "$work/dump"; }
-restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
+quietly restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
 
 # Grants that name roles of other tenants cannot be made again, and open nothing.
 pg_restore --list "$work/dump" | grep -E '^[0-9]+; [0-9]+ [0-9]+ (DEFAULT )?ACL ' >"$work/grants" || true
@@ -94,14 +114,14 @@ fi
 rm "$work/dump"
 
 # Each is set by the tenant's own role, which may set nothing that it could not set before.
-settings=$(ask from "SELECT coalesce(string_agg(format(
+settings=$(quietly ask from "SELECT coalesce(string_agg(format(
     'SELECT pg_catalog.set_config(%L, %L, false); ALTER ROLE CURRENT_USER %s SET %s FROM CURRENT;',
     split_part(one, '=', 1), substr(one, strpos(one, '=') + 1),
     CASE WHEN s.setdatabase = 0 THEN '' ELSE format('IN DATABASE %I', current_database()) END,
     (SELECT string_agg(quote_ident(part), '.') FROM unnest(string_to_array(split_part(one, '=', 1), '.')) part)), ''), '')
   FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
   WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = current_user)")
-ask to "ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE $(ask to 'SELECT quote_ident(current_database())') RESET ALL; $settings" \
+quietly ask to "ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE $(ask to 'SELECT quote_ident(current_database())') RESET ALL; $settings" \
   >/dev/null || fail 'settings of the role cannot be copied'
 
 ask to 'ANALYZE' >/dev/null 2>&1 || true
@@ -144,8 +164,8 @@ objects() {
   fi
 }
 for side in from to; do
-  contents $side >"$work/$side.contents" || fail "the contents of $side cannot be read"
-  objects $side >"$work/$side.objects" || fail "the objects of $side cannot be read"
+  quietly contents $side >"$work/$side.contents" || fail "the contents of $side cannot be read"
+  quietly objects $side >"$work/$side.objects" || fail "the objects of $side cannot be read"
 done
 for what in contents objects; do
   cmp -s "$work/from.$what" "$work/to.$what" || {
