@@ -1,4 +1,5 @@
 import type { StatusCondition } from '@space/manifests';
+import { clipped } from './text.ts';
 
 /** What a step found out: a condition without its type and its times. */
 export interface Finding {
@@ -152,7 +153,7 @@ export function toConditions(
       type,
       status,
       reason,
-      message: shorten(message),
+      message: clipped(message, LONGEST_MESSAGE),
       ...(generation === undefined ? {} : { observedGeneration: generation }),
       lastTransitionTime: old?.status === status ? old.lastTransitionTime : now(),
     };
@@ -172,8 +173,4 @@ export function lastFindings(conditions: readonly StatusCondition[] = []): Findi
 /** Times as the API server writes them, without fractions. */
 export function wireTime(date = new Date()): string {
   return date.toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
-function shorten(message: string): string {
-  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`;
 }

@@ -1,5 +1,6 @@
 import { type Finding, no } from './conditions.ts';
 import { WriteRefusedError } from './runtime/errors.ts';
+import { oneLine } from './text.ts';
 
 const LONGEST = 400;
 
@@ -44,12 +45,7 @@ export async function tellingRefusal<T>(
   }
 }
 
-/** Somebody else's words, as one short line without anything that a terminal would obey. */
+/** Somebody else's words, in quotation marks. */
 export function told(text: string): string {
-  const line = text
-    .slice(0, 4 * LONGEST)
-    .replace(/[\p{C}\p{Z}]+/gu, ' ')
-    .trim();
-  const short = line.length <= LONGEST ? line : `${line.slice(0, LONGEST - 1)}…`;
-  return JSON.stringify(short.toWellFormed());
+  return JSON.stringify(oneLine(text, LONGEST));
 }

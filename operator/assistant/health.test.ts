@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { toConditions } from '../conditions.ts';
 import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
+import { WALLS_OPEN } from '../sandbox/attester.ts';
 import { decideWorkload, type WorkloadView } from './health.ts';
 
 const pod = (
@@ -204,6 +206,36 @@ test.each<[string, WorkloadView, string, string]>([
   const { status, reason, message } = decideWorkload(given);
   expect(`${status} ${reason}`).toBe(expected);
   expect(message).toContain(told);
+});
+
+const ESCAPES = '\u001b[2J\u0085\u2028\u202e';
+/** Cut anywhere, it ends in the middle of a character in one of the two. */
+const FACES = ['', 'x'].map((before) => `${before}${ESCAPES}\n${'\u{1f600}'.repeat(1000)}`);
+
+test.each<[string, (message: string) => WorkloadView]>([
+  ['the attester', (message) => view([attested({ state: { terminated: { exitCode: 1, message } } })])],
+  [
+    'the attester of the walls',
+    (message) => view([attested({ state: { terminated: { exitCode: WALLS_OPEN, message } } })]),
+  ],
+  ['the runtime', (reason) => view([attested({ state: { terminated: { exitCode: 128, reason } } })])],
+  ['the kubelet', (message) => view([pod(waiting('CreateContainerError', message))])],
+  ['admission', (message) => view([], { deployment: refusing(message) })],
+  [
+    'the scheduler',
+    (message) => view([pod({}, { conditions: [{ type: 'PodScheduled', status: 'False', message }] })]),
+  ],
+])('what %s says is told as a line that is well-formed, and obeyed by no terminal', (_, saying) => {
+  for (const text of FACES) {
+    const found = decideWorkload(saying(text));
+    expect(found.message).toContain('\u{1f600}…');
+    // As long as a condition may be, and longer, it stays so.
+    for (let more = 0; more < 1000; more += 1) {
+      const message = `${'y'.repeat(more)}${found.message}`;
+      const [condition] = toConditions({ WorkloadReady: { ...found, message } }, [], 1, () => 'now');
+      expect(condition?.message).toMatch(/^[^\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]+$/u);
+    }
+  }
 });
 
 test('what the kubelet counts does not change what is told', () => {

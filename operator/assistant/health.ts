@@ -2,6 +2,7 @@ import { type Finding, no, yes } from '../conditions.ts';
 import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
 import { attesterEnd, attesterStatus, NOT_IN_SANDBOX, WALLS_OPEN } from '../sandbox/attester.ts';
+import { oneLine } from '../text.ts';
 
 export interface WorkloadView {
   readonly image: string;
@@ -82,7 +83,7 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
   if (ended.exitCode === NOT_IN_SANDBOX) {
     return no(
       'NotAttested',
-      `The pod on node "${node}" is not in the sandbox: ${(ended.message ?? 'the attester says so').trim().slice(0, 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
+      `The pod on node "${node}" is not in the sandbox: ${oneLine(ended.message ?? 'the attester says so', 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
     );
   }
   // It ends with its pod, too, and is started anew should it end before.
@@ -90,13 +91,13 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
   if (ended.exitCode === WALLS_OPEN) {
     return no(
       'NotAttested',
-      `The walls of the pod on node "${node}" do not stand: ${(ended.message ?? 'the attester says so').trim().slice(0, 300)}, for 10 s. Nothing else of it was started, and it is tried again. Mend the network plugin there, or take the node out of service.`,
+      `The walls of the pod on node "${node}" do not stand: ${oneLine(ended.message ?? 'the attester says so', 300)}, for 10 s. Nothing else of it was started, and it is tried again. Mend the network plugin there, or take the node out of service.`,
     );
   }
   const how =
     ended.exitCode === 0
       ? 'its hook failed (see the Events of the pod)'
-      : `${ended.reason ?? 'Error'}, exit code ${ended.exitCode ?? 'unknown'}`;
+      : `${oneLine(ended.reason ?? 'Error', 80)}, exit code ${ended.exitCode ?? 'unknown'}`;
   return no(
     'NotAttested',
     `The attester (image "${image}") could not be run on node "${node}": ${how}. Nothing else of the pod was started.`,
@@ -122,7 +123,7 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
       const what = state?.waiting?.message ?? reason;
       return no(
         'PodsRefused',
-        `The container cannot be made: ${what.slice(0, 300)}. The image must run as a numeric user other than 0.`,
+        `The container cannot be made: ${oneLine(what, 300)}. The image must run as a numeric user other than 0.`,
       );
     }
     const ended = state?.terminated ?? lastState?.terminated;
@@ -146,7 +147,7 @@ function refusal(deployment: Deployment | undefined): Finding | undefined {
     ({ type, status }) => type === 'ReplicaFailure' && status === 'True',
   );
   return failure
-    ? no('PodsRefused', `Its pod is not admitted: ${(failure.message ?? failure.reason ?? '').slice(0, 400)}`)
+    ? no('PodsRefused', `Its pod is not admitted: ${oneLine(failure.message ?? failure.reason ?? '', 400)}`)
     : undefined;
 }
 
@@ -155,7 +156,7 @@ function unschedulable(pod: Pod): Finding | undefined {
     ({ type, status }) => type === 'PodScheduled' && status === 'False',
   );
   return failure
-    ? no('Unschedulable', `No node takes its pod: ${(failure.message ?? '').slice(0, 400)}`)
+    ? no('Unschedulable', `No node takes its pod: ${oneLine(failure.message ?? '', 400)}`)
     : undefined;
 }
 

@@ -1,4 +1,4 @@
-import type { ApiClient } from '../runtime/client.ts';
+import { APPLY, type ApiClient } from '../runtime/client.ts';
 import { isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 
@@ -74,7 +74,7 @@ export function clusterOf(client: ApiClient, run: string): Cluster {
       }
     },
     async create(kind, namespace, name, { type, data, annotations, labels }) {
-      await patch(kind, namespace, name, 'application/apply-patch+yaml', {
+      await patch(kind, namespace, name, APPLY, {
         apiVersion: 'v1',
         kind,
         metadata: { name, namespace, annotations, labels },

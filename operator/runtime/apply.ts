@@ -1,4 +1,4 @@
-import type { ApiClient, ApiRequest } from './client.ts';
+import { APPLY, type ApiClient, type ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
 import { ApiError, isNotFound, WriteRefusedError } from './errors.ts';
@@ -74,7 +74,7 @@ export class Writer {
     const path = pathOf(resource, namespace, name);
     if (live && this.stands(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
-    const after = await this.#patch<KubeObject>(resource, path, 'application/apply-patch+yaml', body, signal);
+    const after = await this.#patch<KubeObject>(resource, path, APPLY, body, signal);
     if (covers(wish, after)) this.#settled.delete(path);
     else {
       const replaced = await this.#replace(resource, path, body, after, signal);
@@ -104,7 +104,7 @@ export class Writer {
       metadata: { name, namespace, uid },
     };
     try {
-      await patch('application/apply-patch+yaml', { ...body, status });
+      await patch(APPLY, { ...body, status });
     } catch (error) {
       if (!isUnmergeable(error)) throw error;
       await patch('application/json-patch+json', [
@@ -166,9 +166,7 @@ export class Writer {
     body: unknown,
     signal?: AbortSignal,
   ): Promise<T> {
-    const force: Record<string, string> = contentType.startsWith('application/apply')
-      ? { force: 'true' }
-      : {};
+    const force: Record<string, string> = contentType === APPLY ? { force: 'true' } : {};
     const patched = await this.#send<T>('patch', resource, nameIn(path), {
       method: 'PATCH',
       path,

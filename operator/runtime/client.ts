@@ -1,4 +1,5 @@
 import { type Dispatcher, errors } from 'undici';
+import { asYaml } from './as-yaml.ts';
 import type { Connection } from './connection.ts';
 import { withDeadline } from './deadline.ts';
 import { ApiError, SilenceError, TransportError } from './errors.ts';
@@ -28,6 +29,9 @@ export interface ApiClient {
 /** Told of every answer; `code` is the status, or `<error>` when none came. */
 export type Observe = (method: Method, code: string, path: string) => void;
 
+/** The content type of a server-side apply. */
+export const APPLY = 'application/apply-patch+yaml';
+
 const DEFAULT_TIMEOUT_MS = 15_000;
 const HEADERS_TIMEOUT_MS = 15_000;
 
@@ -45,7 +49,7 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
         accept: 'application/json',
         ...(asked.body === undefined ? {} : { 'content-type': asked.contentType ?? 'application/json' }),
       },
-      body: asked.body === undefined ? null : JSON.stringify(asked.body),
+      body: bodyOf(asked),
       headersTimeout: Math.min(HEADERS_TIMEOUT_MS, bodyTimeout),
       bodyTimeout,
       ...(signal ? { signal } : {}),
@@ -84,6 +88,11 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
       return splitLines(answer.body, asked);
     },
   };
+}
+
+function bodyOf({ body, contentType }: ApiRequest): string | null {
+  if (body === undefined) return null;
+  return contentType === APPLY ? asYaml(body) : JSON.stringify(body);
 }
 
 async function bodyText(body: Dispatcher.ResponseData['body'], asked: ApiRequest): Promise<string> {

@@ -21,6 +21,7 @@ describe('a live object covers a wish', () => {
       { emptyDir: { sizeLimit: '0.5Gi' } },
       { emptyDir: { sizeLimit: '512Mi' } },
     ],
+    ['when half of a pair is stored as U+FFFD', { a: 'b\ud83d' }, { a: 'b\ufffd' }],
     ['in lists, item by item', { l: [{ a: 1 }] }, { l: [{ a: 1, d: 0 }] }],
   ])('%s', (_, wish, live) => expect(covers(wish, live)).toBe(true));
 

@@ -41,7 +41,9 @@ function compare(desired: unknown, live: unknown, quantities: boolean): boolean 
     );
   }
   if (desired === live) return true;
-  return quantities && typeof desired === 'string' && typeof live === 'string' && sameQuantity(desired, live);
+  if (typeof desired !== 'string' || typeof live !== 'string') return false;
+  // The server stores no half of a pair.
+  return desired.toWellFormed() === live || (quantities && sameQuantity(desired, live));
 }
 
 function isEmpty(value: unknown): boolean {

@@ -3,6 +3,7 @@ import type { Deployment, Node, Pod } from '../kinds.ts';
 import { ANNOTATION, LABEL, type SpaceNames } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf } from '../runtime/digest.ts';
+import { oneLine } from '../text.ts';
 import { ATTESTER, attesterContainer } from './attester.ts';
 
 export const PROBE = 'sandbox-probe';
@@ -149,7 +150,7 @@ export function proofOf(question: Question, node: Node, probes: readonly Pod[]):
   if (phase === 'Failed') {
     const end = status?.state?.terminated;
     const { message, reason } = end ?? pod.status ?? {};
-    const found = (message ?? reason ?? 'its pod failed').trim().slice(0, LONGEST);
+    const found = oneLine(message ?? reason ?? 'its pod failed', LONGEST);
     return { verdict: 'failed', found, ...(end?.exitCode === undefined ? {} : { exitCode: end.exitCode }) };
   }
   if (conditions.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False'))
