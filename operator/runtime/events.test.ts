@@ -39,6 +39,23 @@ test('what happened is told once, and again when it happens much later', async (
   expect(sent.length).toBe(3);
 });
 
+test.each(['a', '\u00e9', '\u4e16', '\u{1f600}', '\ud83d'])(
+  'a note is as long as the API server takes it, in bytes: %j',
+  async (unit) => {
+    const { sent, recorder } = makeRecorder();
+    for (const before of ['', 'x', 'xx', 'xxx'])
+      recorder.record(THING, object, happening(before + unit.repeat(1200)));
+    recorder.record(THING, object, happening(unit.repeat(250)));
+    await recorder.flush();
+    const notes = sent.map(({ note }) => String(note));
+    for (const note of notes) {
+      expect(note.isWellFormed()).toBe(true);
+      expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
+    }
+    expect(notes.map((note) => note.endsWith('…'))).toEqual([true, true, true, true, false]);
+  },
+);
+
 test('an object that has much to tell is heard ten times at once, then every ten seconds', async () => {
   const { sent, clock, recorder } = makeRecorder();
   for (let i = 0; i < 50; i++) recorder.record(THING, object, happening(String(i)));

@@ -36,6 +36,9 @@ const REPEAT_MS = 60_000;
 const BURST = 10;
 const REFILL_MS = 10_000;
 
+/** The API server takes no longer one, and counts bytes. */
+const LONGEST_NOTE = 1024;
+
 /** An Event that was sent, and how often its happening was seen since. */
 interface Told {
   readonly path: string;
@@ -132,7 +135,7 @@ export class EventRecorder {
         action: happening.action,
         reason: happening.reason,
         type: happening.type,
-        note: happening.note.slice(0, 1000),
+        note: noteOf(happening),
         regarding: {
           apiVersion: apiVersionOf(resource),
           kind: resource.kind,
@@ -164,4 +167,13 @@ export class EventRecorder {
       this.#buckets.delete(uid);
     }
   }
+}
+
+/** Cut where it is too long, and never inside a character. */
+function noteOf({ note }: Happening): string {
+  const whole = note.toWellFormed();
+  if (Buffer.byteLength(whole) <= LONGEST_NOTE) return whole;
+  const end = '…';
+  const room = new Uint8Array(LONGEST_NOTE - Buffer.byteLength(end));
+  return whole.slice(0, new TextEncoder().encodeInto(whole, room).read) + end;
 }
