@@ -8,7 +8,7 @@ export async function running(
   manifest: { readonly platform: { readonly id: string } },
 ): Promise<void> {
   const { id } = manifest.platform;
-  const configMap = `${id}-manifest-${manifestDigest(manifest).slice(0, 10)}`;
+  const configMap = `${id}-manifest-${manifestDigest(manifest)}`;
   await create(`/api/v1/namespaces/${namespace}/configmaps`, {
     metadata: { name: configMap },
     data: { 'manifest.json': JSON.stringify(manifest) },

@@ -15,7 +15,7 @@ export interface Workload {
   readonly egress: CompiledEgress;
 }
 
-/** A ConfigMap with one key, named by a digest of its text. */
+/** A ConfigMap with one key, named by the digest of its text: all of it, since who writes two texts can have their digests begin alike. */
 export interface Document {
   readonly name: string;
   readonly key: string;
@@ -33,8 +33,8 @@ export function describeWorkload(names: SpaceNames, assistant: Assistant, manife
     manifest,
     digest,
     documents: {
-      manifest: { name: `${id}-manifest-${digest.slice(0, 10)}`, key: 'manifest.json', text },
-      genesis: { name: `${id}-genesis-${sha256(genesis).slice(0, 10)}`, key: 'genesis.txt', text: genesis },
+      manifest: { name: `${id}-manifest-${digest}`, key: 'manifest.json', text },
+      genesis: { name: `${id}-genesis-${sha256(genesis)}`, key: 'genesis.txt', text: genesis },
     },
     egress: compileEgress(manifest),
   };

@@ -222,10 +222,10 @@ describe('the revision', () => {
 
 test('documents are named by what they say, and say all of it', () => {
   const { manifest: document, genesis } = workload().documents;
-  expect(document.name).toMatch(/^ledger-manifest-[0-9a-f]{10}$/);
+  expect(document.name).toMatch(/^ledger-manifest-[0-9a-f]{64}$/);
   expect(JSON.parse(document.text)).toEqual(manifest('ledger'));
   expect(genesis).toMatchObject({ key: 'genesis.txt', text: 'You do nothing, well.' });
-  expect(genesis.name).toMatch(/^ledger-genesis-[0-9a-f]{10}$/);
+  expect(genesis.name).toMatch(/^ledger-genesis-[0-9a-f]{64}$/);
 });
 
 test('the Service leads to this Assistant’s pods alone', () => {

@@ -29,7 +29,7 @@ export function deploymentObject(
     ...(bindings.objects ? [bindings.objects.tokenDigest] : []),
     ...(bindings.egress ? [bindings.egress.principalDigest] : []),
   ];
-  const revision = digestOf([labels, spec, ...secrets]).slice(0, 16);
+  const revision = digestOf([labels, spec, ...secrets]);
   return {
     revision,
     desired: {
