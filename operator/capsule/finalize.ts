@@ -1,14 +1,17 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE } from '../kinds.ts';
+import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, type Namespace } from '../kinds.ts';
 import { readAnew } from '../last-word.ts';
-import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
+import { ANNOTATION, CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
+import { isNotFound } from '../runtime/errors.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import { ownsNamespace } from './decide.ts';
 import { decideFate } from './fate.ts';
+import { namespaceObject } from './guardrails.ts';
 import { endPrincipal, readBrokerData, type Settled, settle } from './release.ts';
 import { reportCapsule } from './status.ts';
 
@@ -70,8 +73,8 @@ async function takeAway(
     settled.push(end);
   }
 
-  const namespace = stores.namespaces.get(name);
-  if (namespace && ownsNamespace(capsule, namespace)) {
+  const namespace = await leftNamespace(context, capsule, name, signal);
+  if (namespace) {
     if (namespace.metadata.deletionTimestamp === undefined) await writer.remove(NAMESPACE, namespace, signal);
     await wait(no('NamespaceTerminating', `Namespace "${name}" is being deleted.`));
     return {};
@@ -89,6 +92,32 @@ async function takeAway(
     note: noteOf(settled, retain),
   });
   return {};
+}
+
+/**
+ * The Capsule's namespace, whose it is by the mark of its owner. Our watch loses sight of one that lost its labels, which are put back:
+ * without them the operator may not delete it, and would not see it go.
+ */
+async function leftNamespace(
+  { client, names, stores, writer }: Context,
+  capsule: Capsule,
+  name: string,
+  signal: AbortSignal,
+): Promise<Namespace | undefined> {
+  const known = stores.namespaces.get(name);
+  if (known && ownsNamespace(capsule, known)) return known;
+  const live = await client
+    .call<Namespace>({ method: 'GET', path: pathOf(NAMESPACE, undefined, name), signal })
+    .catch((error: unknown) => {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    });
+  const { uid, annotations } = live?.metadata ?? {};
+  const owner = annotations?.[ANNOTATION.owner];
+  if (!live || uid === undefined || owner === undefined || owner !== capsule.metadata.uid) return undefined;
+  const desired = namespaceObject(names, capsule);
+  await writer.apply(NAMESPACE, { ...desired, metadata: { ...desired.metadata, uid } }, live, signal);
+  return live;
 }
 
 const WHAT = { DatabaseReady: 'databases', ObjectStoreReady: 'files' } as const;

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import * as kinds from '../kinds.ts';
+import { ANNOTATION, LABEL } from '../names.ts';
+import { pathOf } from '../runtime/kube-object.ts';
+import { eachFixture } from '../testing/fixture.ts';
+import type { TestSpace } from '../testing/space.ts';
+import type { TestEnvironment } from '../testing/test-environment.ts';
+
+const { CAPSULE, NAMESPACE } = kinds;
+let environment: TestEnvironment;
+let space: TestSpace;
+let home: string;
+
+eachFixture(async (fixture) => {
+  ({ environment, space, home } = fixture);
+  await space.start();
+});
+
+describe('the end of a Capsule', () => {
+  test.each<[string, Record<string, string | null>]>([
+    ['the label of its Space', { [LABEL.space]: null }],
+    ['the label of its Capsule', { [LABEL.capsule]: null }],
+    ['both labels', { [LABEL.space]: null, [LABEL.capsule]: null }],
+  ])('takes its namespace along, though that has lost %s', async (_, labels) => {
+    const namespace = await space.settled();
+    await space.stop();
+    await space.patch(NAMESPACE, namespace, { metadata: { labels } });
+    await space.delete(CAPSULE, home);
+    await space.start();
+    await space.goes(CAPSULE, home);
+    expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
+  });
+
+  test('is waited for until a namespace has gone that lost its labels when it was going already', async () => {
+    const namespace = await space.settled();
+    const held = { metadata: { finalizers: ['example.com/held'] } };
+    await space.patch(NAMESPACE, namespace, held);
+    await space.delete(CAPSULE, home);
+    await space.becomes(CAPSULE, home, 'Finalized', 'False NamespaceTerminating');
+    await space.stop();
+    await space.patch(NAMESPACE, namespace, { metadata: { labels: { [LABEL.space]: null } } });
+    await space.start();
+    await space.becomes(CAPSULE, home, 'Finalized', 'False NamespaceTerminating');
+    await space.patch(NAMESPACE, namespace, { metadata: { finalizers: null } });
+    await space.goes(CAPSULE, home);
+    expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
+  });
+
+  test.each<[string, object]>([
+    ['somebody else has made', {}],
+    ['was made for an earlier one', { annotations: { [ANNOTATION.owner]: 'another' } }],
+  ])('leaves a namespace of its name alone that %s', async (_, marks) => {
+    const namespace = space.namespaceOf(home);
+    await space.stop();
+    const { client } = environment.server;
+    const made = await client.call<kinds.Namespace>({
+      method: 'POST',
+      path: pathOf(NAMESPACE),
+      body: { metadata: { name: namespace, ...marks } },
+    });
+    await space.start();
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'NamespaceReady', 'False NamespaceConflict');
+    await space.removed(CAPSULE, home);
+    const left = await space.get<kinds.Namespace>(NAMESPACE, namespace);
+    expect(left?.metadata).toMatchObject({ uid: made.metadata.uid, ...marks });
+    expect(left?.metadata.deletionTimestamp).toBeUndefined();
+    expect(left?.metadata.labels?.[LABEL.space]).toBeUndefined();
+  });
+});
