@@ -13,7 +13,7 @@ import { fill } from './fill.ts';
 import type { Restore } from './model.ts';
 import { claimOf, databasePod, type Rendered, statefulSet } from './pods.ts';
 import { lookAtBackup } from './preflight/index.ts';
-import { refuseLiving, restoreSpace } from './restore.ts';
+import { applyPeoples, refuseLiving, restoreSpace } from './restore.ts';
 import { putBack, secretsIn } from './secret.ts';
 import type { State } from './state.ts';
 import { BACKUP } from './testing/values.ts';
@@ -86,7 +86,10 @@ it('a Secret of a backup is put back where it was lost, and is not written over 
   const secret = (namespace: string, word: string): KubeObject => ({
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: 'grants', namespace, labels: { 'platform.space/space': 'home' } },
+    metadata: {
+      ...{ name: 'grants', namespace, labels: { 'platform.space/space': 'home' } },
+      annotations: { note: word, 'platform.space/open': 'true' },
+    },
     type: 'Opaque',
     data: { word: Buffer.from(word).toString('base64') },
   });
@@ -104,10 +107,40 @@ it('a Secret of a backup is put back where it was lost, and is not written over 
     btoa('saved'),
     btoa('living'),
   ]);
+  const back = await kube.get('secret', 'grants', 'home-services');
+  expect(back?.metadata.annotations).toEqual({ note: 'saved' });
   await expect(putBack(kube, secretsIn(state, 'grants'))).rejects.toThrow(
     /is not written over: delete it first/,
   );
   expect(() => secretsIn(state, 'nothing')).toThrow(`the state of ${AT} has no Secret nothing`);
+});
+
+it('what people keep is put back with all that it holds, and without words to what was there then', async () => {
+  await kube.run(['apply', '--server-side', '-f', join(CHART, 'crds')]);
+  for (const kinds of ['capsules', 'assistants'])
+    await kube.run(['wait', '--for=condition=Established', '--timeout=120s', `crd/${kinds}.platform.space`]);
+  const metadata = (name: string, labels: object, annotations: object) => ({
+    ...{ name, namespace: 'home', labels, annotations },
+  });
+  const told = { 'platform.space/open': 'true', 'platform.space/rotate': '3' };
+  // Kept: without it, its Assistants would start on the part of their data that had been put back.
+  const kept = { note: 'mine', 'platform.space/restoring': 'household as of then' };
+  const capsule = {
+    ...{ apiVersion: 'platform.space/v1', kind: 'Capsule', spec: { quota: { assistants: 2 } } },
+    metadata: metadata('household', {}, { ...kept, ...told }),
+  } as KubeObject;
+  const input = {
+    ...{ apiVersion: 'v1', kind: 'Secret', type: 'platform.space/stored-input', data: { value: 'eA==' } },
+    metadata: metadata('bank', { 'platform.space/capsule': 'household' }, { note: 'mine', ...told }),
+  } as KubeObject;
+  const elsewhere = { ...input, metadata: { ...input.metadata, namespace: 'home-services' } };
+  await applyPeoples({ kube, namespace: 'home' }, [elsewhere, input, capsule]);
+  expect(await kube.get('secret', 'bank', 'home-services')).toBeUndefined();
+  const { metadata: marks, ...held } = (await kube.get('secret', 'bank', 'home'))!;
+  expect(held).toMatchObject({ type: input['type'], data: input['data'] });
+  expect([marks.labels, marks.annotations]).toEqual([input.metadata.labels, { note: 'mine' }]);
+  const made = (await kube.get('capsule', 'household', 'home'))!;
+  expect([made['spec'].quota, made.metadata.annotations]).toEqual([{ assistants: 2 }, kept]);
 });
 
 it('a moment that is still to come is refused before anything is asked', async () => {

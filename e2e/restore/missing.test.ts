@@ -18,6 +18,14 @@ const state = {
   objects: [
     object('Capsule', 'household', {}),
     object('Capsule', 'cabin', {}),
+    {
+      ...object('Capsule', 'loft', {}),
+      metadata: {
+        name: 'loft',
+        namespace: 'home',
+        annotations: { 'platform.space/restoring': 'loft as of then' },
+      },
+    },
     assistant('ledger', 'household'),
     assistant('mail', 'cabin', { storedInputs: { post: { secretKeyRef: { name: 'gone', key: 'value' } } } }),
   ],
@@ -43,6 +51,7 @@ it('what a backup of a whole Space does not have is told', () => {
     expect.stringContaining('the database of mail-id in Capsule cabin: there was none'),
     expect.stringContaining('the principal of Capsule shed: db-broker had no such Capsule'),
     expect.stringContaining('S3 credential sets of Capsule cabin'),
+    expect.stringMatching(/^the data of Capsule loft: .*\(loft as of then\).*no pods/),
     expect.stringContaining('stored input post of mail: Secret gone was not there'),
     `what was changed in the specs of Capsules and Assistants after ${taken}`,
     'objects: a point is missing',
@@ -58,7 +67,10 @@ it('of a backup that has all, only what is never brought is told', () => {
     { capsule: 'cabin', apps: ['', 'mail-id'] },
   ];
   const { objects, ...rest } = state;
-  const whole = { ...rest, objects: objects.filter(({ metadata }) => metadata.name !== 'mail') };
+  const whole = {
+    ...rest,
+    objects: objects.filter(({ metadata }) => !['mail', 'loft'].includes(metadata.name)),
+  };
   const told = notRestored({
     ...{ state: whole, at: undefined, notice: undefined },
     ...{

@@ -3,6 +3,7 @@ import type { KubeObject } from '../space/kube-object.ts';
 import { inputsWithout } from './capsule/missing.ts';
 import { idOf } from './capsule/tenant.ts';
 import type { Exchanged } from './exchange.ts';
+import { RESTORING } from './marks.ts';
 import type { State } from './state.ts';
 
 export interface Brought extends Exchanged {
@@ -34,6 +35,7 @@ export function notRestored(brought: Brought): readonly string[] {
       (capsule) =>
         `S3 credential sets of Capsule ${capsule}: they are of before a change, and stay closed until somebody says restore accept ${capsule} or restore discard ${capsule} (docs/custody.md)`,
     ),
+    ...halfRestored(peoplesIn(state).capsules),
     ...inputsWithout(peoplesIn(state)),
     ...(at === undefined || at <= taken
       ? []
@@ -48,6 +50,14 @@ function peoplesIn({ namespaces, objects }: State) {
   const of = (kind: string) => all.filter((one) => one.kind === kind);
   return { capsules: of('Capsule'), assistants: of('Assistant'), inputs: of('Secret') };
 }
+
+/** They are left marked: without that, their Assistants would take what had been put back for all of their data. */
+const halfRestored = (capsules: readonly KubeObject[]) =>
+  capsules.flatMap(({ metadata: { name, annotations } }) => {
+    const mark = annotations?.[RESTORING];
+    if (mark === undefined) return [];
+    return `the data of Capsule ${name}: they were being put back at that moment (${mark}), and its Assistants have no pods. Give that restore again, or take annotation ${RESTORING} off to go on with what is there`;
+  });
 
 /** Between the registry of that moment and the state, which was taken before it. */
 function differencesOf({ state, registered }: Brought): readonly string[] {

@@ -4,10 +4,10 @@ import type { Finished, Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { endHalfDone, forceFlags } from '../space/release.ts';
 import { rolledOut } from '../space/rollout.ts';
-import { asApplied } from '../undelete/undelete.ts';
 import { refuseFuture } from './copies.ts';
 import { exchangeCredentials } from './exchange.ts';
 import { fill, removePod } from './fill.ts';
+import { asRestored } from './marks.ts';
 import { notRestored } from './missing.ts';
 import type { Restore } from './model.ts';
 import {
@@ -66,8 +66,7 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   const places = [`${about.space}-services`, `${about.space}-system`];
   await steps.run('wait for its pods', (step) => rolledOut(about.kube, places, step));
   return steps.run('apply Capsules and Assistants', async () => {
-    const people = found.filter(({ metadata }) => metadata.namespace === about.namespace);
-    await applyAll(about.kube, people.map(asApplied));
+    const people = await applyPeoples(about, found);
     await unmark(about);
     const { registered, setBack, accepted } = exchanged;
     const count = (kind: string) => people.filter((one) => one.kind === kind).length;
@@ -202,11 +201,21 @@ async function fillOnce(
   return said;
 }
 
+/** What people keep in the release's namespace. */
+export async function applyPeoples(
+  { kube, namespace }: Pick<Restore, 'kube' | 'namespace'>,
+  found: readonly KubeObject[],
+): Promise<readonly KubeObject[]> {
+  const people = found.filter(({ metadata }) => metadata.namespace === namespace);
+  await applyAll(kube, people);
+  return people;
+}
+
 const AT_ONCE = 50;
 
 async function applyAll(kube: Kube, objects: readonly KubeObject[]): Promise<void> {
   for (let from = 0; from < objects.length; from += AT_ONCE)
-    await kube.apply(...objects.slice(from, from + AT_ONCE));
+    await kube.apply(...objects.slice(from, from + AT_ONCE).map((object) => asRestored(object)));
 }
 
 async function install({ kube, helm, space, chart, values }: Restore): Promise<void> {

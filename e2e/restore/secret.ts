@@ -4,6 +4,7 @@ import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { type Fetching, fetchedState } from './fetched.ts';
 import { phaseOf, removePod } from './fill.ts';
+import { asRestored } from './marks.ts';
 import { placeOf } from './place.ts';
 import { knownTo, livingStatePod } from './pods.ts';
 import { RestoreProblem } from './problem.ts';
@@ -66,6 +67,6 @@ export async function putBack(kube: Kube, secrets: readonly KubeObject[]): Promi
     throw new RestoreProblem(
       `Secret ${secrets[0]?.metadata.name} is there wherever the backup has it, and is not written over: delete it first if its content was lost. Nothing was changed`,
     );
-  await kube.apply(...lost);
+  await kube.apply(...lost.map((one) => asRestored(one)));
   return lost.map(({ metadata }) => metadata.namespace ?? '');
 }

@@ -1,6 +1,7 @@
 /** What lives already where a Capsule is to be put: it is not written over. */
 import type { Kube } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
+import { RESTORING } from '../marks.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Tenant } from './tenant.ts';
 
@@ -11,8 +12,6 @@ export interface Namespaces {
   readonly services: string;
 }
 
-/** Says on a Capsule of what it is made again; nothing of it starts meanwhile. */
-const RESTORING = 'platform.space/restoring';
 const CAPSULE = 'platform.space/capsule';
 const UNCHANGED = 'Nothing was changed';
 

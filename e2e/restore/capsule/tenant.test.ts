@@ -25,10 +25,13 @@ const assistant = (name: string, capsule: string, inputs: Record<string, string>
       ),
     },
   });
-const input = (name: string, capsule: string) =>
+const input = (name: string, capsule: string, annotations?: object) =>
   object('Secret', name, {
     type: 'platform.space/stored-input',
-    metadata: { name, namespace: release, labels: { 'platform.space/capsule': capsule, by: 'me' } },
+    metadata: {
+      ...{ name, namespace: release, labels: { 'platform.space/capsule': capsule, by: 'me' } },
+      ...(annotations === undefined ? {} : { annotations }),
+    },
     data: { value: 'eA==' },
   });
 const state: State = {
@@ -37,7 +40,7 @@ const state: State = {
   taken: '2026-11-21T10:30:00.000Z',
   objects: [
     object('Secret', 'db-admin', { metadata: { name: 'db-admin', namespace: 'home-services' } }),
-    input('bank', 'household'),
+    input('bank', 'household', { 'platform.space/open': 'true' }),
     input('mail', 'cabin'),
     object('Capsule', 'household', {
       metadata: {

@@ -1,6 +1,6 @@
 /** One Capsule out of a Space's state, with its Assistants and their stored inputs, under its own name or another. */
 import type { KubeObject } from '../../space/kube-object.ts';
-import { asApplied } from '../../undelete/undelete.ts';
+import { asRestored, RESTORING } from '../marks.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { State } from '../state.ts';
 
@@ -13,13 +13,8 @@ export interface Tenant {
 
 const CAPSULE = 'platform.space/capsule';
 const STORED_INPUT = 'platform.space/stored-input';
-/** Words of the one who wrote them, to what was there then; and what tools know an object of another name by. */
-const OF_THEN = [
-  'platform.space/rotate',
-  'platform.space/open',
-  'platform.space/restoring',
-  'kubectl.kubernetes.io/last-applied-configuration',
-];
+/** This restore has a mark of its own; and by the other, tools know an object of another name. */
+const OF_ITS_OWN = [RESTORING, 'kubectl.kubernetes.io/last-applied-configuration'];
 
 /** @throws RestoreProblem where the state has no such Capsule */
 export function tenantIn(state: State, name: string): Tenant {
@@ -36,22 +31,16 @@ export function tenantIn(state: State, name: string): Tenant {
   return {
     capsule: fresh(capsule),
     assistants: mine.filter(({ kind, spec }) => kind === 'Assistant' && spec.capsule === name).map(fresh),
-    inputs: mine.filter(
-      ({ kind, type, metadata }) =>
-        kind === 'Secret' && type === STORED_INPUT && metadata.labels?.[CAPSULE] === name,
-    ),
+    inputs: mine
+      .filter(
+        ({ kind, type, metadata }) =>
+          kind === 'Secret' && type === STORED_INPUT && metadata.labels?.[CAPSULE] === name,
+      )
+      .map(fresh),
   };
 }
 
-function fresh(object: KubeObject): KubeObject {
-  const applied = asApplied(object);
-  const kept = Object.entries(applied.metadata.annotations ?? {}).filter(([key]) => !OF_THEN.includes(key));
-  const { annotations, ...metadata } = applied.metadata;
-  return {
-    ...applied,
-    metadata: { ...metadata, ...(kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) }) },
-  };
-}
+const fresh = (object: KubeObject): KubeObject => asRestored(object, OF_ITS_OWN);
 
 /** Under another name: what is beside the Capsule in its namespace is named after it, since the living one's has its own name. */
 export function renamed({ capsule, assistants, inputs }: Tenant, to: string): Tenant {
