@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
 import { type Finished, finish } from './kube.ts';
@@ -118,6 +119,44 @@ it('a namespace whose label was forgotten is another’s all the same, once its 
   const refused = await install('den', 'plain');
   expect(refused.stderr).toContain('the namespace plain belongs to the Space hut');
   must(await upgrade('hut', 'plain'));
+});
+
+it('what Helm will do next is written by nobody who only enters stored inputs', async () => {
+  const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/home/rolebindings';
+  const post = <T>(path: string, body: object) => server.client.call<T>({ method: 'POST', path, body });
+  const metadata = { name: 'insider' };
+  await post('/api/v1/namespaces/home/serviceaccounts', { metadata });
+  await post(rbac, {
+    metadata,
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-inputs' },
+    subjects: [{ kind: 'ServiceAccount', name: 'insider', namespace: 'home' }],
+  });
+  const { status } = await post<{ status: { token: string } }>(
+    '/api/v1/namespaces/home/serviceaccounts/insider/token',
+    { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+  );
+  const insider = server.clientOf(status.token);
+  const secrets = '/api/v1/namespaces/home/secrets';
+  await eventually(
+    () =>
+      insider.call({ method: 'POST', path: secrets, body: { metadata: { name: 'bank' } } }).then(() => true),
+    { what: 'a stored input is entered' },
+  );
+  const path = `${secrets}/sh.helm.release.v1.home.v1`;
+  const { metadata: found, type, data } = await insider.call<KubeObject>({ method: 'GET', path });
+  const refused = expect.objectContaining({
+    status: 403,
+    message: expect.stringContaining('what Helm knows of'),
+  });
+  const contentType = 'application/merge-patch+json';
+  const mine = { data: { release: Buffer.from('mine').toString('base64') } };
+  await expect(insider.call({ method: 'PATCH', path, contentType, body: mine })).rejects.toEqual(refused);
+  for (const name of ['sh.helm.release.v1.home.v9', 'of-any-name']) {
+    const body = { metadata: { name, labels: { ...found.labels, version: '9' } }, type, data };
+    await expect(insider.call({ method: 'POST', path: secrets, body })).rejects.toEqual(refused);
+  }
+  must(await upgrade('home', 'home'));
+  must(await helm('home', 'rollback', 'home', '1', '--no-hooks'));
 });
 
 it('the RuntimeClass is made by the first that is told to, and stays when that one goes', async () => {

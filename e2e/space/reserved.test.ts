@@ -329,6 +329,131 @@ describe('in the operator’s namespace', () => {
   });
 });
 
+describe('of what Helm knows of the releases in the namespace of the Space', () => {
+  const INSTALLS = 'what Helm knows of the Space home is written by whoever installs it';
+  const LISTS = 'what Helm knows of a release is written by whoever may list';
+  const own = { owner: 'helm', name: 'home', status: 'deployed', version: '1' };
+  const other = { ...own, name: 'books' };
+  const RECORD = 'sh.helm.release.v1.home.v1';
+  const input = { ...named('bank'), type: 'platform.space/stored-input', data: { value: 'eA==' } };
+  const kinds = ['secrets', 'configmaps'].map((plural) => [plural, core('home', plural)] as const);
+  const [[, secrets] = ['', '']] = kinds;
+  /** Who enters stored inputs. */
+  let insider: Caller;
+
+  beforeAll(async () => {
+    insider = await judged.caller('insider');
+    await judged.create('/apis/rbac.authorization.k8s.io/v1/namespaces/home/rolebindings', {
+      ...named('insider'),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-inputs' },
+      subjects: [{ kind: 'ServiceAccount', name: 'insider', namespace: 'home' }],
+    });
+    for (const [, path] of kinds) {
+      await judged.create(path, named(RECORD, own));
+      await judged.create(path, named('sh.helm.release.v1.books.v1', other));
+      await judged.create(path, named('told-by-labels', own));
+      await judged.create(path, named('plain'));
+    }
+    const known = async () => {
+      const record = await editor('POST', secrets, named('x', own));
+      return record.status === 403 && (await insider('POST', secrets, input)).status === 201;
+    };
+    await eventually(known, { what: 'policy and role to hold' });
+  });
+
+  it.each(kinds)('nobody makes or changes what is of the Space, among %s', async (_, path) => {
+    const made = [
+      named('sh.helm.release.v1.home.v2', own),
+      named('sh.helm.release.v1.home.v2'),
+      named('of-any-name', own),
+      { metadata: { generateName: 'sh.helm.release.v1.home.v', labels: own } },
+    ];
+    for (const record of made) expect(await editor('POST', path, record)).toEqual(refused(INSTALLS));
+    const changes = [
+      { data: { release: 'eA==' } },
+      { metadata: { labels: { owner: null, name: null } } },
+      { metadata: { labels: { status: 'superseded' } } },
+      { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'gone', uid: 'gone' }] } },
+      { metadata: { finalizers: ['test.space/x'] } },
+    ];
+    for (const name of [RECORD, 'told-by-labels'])
+      for (const change of changes) {
+        expect(await editor('PATCH', `${path}/${name}`, change)).toEqual(refused(INSTALLS));
+        expect(await administrator('PATCH', `${path}/${name}`, change)).toEqual(done);
+      }
+    expect(await editor('PATCH', `${path}/plain`, { metadata: { labels: own } })).toEqual(refused(INSTALLS));
+    for (const record of made) expect(await administrator('POST', path, record)).toEqual(done);
+  });
+
+  it('what is written to a ConfigMap as bytes is a change, too', async () => {
+    const bytes = { binaryData: { release: 'eA==' } };
+    expect(await editor('PATCH', core('home', `configmaps/${RECORD}`), bytes)).toEqual(refused(INSTALLS));
+  });
+
+  it.each(kinds)('%s may be written as they are, and removed', async (_, path) => {
+    // As who has etcd encrypt all anew does; and no record is too large to be compared.
+    const large = { ...named('large', own), data: { release: 'A'.repeat(1_000_000) } };
+    await judged.create(path, large);
+    for (const name of [RECORD, 'large']) {
+      const { text } = await editor('GET', `${path}/${name}`);
+      expect((await editor('PUT', `${path}/${name}`, JSON.parse(text) as object)).status).toBe(200);
+    }
+    const last = { data: { release: `${'A'.repeat(999_996)}eA==` } };
+    expect(await editor('PATCH', `${path}/large`, last)).toEqual(refused(INSTALLS));
+    expect((await administrator('PATCH', `${path}/large`, last)).status).toBe(200);
+    const note = { metadata: { annotations: { note: 'x' } } };
+    expect(await editor('PATCH', `${path}/${RECORD}`, note)).toEqual(done);
+    expect(await editor('DELETE', `${path}/${RECORD}`)).toEqual(done);
+  });
+
+  it('who enters stored inputs writes nothing of any release', async () => {
+    const data = { data: { release: 'eA==' } };
+    // Two rules refuse these, and which of them is told is the API server's own choice.
+    expect(await insider('PATCH', `${secrets}/${RECORD}`, data)).toEqual(refused('what Helm knows of'));
+    expect(await insider('POST', secrets, named('x', own))).toEqual(refused('what Helm knows of'));
+    const record = `${secrets}/sh.helm.release.v1.books.v1`;
+    expect(await insider('PATCH', record, data)).toEqual(refused(LISTS));
+    expect(await insider('POST', secrets, named('x', other))).toEqual(refused(LISTS));
+    expect(await insider('POST', secrets, named('sh.helm.release.v1.books.v2'))).toEqual(refused(LISTS));
+  });
+
+  it('and enters them', async () => {
+    expect(await insider('POST', secrets, input)).toEqual(done);
+    expect(await insider('PATCH', `${secrets}/plain`, { data: { value: 'eQ==' } })).toEqual(done);
+    const labelled = { ...input, ...named('bank', { owner: 'mia', name: 'home' }) };
+    expect(await insider('POST', secrets, labelled)).toEqual(done);
+  });
+
+  it.each(kinds)('other releases that are there are whose Helm keeps them, among %s', async (_, path) => {
+    expect(await editor('POST', path, named('sh.helm.release.v1.books.v2', other))).toEqual(done);
+    // A name of a release may have dots.
+    const dotted = { ...other, name: 'home.v1' };
+    expect(await editor('POST', path, named('sh.helm.release.v1.home.v1.v1', dotted))).toEqual(done);
+    const data = { data: { release: 'eA==' } };
+    expect(await editor('PATCH', `${path}/sh.helm.release.v1.books.v1`, data)).toEqual(done);
+  });
+
+  it('who enters stored inputs has no token of an account that is there', async () => {
+    const token = (name: string, account: string) => ({
+      ...named(name, {}, { 'kubernetes.io/service-account.name': account }),
+      type: 'kubernetes.io/service-account-token',
+    });
+    const says = refused('you may not have a token of the service account editor');
+    expect(await insider('POST', secrets, token('lasting', 'editor'))).toEqual(says);
+    expect(await editor('POST', secrets, token('lasting', 'editor'))).toEqual(done);
+    await judged.create(secrets, token('theirs', 'insider'));
+    const { metadata } = token('theirs', 'editor');
+    expect(await insider('PATCH', `${secrets}/theirs`, { metadata })).toEqual(says);
+    const plain = { metadata: { labels: { a: 'b' } } };
+    expect(await insider('PATCH', `${secrets}/theirs`, plain)).toEqual(done);
+  });
+
+  it('nothing is kept from anybody in another namespace', async () => {
+    const elsewhere = core(SERVICES, 'secrets');
+    expect(await editor('POST', elsewhere, named(RECORD, own))).toEqual(done);
+  });
+});
+
 it('where people keep their Capsules, a pod with the operator’s name and label is nobody', async () => {
   const labels = { 'platform.space/space': 'home', 'platform.space/component': 'operator' };
   expect(await editor('POST', core('home', 'pods'), pod({}, labels))).toEqual(done);

@@ -62,6 +62,7 @@ beforeAll(async () => {
     onCapsule(a, ['get', 'patch', 'update', 'deploy', 'approve', 'rotate']),
   ];
   people.set('administrator of A', await person('capsule-admin', { rules: administrator }));
+  people.set('who enters inputs', await person('inputs', { role: `${space}-space-inputs` }));
   people.set('administrator of the Space', await person('space-admin', { role: `${space}-space-admin` }));
   people.set('editor of the cluster', await person('editor', { everywhere: 'edit' }));
   [inside.a, inside.b] = [await namespaceOf(a), await namespaceOf(b)];
@@ -273,6 +274,39 @@ describe('an administrator of A may not', () => {
       RBAC,
     ],
   ])('%s', (_, attempt, says) => refuses('administrator of A', attempt(), says));
+});
+
+describe('who enters stored inputs may not', () => {
+  const labels = { owner: 'helm', name: space, status: 'deployed', version: '99' };
+  const record = (name: string) => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace, labels },
+    type: 'helm.sh/release.v1',
+  });
+  it.each<Attack>([
+    [
+      'say what Helm is to do next',
+      () => record(`sh.helm.release.v1.${space}.v99`),
+      policy('reserved-records'),
+    ],
+    ['say it under another name', () => record('insider'), policy('reserved-records')],
+    [
+      'have a token of an account that is there',
+      () => ({
+        ...record('token'),
+        metadata: {
+          name: 'token',
+          namespace,
+          annotations: { 'kubernetes.io/service-account.name': 'default' },
+        },
+        type: 'kubernetes.io/service-account-token',
+      }),
+      policy('reserved-tokens'),
+    ],
+    ['list what else is entered', () => here('get secrets'), RBAC],
+    ['delete it', () => here(`delete secret ${b}-input`), RBAC],
+  ])('%s', (_, attempt, says) => refuses('who enters inputs', attempt(), says));
 });
 
 describe('an administrator of the Space may not', () => {
