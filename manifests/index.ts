@@ -28,13 +28,17 @@ export {
 } from './driver/grant.ts';
 export { hostFault } from './egress/host.ts';
 export {
+  foldedParameter,
+  isPlainParameter,
+  overridesMethod,
+  parameterReadings,
+} from './egress/parameter.ts';
+export {
   type Definition,
   definitionDigest,
   definitionOf,
-  foldedParameter,
   isFramingHeader,
   isSigningProfile,
-  overridesMethod,
   SIGNING_PROFILES,
   type SigningProfile,
   slotFault,

@@ -1,5 +1,6 @@
 import { manifestDigest } from '../canonical.ts';
 import type { Manifest } from '../rules/manifest.ts';
+import { foldedParameter, overridesMethod, parameterReadings } from './parameter.ts';
 
 export type StoredInput = NonNullable<Manifest['stored_inputs']>[string];
 
@@ -60,32 +61,30 @@ export function isFramingHeader(name: string): boolean {
 }
 
 /**
- * A parameter's name as the most generous server reads it: case, PHP's `a.b` and `a[x]` for `a_b` and `a`, leading
- * spaces and what follows a NUL are all forgotten. Two names that fold to one are one to somebody.
+ * What keeps a value from being put where a definition says, as the end of the sentence "it …". A route that the gateway
+ * would never find is told, too: a parameter that overrides methods, or is another one's in other letters, is refused.
  */
-export function foldedParameter(name: string): string {
-  const [upToNul = ''] = name.split('\0', 1);
-  const [upToBracket = ''] = upToNul.trimStart().split('[', 1);
-  return upToBracket.replace(/[. ]/g, '_').toLowerCase();
-}
-
-/** Parameters from which some servers take the method of a request, in the place of its first line's. */
-const METHOD_NAMES =
-  /^(?:_method|[_$]?httpmethod|x[-_]http[-_]method(?:[-_]override)?|x[-_]method[-_]override)$/;
-
-/** Whether a parameter, its name folded and its value decoded, makes another request of one to some servers. */
-export const overridesMethod = (folded: string, value = ''): boolean =>
-  METHOD_NAMES.test(folded) || (folded === 'method' && /^\s*(?:post|put|patch|delete)\s*$/i.test(value));
-
-/** What keeps a value from being put where a definition says, as the end of the sentence "it …". */
 export function slotFault({ header, query, routes }: Definition): string | undefined {
   if (header !== undefined && isFramingHeader(header))
     return `would be put into the header ${header}, which frames requests`;
+  const fault = routes.map(routeFault).find((found) => found !== undefined);
+  if (fault !== undefined) return fault;
   if (query === undefined) return undefined;
   const folded = foldedParameter(query);
-  if (overridesMethod(folded)) return `would be put into the parameter ${query}, which overrides methods`;
+  if (overridesMethod(query)) return `would be put into the parameter ${query}, which overrides methods`;
   const selected = routes.some((route) =>
-    (route.query ?? []).some(({ name }) => foldedParameter(name) === folded),
+    (route.query ?? []).some(({ name }) => parameterReadings(name).includes(folded)),
   );
   return selected ? `would be put into the parameter ${query}, by which a route is chosen` : undefined;
+}
+
+function routeFault({ query = [] }: Definition['routes'][number]): string | undefined {
+  const overriding = query.find(({ name, values }) => values.every((value) => overridesMethod(name, value)));
+  if (overriding !== undefined)
+    return `has a route that is chosen by the parameter ${overriding.name}, which overrides methods`;
+  const spelt = new Map(query.map(({ name }) => [foldedParameter(name), name]));
+  const other = query.find(({ name }) => spelt.get(foldedParameter(name)) !== name);
+  return other === undefined
+    ? undefined
+    : `has a route that is chosen by the parameters ${other.name} and ${spelt.get(foldedParameter(other.name))}, which are one to some servers`;
 }

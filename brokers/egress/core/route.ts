@@ -1,5 +1,5 @@
 import type { METHODS } from '@space/contracts/egress';
-import { foldedParameter } from '@space/manifests';
+import { foldedParameter, parameterReadings } from '@space/manifests';
 import type { InputTarget, Parameter } from './target.ts';
 
 export type Method = (typeof METHODS)[number];
@@ -17,13 +17,14 @@ export type RouteMatch = (method: string, target: InputTarget) => number | 'deni
 interface CompiledRoute {
   readonly method: Method;
   readonly segments: readonly string[];
-  readonly selectors: readonly Selector[];
+  readonly selectors: readonly { readonly name: string; readonly values: ReadonlySet<string> }[];
+  readonly names: Names;
 }
 
-interface Selector {
-  readonly name: string;
-  readonly folded: string;
-  readonly values: ReadonlySet<string>;
+/** Selectors' names, and what each of them is to the most generous server. */
+interface Names {
+  readonly exact: ReadonlySet<string>;
+  readonly folded: ReadonlySet<string>;
 }
 
 /** Prepares the decision for all routes of one stored input. HEAD is not GET; `*` is exactly one segment. */
@@ -32,42 +33,57 @@ export function compileRoutes(routes: readonly Route[]): RouteMatch {
     ({ method, path, query = [] }): CompiledRoute => ({
       method,
       segments: path.slice(1).split('/'),
-      selectors: query.map(({ name, values }) => ({
-        name,
-        folded: foldedParameter(name),
-        values: new Set(values),
-      })),
+      selectors: query.map(({ name, values }) => ({ name, values: new Set(values) })),
+      names: namesOf(query),
     }),
   );
   // Whatever route is meant: a parameter by which one is chosen must be there once and in one spelling.
-  const names = new Map(
-    compiled.flatMap(({ selectors }) => selectors.map(({ folded, name }) => [folded, name])),
-  );
+  const all = namesOf(routes.flatMap(({ query = [] }) => query));
 
   return (method, target) => {
-    if (!target.parameters.every((parameter, index) => isPlain(parameter, index, names, target.parameters)))
+    const parameters = all.exact.size === 0 ? [] : target.parameters.map(readParameter);
+    if (!parameters.every((one) => isOwnOrOther(one, all)) || !isEachOnce(parameters, all))
       return 'ambiguous';
-    const index = compiled.findIndex((route) => fits(route, method, target));
-    return index < 0 ? 'denied' : index;
+    const fitting = compiled.filter((route) => fits(route, method, target));
+    // A parameter that chooses another route may not be what some server takes for this one's.
+    const found = fitting.find(({ names }) => parameters.every((one) => isOwnOrOther(one, names)));
+    if (found !== undefined) return compiled.indexOf(found);
+    return fitting.length > 0 ? 'ambiguous' : 'denied';
   };
 }
 
-function isPlain(
-  parameter: Parameter,
-  index: number,
-  names: ReadonlyMap<string, string>,
-  all: readonly Parameter[],
-): boolean {
-  const name = names.get(parameter.folded);
-  if (name === undefined) return true;
-  return parameter.name === name && all.findIndex(({ folded }) => folded === parameter.folded) === index;
+function namesOf(selectors: readonly { readonly name: string }[]): Names {
+  const names = selectors.map(({ name }) => name);
+  return { exact: new Set(names), folded: new Set(names.map(foldedParameter)) };
+}
+
+/** A parameter with all names for which some server would take it. */
+interface ReadParameter {
+  readonly name: string;
+  readonly readings: readonly string[];
+}
+
+const readParameter = ({ name, decoded }: Parameter): ReadParameter => ({
+  name,
+  readings: parameterReadings(decoded),
+});
+
+/** Whether a parameter is either one of these by its exact name, or none of these to any server. */
+function isOwnOrOther({ name, readings }: ReadParameter, { exact, folded }: Names): boolean {
+  return exact.has(name) || !readings.some((reading) => folded.has(reading));
+}
+
+/** Whether no two parameters are the same one of these, in whatever spelling. */
+function isEachOnce(parameters: readonly ReadParameter[], { exact }: Names): boolean {
+  const folded = parameters.filter(({ name }) => exact.has(name)).map(({ name }) => foldedParameter(name));
+  return new Set(folded).size === folded.length;
 }
 
 function fits(route: CompiledRoute, method: string, { segments, parameters }: InputTarget): boolean {
   if (route.method !== method || route.segments.length !== segments.length) return false;
   if (!route.segments.every((segment, index) => segment === '*' || segment === segments[index])) return false;
-  return route.selectors.every(({ folded, values }) => {
-    const found = parameters.find((parameter) => parameter.folded === folded);
+  return route.selectors.every(({ name, values }) => {
+    const found = parameters.find((parameter) => parameter.name === name);
     return found !== undefined && values.has(found.value);
   });
 }

@@ -1,4 +1,4 @@
-import { basicPairOf, foldedParameter, secretOfPair } from '@space/manifests';
+import { basicPairOf, foldedParameter, parameterReadings, secretOfPair } from '@space/manifests';
 import { percentEncode } from './percent-encode.ts';
 import type { Alphabet } from './scrub.ts';
 import type { InputTarget } from './target.ts';
@@ -26,7 +26,7 @@ export function headerValue(slot: Slot & { kind: 'header' }, value: string): str
 export function fillsQuerySlot(target: InputTarget, slot: Slot): boolean {
   if (slot.kind !== 'query') return false;
   const folded = foldedParameter(slot.name);
-  return target.parameters.some((parameter) => parameter.folded === folded);
+  return target.parameters.some(({ decoded }) => parameterReadings(decoded).includes(folded));
 }
 
 /** The characters that the secrets of a value may have: a pair of the scheme Basic may have spaces. */

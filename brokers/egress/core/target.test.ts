@@ -26,6 +26,7 @@ describe('a request target', () => {
     '/i/bank/v1/x?a=1&',
     '/i/bank/v1/x?x[]=1&x[a][b]=2',
     '/i/bank/v1/x?method=photos.search&delete=1',
+    '/i/bank/v1/x?filter[method]=delete&$top=1&x.y=2&Start%3E=1',
   ])('%s is plain, and kept byte for byte', (raw) => {
     const target = parseInputTarget(raw);
     if (typeof target === 'string') throw new Error(target);
@@ -88,6 +89,18 @@ describe('a request target', () => {
     ['a method in the query, as the header is called', '/i/bank/a?X-HTTP-Method-Override=PUT'],
     ['a method in the query, as Facebook reads it', '/i/bank/a?x=1&method=delete'],
     ['a method in the query, in escapes', '/i/bank/a?method=+D%45LETE'],
+    ['a bracket before a name, which qs and Rack take off', '/i/bank/a?[x]=1'],
+    ['a bracket before a name, in escapes', '/i/bank/a?%5Bx%5D=1'],
+    ['a bracket behind a name, which Rack takes off', '/i/bank/a?x]=1'],
+    ['a bracket that PHP makes an underscore of', '/i/bank/a?x[y=1'],
+    ['more behind a bracket, which PHP forgets', '/i/bank/a?x[y]z=1'],
+    ['a second question mark, which URLSearchParams takes off', '/i/bank/a??x=1'],
+    ['an escape of an escape in a name', '/i/bank/a?%2578=1'],
+    ['a method in the query, in brackets', '/i/bank/a?[_method]=DELETE'],
+    ['a method in the query, in nested brackets', '/i/bank/a?_method[]=DELETE'],
+    ['a method in the query, behind a dot', '/i/bank/a?._method=DELETE'],
+    ['a method in the query, behind a question mark', '/i/bank/a??_method=DELETE'],
+    ['a method in the query, in a wide letter', '/i/bank/a?_%EF%BD%8Dethod=DELETE'],
     ['a long path', `/i/bank/${'a'.repeat(2_048)}`],
     ['a long query', `/i/bank/a?x=${'a'.repeat(8_192)}`],
   ])('with %s is ambiguous', (_, raw) => {
@@ -169,8 +182,48 @@ describe('a route', () => {
     ['GET', '/v1/accounts/a%3Fstatus=x/postings?status=booked', 'ambiguous'],
     ['GET', '/v1/accounts/group%2Fproject/postings?status=booked', 'ambiguous'],
     ['POST', '/v1/transfers?Status=x', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&statuses=x&x-status=y&a[b]=z', 1],
+    ['GET', '/v1/accounts/42/postings?status=booked&$status=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&.status=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status.x=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&filter.status=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&filter%5Bstatus%5D=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status%3E=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status%20=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&%C5%BFtatus=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&st%C3%A0tus=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&%EF%BD%93tatus=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&st%E2%80%8Batus=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&%EF%BB%BFstatus=open', 'ambiguous'],
   ])('decides %s %s: %s', (method, path, expected) => {
     expect(matched(method, path)).toBe(expected);
+  });
+
+  it.each([
+    ['?kind=a&by.kind=b', 1],
+    ['?by.kind=b&kind=a', 1],
+    ['?kind=a', 0],
+    ['?kind=a&by.kind=x', 'ambiguous'],
+    ['?kind=a&by[kind]=b', 'ambiguous'],
+    ['?by_kind=c', 2],
+    ['?by_kind=c&by.kind=b', 'ambiguous'],
+    ['?by[kind]=c', 'ambiguous'],
+  ])('is chosen by %s where one name ends with another: %s', (query, expected) => {
+    const path = '/v1/search';
+    const decideOn = compileRoutes([
+      { method: 'GET', path, query: [{ name: 'kind', values: ['a'] }] },
+      {
+        method: 'GET',
+        path,
+        query: [
+          { name: 'kind', values: ['a'] },
+          { name: 'by.kind', values: ['b'] },
+        ],
+      },
+      { method: 'GET', path, query: [{ name: 'by_kind', values: ['c'] }] },
+    ]);
+    const target = parseInputTarget(`/i/bank${path}${query}`);
+    expect(typeof target === 'string' ? target : decideOn('GET', target)).toBe(expected);
   });
 
   it('is never one that a router behind Node’s parser would understand as another', async () => {

@@ -1,11 +1,11 @@
-import { foldedParameter, overridesMethod } from '@space/manifests';
+import { isPlainParameter, overridesMethod } from '@space/manifests';
 
 /** One parameter of a query as it is written. */
 export interface Parameter {
   readonly name: string;
   readonly value: string;
-  /** The name as the most generous server would read it. */
-  readonly folded: string;
+  /** The name with its escapes undone. */
+  readonly decoded: string;
 }
 
 /** A request target of the form `/i/<key>/<path>?<query>`, byte for byte as it came. */
@@ -90,11 +90,10 @@ function parseQuery(query: string): readonly Parameter[] | undefined {
     const name = equals < 0 ? pair : pair.slice(0, equals);
     const value = equals < 0 ? '' : pair.slice(equals + 1);
     const decoded = decode(name.replaceAll('+', '%20'));
-    if (name === '' || decoded === undefined) return undefined;
-    const folded = foldedParameter(decoded);
+    if (decoded === undefined || !isPlainParameter(decoded)) return undefined;
     // The method of a request is in its first line and nowhere else.
-    if (overridesMethod(folded, decode(value.replaceAll('+', '%20')))) return undefined;
-    parameters.push({ name, value, folded });
+    if (overridesMethod(decoded, decode(value.replaceAll('+', '%20')))) return undefined;
+    parameters.push({ name, value, decoded });
   }
   return parameters;
 }

@@ -304,6 +304,28 @@ describe('a request is refused, and nothing reaches the upstream,', () => {
     ],
     ['with a value of its own in PHP’s spelling', '/i/param/v1/rates?api.key=mine', {}, 'slot_conflict'],
     ['with an escaped name', '/i/param/v1/rates?%61pi_key=mine', {}, 'slot_conflict'],
+    ['with a value of its own as OData spells it', '/i/param/v1/rates?$api_key=mine', {}, 'slot_conflict'],
+    ['with a value of its own within another', '/i/param/v1/rates?x[api_key]=mine', {}, 'slot_conflict'],
+    ['with a value of its own in brackets', '/i/param/v1/rates?[api_key]=mine', {}, 'ambiguous_target'],
+    ['with a value of its own in half a bracket', '/i/param/v1/rates?api[key=mine', {}, 'ambiguous_target'],
+    [
+      'with its selector again, in brackets',
+      '/i/key/v1/accounts/1/postings?[status]=deleted&status=booked',
+      {},
+      'ambiguous_target',
+    ],
+    [
+      'with its selector again, behind a second question mark',
+      '/i/key/v1/accounts/1/postings??status=deleted&status=booked',
+      {},
+      'ambiguous_target',
+    ],
+    [
+      'with a method in the query, in brackets',
+      '/i/key/v1/transfers?[_method]=DELETE',
+      { method: 'POST' },
+      'ambiguous_target',
+    ],
     ['with its principal in the query', '/i/param/v1/rates?x=spc_egr_x', {}, 'slot_conflict'],
     [
       'with a body over the limit',

@@ -24,7 +24,13 @@ const TRICKS: Readonly<Record<string, readonly string[]>> = {
   letters: [...words('a V \u00e9 e\u0301 \u0130 \u017f _ - 0'), '\ufeff'],
 };
 const KINDS = ['', ...words('public private PUBLIC publi%63 %70ublic public,private public%00 public#')];
-const SELECTORS = [SELECTOR, ...words('Kind kind[] kind%5B%5D %6Bind ki%6Ed +kind kind%00 kind%20 k.ind')];
+const SELECTORS = [
+  SELECTOR,
+  ...words('Kind kind[] kind%5B%5D %6Bind ki%6Ed +kind kind%00 kind%20 k.ind [kind] %5Bkind%5D [kind kind]'),
+  ...words(
+    '?kind %3Fkind $kind .kind kind. kind.x x.kind x[kind] [][kind] kind[ kind[0 %256Bind %E2%84%AAind',
+  ),
+];
 
 /** A target from the source: a known route, most often spoilt, sometimes anything at all. */
 export function fuzzedTarget(random: Random): FuzzedTarget {
