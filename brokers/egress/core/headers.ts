@@ -56,6 +56,12 @@ const PASSED_FAMILIES = /^(?:[a-z][a-z-]{0,40}-version|x-stainless-[a-z-]{1,40})
 
 const isKnown = (name: string): boolean => PASSED.has(name) || PASSED_FAMILIES.test(name);
 
+/**
+ * Headers that a request or an answer may have. Some servers have a hundred at most; each costs the same to read and to
+ * scrub, however short it is, and all of them are handled at once.
+ */
+export const MOST_HEADERS = 256;
+
 /** Names as CGI and WSGI read them: `X_Api.Key` is `X-Api-Key` to some. */
 const folded = (lower: string): string => lower.replace(/[_.]/g, '-');
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { METHODS } from '@space/contracts/egress';
 import { mentionsPrincipal, type RawHeader } from '../core/credentials.ts';
-import { requestHeaders } from '../core/headers.ts';
+import { MOST_HEADERS, requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Method } from '../core/route.ts';
 import { fillsQuerySlot } from '../core/slot.ts';
@@ -37,6 +37,7 @@ export function admit(
   tenant: Tenant,
   line: Line,
 ): Admitted {
+  if (headers.length > MOST_HEADERS) throw new Problem('header_too_large');
   if (!isPlainlyFramed(request)) throw new Problem('invalid_request');
   const raw = request.url ?? '';
   if (!raw.startsWith('/')) throw new Problem('plain_http_denied');

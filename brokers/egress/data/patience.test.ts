@@ -230,6 +230,14 @@ describe('a caller', () => {
     caller.destroy();
   });
 
+  it.each([250, 1_200])('with %s headers too many is told so', async (many) => {
+    await start({}, () => undefined);
+    const text = await talk(head('POST', `${'a:\r\n'.repeat(7 + many)}content-length: 5\r\n`), (socket) =>
+      socket.write('hello'),
+    );
+    expect([text.split(' ')[1], codeOf(text)]).toEqual(['431', 'header_too_large']);
+  });
+
   it('whose tunnel head is too large is told so', async () => {
     await start({}, () => undefined);
     const text = await talk(`CONNECT ${HOST}:443 HTTP/1.1\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`);
@@ -363,6 +371,24 @@ describe('an upstream', () => {
       drip(socket, () => `x-more: ${'a'.repeat(8_000)}\r\n`);
     });
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_failed');
+  });
+
+  it.each(['200 OK', '103 Early Hints'])(
+    'whose head of %s has too many headers is refused',
+    async (status) => {
+      await start({}, (socket) => {
+        const many = `HTTP/1.1 ${status}\r\n${'a:\r\n'.repeat(257)}\r\n`;
+        socket.once('data', () => socket.write(`${many}${OK}content-length: 2\r\n\r\nok`));
+      });
+      expect(codeOf(await talk(head('GET', '')))).toBe('response_unscannable');
+    },
+  );
+
+  it('whose head has as many headers as it may is heard', async () => {
+    await start({}, (socket) =>
+      socket.once('data', () => socket.write(`${OK}${'a:\r\n'.repeat(255)}content-length: 2\r\n\r\nok`)),
+    );
+    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
   it('that breaks the protocol within its body is cut off', async () => {

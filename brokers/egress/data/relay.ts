@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { rawHeadersOf } from '../core/credentials.ts';
-import { isScannable, responseHeaders } from '../core/headers.ts';
+import { isScannable, MOST_HEADERS, responseHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Scrubber } from '../core/scrub.ts';
 import { type Connections, NotSent, type PendingRequest } from './connections.ts';
@@ -141,6 +141,8 @@ class Relay implements PendingRequest {
   }
 
   onResponseStart(upstream: Dispatcher.DispatchController, status: number): void {
+    const received = upstream.rawHeaders as readonly Buffer[];
+    if (received.length > 2 * MOST_HEADERS) throw new Problem('response_unscannable');
     if (status < 200) {
       this.#informational.count();
       // Each informational response restarts the host's time.
@@ -148,7 +150,7 @@ class Relay implements PendingRequest {
     }
     const { scrubber, line } = this.#receiver;
     line.upstreamStatus = status;
-    const raw = rawHeadersOf((upstream.rawHeaders as readonly Buffer[]).map(latin1));
+    const raw = rawHeadersOf(received.map(latin1));
     if (!isScannable(status, raw)) throw new Problem('response_unscannable');
     line.status = status;
     this.#scrub = scrubber.body();

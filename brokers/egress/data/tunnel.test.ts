@@ -416,6 +416,15 @@ describe('a tunnel', () => {
   });
 });
 
+it('a tunnel with more headers than anybody needs is refused', async () => {
+  const fields = Object.fromEntries(Array.from({ length: 256 }, (_, at) => [`x-${at}`, '']));
+  const { head } = await test.tunnel(`${HOST}:443`, {
+    'proxy-authorization': basic(test.principal),
+    ...fields,
+  });
+  expect(codeOf(head)).toBe('header_too_large');
+});
+
 describe('what is no tunnel and no input', () => {
   it.each([
     [

@@ -4,6 +4,7 @@ import { DialError, type Dialler, traceIdOf } from '@space/broker-kit';
 import { parseAuthority, TLS_PORT } from '../core/authority.ts';
 import { alertFor } from '../core/client-hello.ts';
 import { principalIn, rawHeadersOf } from '../core/credentials.ts';
+import { MOST_HEADERS } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import { type Caller, identify } from '../policies/callers.ts';
 import { type Policies, plainAddress } from '../policies/policies.ts';
@@ -190,7 +191,7 @@ function beginLine(request: IncomingMessage): Line {
   };
 }
 
-/** @throws Problem `host_denied` for a host that the caller's policy does not name, `invalid_request` for a confused one */
+/** @throws Problem `host_denied` for a host that the caller's policy does not name, another for a confused request */
 function hostFor({ request, line }: Tunnel, { tenant }: Caller): string {
   const host = parseAuthority(request.url ?? '');
   if (host === undefined || !tenant.hosts.has(host)) {
@@ -198,6 +199,7 @@ function hostFor({ request, line }: Tunnel, { tenant }: Caller): string {
     throw new Problem('host_denied');
   }
   line.host = host;
+  if (request.rawHeaders.length > 2 * MOST_HEADERS) throw new Problem('header_too_large');
   if (!agreesWithTarget(request, host) || !isPlainlyFramed(request)) throw new Problem('invalid_request');
   return host;
 }
