@@ -58,6 +58,11 @@ export function join(
     // A client that closes early has broken off; what an upstream sent before it closed is still delivered.
     client.once('close', end).once('error', end);
     upstream.once('error', endClient).once('close', endClient);
+    // What has closed before, while nobody listened, says no more that it has.
+    if (upstream.destroyed || client.destroyed) {
+      if (upstream.destroyed && line.code === 'ok') line.code = 'upstream_failed';
+      return end();
+    }
     upstream.write(first);
     client.pipe(upstream);
     upstream.pipe(client);

@@ -377,6 +377,24 @@ describe('a tunnel', () => {
     host.close();
   });
 
+  it('ends at once when the host had reset its connection before the ClientHello', async () => {
+    const host = createServer((socket) => void socket.on('error', () => undefined));
+    const accepted = once(host, 'connection');
+    await openTo(host);
+    const { head, socket } = await test.tunnel(`${HOST}:443`);
+    expect(head).toContain('200');
+    (await accepted)[0].resetAndDestroy();
+    // While this one is opened, the gateway hears of the reset.
+    (await test.tunnel(`${HOST}:443`)).socket.destroy();
+    const gone = closed(socket);
+    socket.write(await clientHello(HOST));
+    socket.resume();
+    await gone;
+    const codes = () => test.log.map((line) => JSON.parse(line).code);
+    await vi.waitFor(() => expect(codes()).toContain('upstream_failed'));
+    host.close();
+  });
+
   it('ends when a later policy does not allow its host, and the others stay', async () => {
     const gone = await secure(HOST);
     await once(gone, 'secureConnect');
