@@ -248,3 +248,12 @@ test('an object that the server refuses is not counted', async () => {
   between.fate = () => 'pass';
   expect((await one.put('a', Buffer.alloc(3 * MIB))).status).toBe(200);
 });
+
+test('a put whose condition fails is told so before its large body was read, and is not counted', async () => {
+  const one = await newAssistant(fixture.broker, { quota: 20 * MIB });
+  expect((await one.put('a', 'x')).status).toBe(200);
+  const large = Buffer.alloc(16 * MIB);
+  for (let i = 0; i < 4; i += 1)
+    expect((await one.put('a', large, { 'if-none-match': '*' })).status).toBe(412);
+  expect((await one.put('b', large)).status).toBe(200);
+});

@@ -4,6 +4,7 @@ import { Pool } from 'undici';
 import { type AuthorityNow, verifyingConnector, watchAuthority } from './authority.ts';
 import { createS3Client } from './client.ts';
 import { type AccessKey, type WatchedKey, watchKey } from './credential-files.ts';
+import { hearing } from './early-answers.ts';
 import { S3Error } from './errors.ts';
 import { requireFit } from './fit.ts';
 import { freeing } from './pieces.ts';
@@ -156,7 +157,9 @@ export function createPool(
     pipelining: 1,
     allowH2: false,
     connect: (to, done) =>
-      dial(to, (...[error, socket]) => (error === null ? done(null, freeing(socket)) : done(error, null))),
+      dial(to, (...[error, socket]) =>
+        error === null ? done(null, hearing(freeing(socket))) : done(error, null),
+      ),
     headersTimeout: PATIENCE.headMs,
     bodyTimeout: PATIENCE.pieceMs,
     keepAliveTimeout: 20_000,

@@ -12,6 +12,7 @@ import {
   withFixed,
 } from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
+import { hearing } from '../../upstream/early-answers.ts';
 import { freeing } from '../../upstream/pieces.ts';
 import { PATIENCE } from '../../upstream/relay.ts';
 
@@ -127,7 +128,7 @@ function connector(origin: string, { dialler, ca }: Reach, within: Within) {
     done: (...outcome: [error: null, socket: TLSSocket] | [error: Error, socket: null]) => void,
   ): void => {
     within(secure).then(
-      (socket) => done(null, freeing(socket)),
+      (socket) => done(null, hearing(freeing(socket))),
       (error: Error) => done(error, null),
     );
   };
