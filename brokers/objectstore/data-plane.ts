@@ -11,6 +11,7 @@ import type { OpenGranted } from './byok/grants/open.ts';
 import { createGrantedStore } from './byok/grants/store.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import { abortForgotten, abortStrays } from './objects/abandoned-uploads.ts';
+import { sparingDisk } from './objects/own-disk.ts';
 import { createObjectStore } from './objects/store.ts';
 import type { ObjectStore } from './objects/types.ts';
 import { createUploads } from './objects/uploads.ts';
@@ -127,7 +128,7 @@ function openStore(options: OpenOptions): { readonly store: ObjectStore; readonl
     onLate: () => counters.lateParts.inc(),
   });
   const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
-  const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });
+  const managed = createObjectStore(sparingDisk(s3), uploads, { quota, entryBytes, ending });
   const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
   return { store, quota };
 }

@@ -102,6 +102,12 @@ export type BucketPrefixes = Readonly<Record<Bucket, string>>;
 export const isUnderPrefix = (key: string): boolean => UNDER_PREFIX.test(key);
 const UNDER_PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}|s)\/./;
 
+/** The innermost folder of a tenant's own that a physical key is in; undefined where it is in none. */
+export function folderOf(key: string): string | undefined {
+  return IN_FOLDER.exec(key)?.[0];
+}
+const IN_FOLDER = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}|s)\/.+\/(?=.)/s;
+
 /** The key as the upstream knows it; made by `physicalKey` alone. */
 export type PhysicalKey = string & { readonly __brand: 'PhysicalKey' };
 

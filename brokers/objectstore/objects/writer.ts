@@ -1,7 +1,7 @@
 import { ServiceError } from '@space/broker-kit';
 import { type Quota, UNANSWERED_SECONDS } from '../quota/allowance.ts';
 import type { Reservation } from '../quota/capsule-block.ts';
-import { S3Error } from '../upstream/errors.ts';
+import { DIRECTORY_WENT, S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { type PhysicalKey, physicalOf } from './object-key.ts';
 import type { Call, CopySource, IncomingBody } from './types.ts';
@@ -111,7 +111,8 @@ async function settle(
  */
 function doubtOf(error: unknown): number | undefined {
   if (!(error instanceof S3Error) || error.kind !== 'answered') return UNANSWERED_SECONDS;
-  const { status } = error;
+  const { status, code } = error;
+  if (code === DIRECTORY_WENT) return undefined;
   // A time-out may be that of whoever stands before the server.
   if (status >= 400 && status < 500 && status !== 408) return undefined;
   return status === 500 || status === 503 ? 0 : UNANSWERED_SECONDS;

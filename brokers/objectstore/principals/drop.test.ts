@@ -146,6 +146,14 @@ describe('the drop of a Capsule', () => {
     },
   );
 
+  it('removes the folders without objects that failed writes have left', async () => {
+    const { capsule, principal, one, whole } = await prepare();
+    for (const left of [`${one}a/b/c`, `${one}a/d`, `${one}e`, `${whole}s/f`])
+      mkdirSync(file(left), { recursive: true });
+    await principal.dropAll(capsule);
+    expect(existsSync(file(whole))).toBe(false);
+  });
+
   it('leaves its id to a new life, in another place and with other principals', async () => {
     const { capsule, principal, whole } = await prepare();
     await principal.dropAll(capsule);

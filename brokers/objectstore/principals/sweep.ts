@@ -1,19 +1,22 @@
 import { ServiceError } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
+import { clearFolder } from '../upstream/folders.ts';
 import type { S3Client } from '../upstream/types.ts';
 
 export interface SweepParts {
-  readonly s3: Pick<S3Client, 'list' | 'deleteMany'>;
+  readonly s3: Pick<S3Client, 'list' | 'delete' | 'deleteMany'>;
   /** Gives up the unfinished uploads under a prefix. */
   readonly abortUploads: (prefix: string) => Promise<void>;
 }
 
 /** The maximum of one bulk deletion. */
 const PAGE = 1_000;
+/** Folders that one sweep looks for: where there are more, the next goes on. */
+const MOST_FOLDERS = 1_000;
 const PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
 
 /**
- * Deletes every object and unfinished upload under a prefix, from the front until nothing is left: it may be stopped
+ * Deletes every object, folder and unfinished upload under a prefix, from the front until nothing is left: it may be stopped
  * and run again, and what several run side by side is deleted once. Throws `unavailable` while the store is away.
  */
 export function createSweep({ s3, abortUploads }: SweepParts) {
@@ -28,12 +31,24 @@ export function createSweep({ s3, abortUploads }: SweepParts) {
     return true;
   }
 
+  /** Folders that no object is in, which writes have left that failed: no list of objects shows them. */
+  async function clearFolders(prefix: string, signal: AbortSignal | undefined): Promise<void> {
+    let last: string | undefined;
+    for (let i = 0; i < MOST_FOLDERS; i += 1) {
+      const went = await clearFolder(s3, prefix, signal);
+      // None is left, or one that the server keeps.
+      if (went === undefined || went === prefix || went === last) return;
+      last = went;
+    }
+  }
+
   return async (prefix: string, stopping?: AbortSignal): Promise<void> => {
     // A damaged row must not empty the bucket.
     if (!PREFIX.test(prefix)) throw new Error('not a prefix of ours');
     try {
       await abortUploads(prefix);
       while (await deletePage(prefix, stopping)) stopping?.throwIfAborted();
+      await clearFolders(prefix, stopping);
     } catch (error) {
       throw error instanceof S3Error ? unavailable('the store is away', error) : error;
     }

@@ -22,6 +22,9 @@ export class S3Error extends Error {
   }
 }
 
+/** Ours: nothing was stored, because a directory was in the way that is gone now. */
+export const DIRECTORY_WENT = 'DirectoryWent';
+
 /** S3's codes for what a caller can mend; every other answer is our own trouble with the upstream. */
 const CALLERS_FAULT: Readonly<Record<string, ErrorCode>> = {
   NoSuchKey: 'not_found',

@@ -1,5 +1,6 @@
 import { copied, fields, inHalves, listing, nextOf, stored, withSource } from './documents.ts';
-import { S3Error } from './errors.ts';
+import { DIRECTORY_WENT, S3Error } from './errors.ts';
+import { clearFolder, isLong, isStoredOnce, keyTooLong } from './folders.ts';
 import type { Head, Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
 import type { Page, S3Client } from './types.ts';
@@ -27,10 +28,24 @@ export function createObjects(
     });
   };
 
+  const remove: S3Client['delete'] = async (key, { headers = {}, signal } = {}) => {
+    await transport.small({ method: 'DELETE', key, headers, signal });
+  };
+
+  const head: S3Client['head'] = async (key, { headers = {}, part, signal } = {}) => {
+    try {
+      return await transport.small({ method: 'HEAD', key, ...partOf(part), headers, signal });
+    } catch (error) {
+      // An answer to HEAD has no body to say why.
+      if (error instanceof S3Error && error.status === 400 && isLong(key)) throw keyTooLong(error);
+      throw error;
+    }
+  };
+
   /**
    * Says what a failed put or copy is to be answered. A server that keeps prefixes as directories removes one with its last
    * object; versitygw answers whoever puts another into it at that moment as if the key were a directory's. It is one only
-   * with something in it. Without, the request can be repeated.
+   * with something in it: an empty one that was left goes, and the request can be repeated.
    */
   async function directoryConflict(
     error: unknown,
@@ -38,9 +53,20 @@ export function createObjects(
     signal: AbortSignal | undefined,
   ): Promise<unknown> {
     if (!(error instanceof S3Error) || error.code !== 'ExistingObjectIsDirectory') return error;
-    const inside = await list({ prefix: `${key}/`, limit: 1 }, { signal }).catch(() => undefined);
-    if (inside === undefined || inside.objects.length > 0) return error;
-    return new S3Error('answered', 503, 'DirectoryWent', { cause: error });
+    try {
+      if (isStoredOnce(key) && (await isThere(key, signal))) return keyTooLong(error);
+      const went = await clearFolder({ list, delete: remove }, `${key}/`, signal);
+      return went === undefined ? error : new S3Error('answered', 503, DIRECTORY_WENT, { cause: error });
+    } catch {
+      return error;
+    }
+  }
+
+  function isThere(key: string, signal: AbortSignal | undefined): Promise<boolean> {
+    return head(key, { signal }).then(
+      () => true,
+      () => false,
+    );
   }
 
   return {
@@ -60,19 +86,8 @@ export function createObjects(
       }),
     read: (key, limit, { headers = {}, signal } = {}) =>
       transport.small({ method: 'GET', key, headers, signal }, limit),
-    head: async (key, { headers = {}, part, signal } = {}) => {
-      try {
-        return await transport.small({ method: 'HEAD', key, ...partOf(part), headers, signal });
-      } catch (error) {
-        // An answer to HEAD has no body to say why.
-        if (error instanceof S3Error && error.status === 400 && isLong(key))
-          throw new S3Error('answered', 400, 'KeyTooLongError', { cause: error });
-        throw error;
-      }
-    },
-    delete: async (key, { headers = {}, signal } = {}) => {
-      await transport.small({ method: 'DELETE', key, headers, signal });
-    },
+    head,
+    delete: remove,
     copy: async (from, to, { headers = {}, signal } = {}) => {
       const all = withSource(headers, source(from));
       const ask = { method: 'PUT', key: to, headers: all, signal, patience } as const;
@@ -105,11 +120,6 @@ function checkDownload({ status, headers }: Head, range: string | undefined): vo
 function isSatisfied(range: string): boolean {
   const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];
   return first === '' || last === '' || Number(last) >= Number(first);
-}
-
-/** Whether a segment is longer than S3 servers take that keep objects as files. */
-function isLong(key: string): boolean {
-  return key.split('/').some((segment) => Buffer.byteLength(segment) > 255);
 }
 
 function pageOf(answer: XmlNode): Page {
