@@ -38,7 +38,15 @@ const SETTINGS = {
 export function createPool(
   address: Watched<ServerAddress>,
   log: Logger,
-  { application, max, waitMs = 10_000, answerMs = CLIENT_TIMEOUT_MS, kept = false, settings = {}, onNotice }: PoolOptions,
+  {
+    application,
+    max,
+    waitMs = 10_000,
+    answerMs = CLIENT_TIMEOUT_MS,
+    kept = false,
+    settings = {},
+    onNotice,
+  }: PoolOptions,
 ): pg.Pool {
   const { host, port, database, user, ssl } = address.current();
   const pool = new pg.Pool({
