@@ -67,3 +67,13 @@ export async function prune(session: Session, [step, text]: Prune, days: number)
   const [row] = await session.run<{ count: number }>(step, text, [days, BATCH]);
   return row?.count === BATCH;
 }
+
+/** In milliseconds. */
+export async function serverTime(session: Session): Promise<number> {
+  const [row] = await session.read<{ time: number }>(
+    'read clock',
+    'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time',
+  );
+  if (row === undefined) throw new Error('a clock without a time');
+  return row.time;
+}

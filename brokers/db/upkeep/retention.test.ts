@@ -1,6 +1,7 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fixture, openFixture } from '../testing/postgres.ts';
+import { forgetOld } from './retention.ts';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -68,6 +69,29 @@ it('what was kept long enough goes, and leaves its counts; the rest stays', asyn
     true,
   );
   expect((await ended.create('ended', 'app')).status).toBe(403);
+});
+
+it('nothing goes while the clock of the server is far ahead of the time that went by', async () => {
+  const capsule = await fixture.broker.capsule('kept');
+  await capsule.dropAll('kept');
+  await fixture.broker.provisioner.finalize('kept');
+  // The clock here is set, instead of the server's: what is 50 days behind sees one that is 50 days ahead.
+  let here = 0;
+  const round = forgetOld(fixture.broker.context, 100, () => here);
+  const run = () => round.run(new AbortController().signal);
+  const days = 86_400_000;
+  await run();
+  await age(101);
+  const before = await counts();
+  expect(before).toMatchObject({ tombstones: 1, digests: 1 });
+
+  here -= 50 * days;
+  for (const _ of ['once', 'and again']) await expect(run()).rejects.toThrow(/clock of the server has leapt/);
+  expect(await counts()).toEqual(before);
+
+  here += 50 * days;
+  await run();
+  expect(await counts()).toMatchObject({ audit: 0, tombstones: 0, digests: 0 });
 });
 
 it('no audit entry of the last 30 days can be deleted, and none changed', async () => {
