@@ -8,6 +8,7 @@ import {
   parseKeyring,
   seal,
 } from '@space/broker-kit/custody';
+import { createTagCustody, type TagCustody } from './tags.ts';
 
 /** The owner of a value, and the definition that it was entered for. */
 export interface Owner {
@@ -21,7 +22,7 @@ export interface Owner {
 }
 
 /** Values of stored inputs at rest: opened for the requests of a moment, and kept nowhere in the clear. */
-export interface Custody {
+export interface Custody extends TagCustody {
   seal(owner: Owner, value: Secret<string>): Promise<string>;
   /** Undefined when it was sealed for somebody else, or to go elsewhere. */
   open(owner: Owner, envelope: string): Secret<string> | undefined;
@@ -51,6 +52,7 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
     return opener;
   };
   return {
+    ...createTagCustody(space, keyring),
     async seal(owner, value) {
       const plaintext = Buffer.from(value.reveal(), 'latin1');
       try {

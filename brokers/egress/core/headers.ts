@@ -1,5 +1,6 @@
 import { isFramingHeader } from '@space/manifests';
 import { mentionsPrincipal, type RawHeader } from './credentials.ts';
+import { sealedTag, type TagSeal } from './entity-tags.ts';
 import { Problem } from './problem.ts';
 import type { Scrubber } from './scrub.ts';
 import type { Slot } from './slot.ts';
@@ -83,21 +84,33 @@ export function passedWith(more: readonly string[]): (name: string) => boolean {
   return (name) => isKnown(name) || added.has(name);
 }
 
-/** Headers of an answer that are not returned: hop-by-hop ones, and those that change the caller's next request. */
+/**
+ * Headers of an answer that are not returned: hop-by-hop ones, those that change the caller's next request, and digests.
+ * A host makes these over the value where the caller gets stars, who could try guesses on them without asking anybody.
+ */
 const NOT_RETURNED = new Set([
   'alt-svc',
   'connection',
+  'content-digest',
+  'content-md5',
+  'content-sha256',
+  'digest',
   'keep-alive',
   // Tells a caller that the gateway itself refused.
   'platform-egress-error',
   'proxy-authenticate',
   'proxy-authentication-info',
   'proxy-connection',
+  'repr-digest',
   'set-cookie',
   'te',
   'trailer',
   'transfer-encoding',
+  'unencoded-digest',
   'upgrade',
+  'x-content-digest',
+  'x-content-md5',
+  'x-content-sha256',
 ]);
 
 /**
@@ -155,12 +168,18 @@ export function isScannable(status: number, raw: readonly RawHeader[]): boolean 
 }
 
 /** The upstream's headers as the caller gets them, with stars where the value was. */
-export function responseHeaders(raw: readonly RawHeader[], scrubber: Scrubber): string[] {
+export function responseHeaders(
+  raw: readonly RawHeader[],
+  scrubber: Scrubber,
+  sealTag: TagSeal['seal'],
+): string[] {
   const dropped = connectionNamed(raw);
   const returned: string[] = [];
-  for (const { name, lower, value } of raw)
-    if (!NOT_RETURNED.has(folded(lower)) && !dropped.has(lower))
-      returned.push(scrubber.text(name), scrubber.text(value));
+  for (const { name, lower, value } of raw) {
+    if (NOT_RETURNED.has(folded(lower)) || dropped.has(lower)) continue;
+    const clean = scrubber.text(value);
+    returned.push(scrubber.text(name), lower === 'etag' ? sealedTag(clean, sealTag) : clean);
+  }
   return returned;
 }
 

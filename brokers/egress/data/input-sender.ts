@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Turns } from '@space/broker-kit';
 import type { SigningProfile } from '@space/manifests';
+import { withHostTags } from '../core/entity-tags.ts';
 import { Problem } from '../core/problem.ts';
 import { reporting, type Scrubber, scrubberOf, scrubbersInTurn } from '../core/scrub.ts';
 import { type Signable, type Signature, sign } from '../core/signing.ts';
@@ -85,7 +86,9 @@ export function createInputSender(options: SenderOptions) {
     prepared: Scrubber,
     { response, line, ending }: InputExchange,
   ): Promise<void> {
-    const { tenant, input, method, target, headers } = admitted;
+    const { tenant, input, method, target } = admitted;
+    const openTag = (text: string) => custody.openTag(input.owner, text);
+    const headers = withHostTags(admitted.headers, method, openTag);
     const ofValue = reporting(prepared, () => {
       line.reflected = true;
       options.reflections.count(tenant, input);
@@ -100,6 +103,7 @@ export function createInputSender(options: SenderOptions) {
       {
         response,
         scrubber,
+        sealTag: (tag) => custody.sealTag(input.owner, tag),
         line,
         ending,
         idleMs: limits.bodyIdleMs,

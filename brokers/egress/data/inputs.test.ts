@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
-import { request } from 'node:http';
+import { createHash, createHmac } from 'node:crypto';
+import { type RequestListener, request } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Definition } from '@space/manifests';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -701,6 +701,63 @@ describe('a policy that changes', () => {
     expect(
       test.gateway.policies.narrow({ ...about, app_id: 'nobody', allowed_hosts: [], stored_inputs: {} }),
     ).toBe(false);
+  });
+});
+
+describe('an answer that its host has hashed with the value in it', () => {
+  const hashOf = (body: string) => `"${createHash('sha1').update(body).digest('base64url')}"`;
+  const echo = (value: string) => `you sent ${value}`;
+  /** Answers as Express does, whose entity tags are hashes of bodies. */
+  const hashing: RequestListener = (asked, response) => {
+    const body = echo(VALUE);
+    const tag = hashOf(body);
+    const digest = `sha-256=:${createHash('sha256').update(body).digest('base64')}:`;
+    const wanted = asked.headers['if-none-match']?.split(', ').includes(tag);
+    const lost = asked.headers['if-match']?.split(', ').includes(tag) === false;
+    response.writeHead(wanted ? 304 : lost ? 412 : 200, {
+      etag: tag,
+      'content-digest': digest,
+      'repr-digest': digest,
+      digest: digest,
+      'content-md5': createHash('md5').update(body).digest('base64'),
+    });
+    response.end(wanted || lost ? '' : body);
+  };
+  beforeEach(() => {
+    upstreams.good.answer = hashing;
+  });
+
+  it('tells no guess of it by a hash', async () => {
+    const { body, headers } = await call('/i/key/v1/rates');
+    expect(body).toBe(echo('*'.repeat(VALUE.length)));
+    expect(headers.etag).toMatch(/^"[A-Za-z0-9._-]+"$/);
+    const told = JSON.stringify(headers);
+    for (const [name, forms] of [
+      ['sha1', ['base64', 'base64url', 'hex']],
+      ['sha256', ['base64']],
+      ['md5', ['base64']],
+    ] as const)
+      for (const form of forms) {
+        const hash = createHash(name).update(echo(VALUE)).digest(form);
+        expect(told).not.toContain(hash.replace(/=+$/, ''));
+      }
+    expect(Object.keys(headers).filter((name) => /digest|md5/.test(name))).toEqual([]);
+    // Nor is a guess sent to the host, which would say whether it is right.
+    const guess = { headers: { 'if-none-match': `"x", ${hashOf(echo(VALUE))}` } };
+    expect((await call('/i/key/v1/rates', guess)).status).toBe(200);
+  });
+
+  it('can be asked for by its tag', async () => {
+    const { etag = '' } = (await call('/i/key/v1/rates')).headers;
+    const again = await call('/i/key/v1/rates', { headers: { 'if-none-match': `"x", W/${etag}, ${etag}` } });
+    expect([again.status, again.headers['etag']]).toEqual([304, etag]);
+    const post = (tag: string) =>
+      call('/i/key/v1/transfers', { method: 'POST', headers: { 'if-match': tag } });
+    expect((await post(String(etag))).status).toBe(200);
+    expect((await post('"another"')).status).toBe(412);
+    // Another input's is none of this one's.
+    const other = await call('/i/param/v1/rates', { headers: { 'if-none-match': String(etag) } });
+    expect(other.status).toBe(200);
   });
 });
 

@@ -61,6 +61,7 @@ class Stream {
       {
         response,
         scrubber: scrubberOf([VALUE]),
+        sealTag: (tag) => tag,
         line: { bytesIn: 0, bytesOut: 0 } as Line,
         ending,
         idleMs: 60_000,

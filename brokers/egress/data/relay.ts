@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { rawHeadersOf } from '../core/credentials.ts';
+import type { TagSeal } from '../core/entity-tags.ts';
 import { isScannable, MOST_HEADERS, responseHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Scrubber } from '../core/scrub.ts';
@@ -24,6 +25,7 @@ export interface Outgoing {
 export interface Receiver {
   readonly response: ServerResponse;
   readonly scrubber: Scrubber;
+  readonly sealTag: TagSeal['seal'];
   readonly line: Line;
   readonly ending: Ending;
   /** How long the caller may read nothing, and the host may pause within its answer, in milliseconds. */
@@ -148,14 +150,14 @@ class Relay implements PendingRequest {
       // Each informational response restarts the host's time.
       return void this.#timeout?.refresh();
     }
-    const { scrubber, line } = this.#receiver;
+    const { scrubber, sealTag, line } = this.#receiver;
     line.upstreamStatus = status;
     const raw = rawHeadersOf(received.map(latin1));
     if (!isScannable(status, raw)) throw new Problem('response_unscannable');
     line.status = status;
     this.#scrub = scrubber.body();
     this.#startTimeout(this.#receiver.idleMs);
-    this.#reply.begin(status, responseHeaders(raw, scrubber));
+    this.#reply.begin(status, responseHeaders(raw, scrubber, sealTag));
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -1,0 +1,45 @@
+import type { Method } from './route.ts';
+
+/** Seals a host's tag for a caller, and opens what the caller sends back. */
+export interface TagSeal {
+  readonly seal: (tag: string) => string;
+  /** Undefined for what was not sealed so. */
+  readonly open: (text: string) => string | undefined;
+}
+
+/** A tag that no host has. */
+const NONE = '"of-no-answer-through-this-gateway"';
+/** Beyond as many tags of one header, none is looked at; each costs two MACs. */
+const MOST_TAGS = 32;
+const TAG = /(W\/)?("[^"]*"|[^\s,"]+)/g;
+const CONDITIONS = new Set(['if-match', 'if-none-match']);
+
+/**
+ * The `ETag` of an answer as its caller gets it. Many hosts hash the body before the value in it is replaced by stars, so
+ * a caller could try guesses of the value on the hash, without asking anybody.
+ */
+export function sealedTag(value: string, seal: TagSeal['seal']): string {
+  const [, weak = '', tag = ''] = /^\s*(W\/)?(.*?)\s*$/s.exec(value) ?? [];
+  return `${weak}"${seal(tag)}"`;
+}
+
+/**
+ * Headers of a request with the host's own tags in its conditions. A tag that the gateway did not give would be a guess
+ * of a hash, so it becomes one that matches nothing. Only a change may depend on one such tag, since some APIs tell the
+ * tag of what may be changed in a body; that is one guess a request.
+ */
+export function withHostTags(headers: readonly string[], method: Method, open: TagSeal['open']): string[] {
+  const isChange = method !== 'GET' && method !== 'HEAD';
+  let foreign = 0;
+  return headers.map((value, at) => {
+    const name = headers[at - 1]?.toLowerCase() ?? '';
+    if (at % 2 === 0 || !CONDITIONS.has(name) || value.trim() === '*') return value;
+    const tags = [...value.matchAll(TAG)].slice(0, MOST_TAGS).map(([whole, weak = '', text = '']) => {
+      const tag = open(text.replace(/^"|"$/g, ''));
+      if (tag !== undefined && tag !== '') return `${weak}${tag}`;
+      foreign += 1;
+      return isChange && name === 'if-match' && foreign === 1 ? whole : NONE;
+    });
+    return tags.length === 0 ? NONE : tags.join(', ');
+  });
+}
