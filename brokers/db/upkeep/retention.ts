@@ -1,4 +1,4 @@
-import type { Round } from '@space/broker-kit';
+import { type Round, ServiceError } from '@space/broker-kit';
 import type { Context } from '../context.ts';
 import { PRUNES, prune, serverTime } from '../registry/retention.ts';
 
@@ -17,7 +17,8 @@ export function forgetOld({ connections }: Context, days: number, elapsed = () =
     run: async (stopping) => {
       const ahead = (await connections.session(serverTime)) - elapsed();
       if (before !== undefined && ahead - before > LONGEST_LEAP_MS)
-        throw new Error(
+        throw new ServiceError(
+          'unavailable',
           'the clock of the server has leapt: set it, or start the broker anew if it is right; until then nothing old is forgotten',
         );
       before = ahead;
