@@ -65,6 +65,8 @@ export const ANNOTATION = {
   approved: `${GROUP}/approved`,
   /** `true` opens an object that only the operator touches to others. */
   open: `${GROUP}/open`,
+  /** On a stored input's Secret: the digest of the definition that its value was entered for, and what tells entries apart. */
+  enteredFor: `${GROUP}/entered-for`,
   /** UID of the Capsule or Assistant that an object belongs to, where an ownerReference cannot say it. */
   owner: `${GROUP}/owner-uid`,
   /** On a principal: `begun` before its broker is told to drop, `true` once all that it opened is dropped and finalized. */

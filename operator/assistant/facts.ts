@@ -13,7 +13,7 @@ import { registeredOwner } from './claim.ts';
 import type { Claim } from './decide.ts';
 import { describeWorkload, type Workload } from './identity.ts';
 import { readStoredInputs } from './inputs/entered.ts';
-import { type EnteredInputs, judgeInputs } from './inputs/seal.ts';
+import { compareInputs, type EnteredInputs, judgeInputs } from './inputs/seal.ts';
 import { readSealed } from './inputs/sealed.ts';
 
 /** All that a reconcile goes by: read and compiled once, before anything is decided or done. */
@@ -136,7 +136,7 @@ async function readInputs(
       : await Promise.all([
           readStoredInputs(context, assistant, manifest, signal),
           readSealed(context, assistant, manifest.platform.id, signal),
-        ]).then(([entered, sealed]) => ({ entered, sealed }));
+        ]).then(([entered, sealed]) => compareInputs({ entered, sealed }, egress.policy.inputs));
   return { ...known, inputs: judgeInputs(known, egress.policy.inputs) };
 }
 

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Secret } from '@space/contracts/secret';
+import { definitionDigest, definitionOf } from '@space/manifests';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readConfig } from '../../brokers/egress/config.ts';
 import { type Service, startService } from '../../brokers/egress/service.ts';
@@ -191,6 +192,47 @@ const enter = (
   );
 const bound = { bank: { secretKeyRef: { name: 'bank-key', key: 'value' } } };
 
+const say = (type: string, status: string) => space.becomes(ASSISTANT, 'ledger', type, status);
+const seals = () => calls.filter((operation) => operation === 'input.seal').length;
+const digestOf = (input: unknown) =>
+  definitionDigest(definitionOf(input as Parameters<typeof definitionOf>[0]));
+const forThis = (input: object, nonce: string) => ({
+  annotations: { [ANNOTATION.enteredFor]: `${digestOf(input)} ${nonce}` },
+});
+
+/** An Assistant that asks for an input, and somebody has entered it. */
+async function asking(input: object, metadata: object = {}): Promise<void> {
+  await addReplica();
+  await enter(VALUE);
+  await write({ metadata });
+  const asked = outside({ allowed_hosts: [] }, { bank: input });
+  await space.assistant('ledger', { capsule: home, manifest: asked, storedInputs: bound });
+  await say('Ready', READY);
+}
+
+/** Another manifest asks for it like this. */
+const asks = (bank: object) =>
+  space.patch(ASSISTANT, 'ledger', { spec: { manifest: { stored_inputs: { bank } } } });
+
+/** A person or a tool writes a Secret; nobody tells the operator. */
+const write = (body: object, namespace = space.names.namespace, name = 'bank-key') =>
+  environment.server.client.call({
+    method: 'PATCH',
+    path: pathOf(SECRET, namespace, name),
+    contentType: 'application/merge-patch+json',
+    body,
+  });
+
+/** The operator has looked at everything that was written until now. */
+async function looked(): Promise<void> {
+  await asks({ label: `Label ${Math.random()}` });
+  const isSeen = async () => {
+    const found = await space.get<kinds.Assistant>(ASSISTANT, 'ledger');
+    return found?.status?.observedGeneration === found?.metadata.generation;
+  };
+  await eventually(isSeen, { what: 'the operator has looked' });
+}
+
 test('allowed hosts wait for every replica’s acknowledgement, and narrow at once', async () => {
   const hosts = { allowed_hosts: ['rates.ecb.org', 'api.bank.org'] };
   await space.assistant('ledger', { capsule: home, manifest: outside(hosts) });
@@ -361,6 +403,112 @@ test('a value that its host tells is not used any more until a person enters one
   await touch();
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
   expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
+});
+
+test('a write to a Secret that enters no value hands the sealed one to no other host', async () => {
+  await asking(INPUT);
+  await asks({ host: 'api.other.org' });
+  await say('InputsBound', 'False InputNeedsReentry');
+  const held = async () => {
+    await looked();
+    await say('InputsBound', 'False InputNeedsReentry');
+    expect(seals()).toBe(1);
+  };
+  await write({ metadata: { annotations: { 'backup.example.org/seen': 'yes' }, labels: { team: 'books' } } });
+  await held();
+  // Nor does a tool that makes it again as it was.
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
+  await enter(VALUE);
+  await held();
+  await write({ stringData: { value: `${VALUE}2` } });
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
+});
+
+test('a write to a Secret that enters no value does not lift that its host told it', async () => {
+  await asking(INPUT);
+  reflected = ['bank'];
+  await touch();
+  await say('InputsBound', 'False InputReflected');
+  reflected = [];
+  await write({ metadata: { labels: { team: 'books' } } });
+  await looked();
+  await say('InputsBound', 'False InputReflected');
+  expect(seals()).toBe(1);
+  await write({ stringData: { value: `${VALUE}2` } });
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
+});
+
+test('an entry that says what it is for is taken with the same value, and for nothing else', async () => {
+  const [other, third] = [{ host: 'api.other.org' }, { host: 'api.third.org' }];
+  await asking(INPUT, forThis(INPUT, 'first'));
+  await asks(other);
+  await say('InputsBound', 'False InputNeedsReentry');
+  const { status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
+  expect(status?.conditions?.find(({ type }) => type === 'InputsBound')?.message).toContain(
+    `${ANNOTATION.enteredFor}=${digestOf({ ...INPUT, ...other })} for bank`,
+  );
+  // As the console does where somebody saw the manifest of before.
+  await write({ metadata: forThis(INPUT, 'late'), stringData: { value: `${VALUE}2` } });
+  await looked();
+  await say('InputsBound', 'False InputNeedsReentry');
+  expect(seals()).toBe(1);
+
+  await write({ metadata: forThis({ ...INPUT, ...other }, 'second') });
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
+
+  reflected = ['bank'];
+  await touch();
+  await say('InputsBound', 'False InputReflected');
+  reflected = [];
+  await write({ metadata: { labels: { team: 'books' } } });
+  await looked();
+  await say('InputsBound', 'False InputReflected');
+  await write({ metadata: forThis({ ...INPUT, ...other }, 'third') });
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(3);
+
+  // What is said beforehand is taken when the manifest comes to that.
+  await write({ metadata: forThis({ ...INPUT, ...third }, 'fourth') });
+  await looked();
+  await say('Ready', READY);
+  expect(seals()).toBe(3);
+  await asks(third);
+  await eventually(() => seals() === 4, { what: 'the value to be sealed for the third host' });
+  await say('Ready', READY);
+});
+
+test('a value that an earlier operator sealed stays bound, and stays held until a person enters one', async () => {
+  await asking(INPUT);
+  const name = `egress-${home}.ledger`;
+  const sealed = async () => (await space.get<kinds.SecretObject>(SECRET, name))?.data ?? {};
+  const { 'bank.fingerprint': fingerprint, ...before } = await sealed();
+  expect(fingerprint).toBeDefined();
+  const forget = () => write({ data: { 'bank.fingerprint': null } }, space.names.systemNamespace, name);
+  await forget();
+  await touch();
+  await eventually(async () => (await sealed())['bank.fingerprint'] !== undefined, { what: 'another' });
+  expect(await sealed()).toMatchObject(before);
+  await say('Ready', READY);
+
+  await asks({ host: 'api.other.org' });
+  await say('InputsBound', 'False InputNeedsReentry');
+  await forget();
+  await write({ metadata: { labels: { team: 'books' } } });
+  await looked();
+  await say('InputsBound', 'False InputNeedsReentry');
+  expect(seals()).toBe(1);
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
+  await enter(`${VALUE}2`);
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
 });
 
 test('a value that is easy to guess is not taken, and the condition says why', async () => {

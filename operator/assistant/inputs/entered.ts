@@ -3,14 +3,18 @@ import type { Manifest } from '@space/manifests';
 import { type Finding, no } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import type { Assistant, SecretObject } from '../../kinds.ts';
-import { LABEL, STORED_INPUT_TYPE } from '../../names.ts';
+import { ANNOTATION, LABEL, STORED_INPUT_TYPE } from '../../names.ts';
 
 /** A stored input's value, and the very object that it was read from. */
 export interface StoredInput {
   readonly secret: string;
   readonly uid: string;
   readonly resourceVersion: string;
+  /** What it was entered for, where the Secret says it. */
+  readonly entry: string | undefined;
   readonly value: Secret;
+  /** Whether it was compared with the sealed one, and is another. */
+  readonly changed?: boolean;
 }
 
 export interface StoredInputs {
@@ -111,6 +115,7 @@ export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInpu
     secret: name,
     uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
+    entry: metadata.annotations?.[ANNOTATION.enteredFor],
     value: new Secret(value),
   };
 }

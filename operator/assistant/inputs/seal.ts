@@ -3,9 +3,11 @@ import { type Definition, definitionDigest, valueFault } from '@space/manifests'
 import { type Finding, no, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { ASSISTANT } from '../../kinds.ts';
+import { ANNOTATION } from '../../names.ts';
 import type { Workload } from '../identity.ts';
-import { decideInput } from './decide.ts';
+import { decideInput, type Source } from './decide.ts';
 import type { StoredInput, StoredInputs } from './entered.ts';
+import { differs, fingerprintOf } from './fingerprint.ts';
 import { readSealed, type SealedInput, type SealedInputs, writeSealed } from './sealed.ts';
 
 /** What is known of an Assistant's stored inputs: what people entered, and what was sealed of it. */
@@ -18,10 +20,45 @@ type Definitions = Readonly<Record<string, Definition>>;
 
 const versionOf = ({ uid, resourceVersion }: StoredInput): string => `${uid}/${resourceVersion}`;
 
+function sourceOf(value: StoredInput): Source {
+  return { version: versionOf(value), entry: value.entry, changed: value.changed ?? false };
+}
+
 function verdictOf({ entered, sealed }: EnteredInputs, key: string, definition: Definition) {
   const value = entered.values.get(key);
-  return decideInput(definition, sealed.inputs[key], value && { version: versionOf(value) });
+  return decideInput(definition, sealed.inputs[key], value && sourceOf(value));
 }
+
+/** The same, where a value that depends on it was compared with the sealed one. */
+export async function compareInputs(known: EnteredInputs, definitions: Definitions): Promise<EnteredInputs> {
+  const { entered, sealed } = known;
+  const values = new Map(entered.values);
+  for (const [key, definition] of Object.entries(definitions)) {
+    const [value, old] = [values.get(key), sealed.inputs[key]];
+    if (!value || !old) continue;
+    const [same, another] = [false, true].map((changed) =>
+      decideInput(definition, old, { ...sourceOf(value), changed }),
+    );
+    if (same !== another) values.set(key, { ...value, changed: await isAnother(old, value) });
+  }
+  return { entered: { ...entered, values }, sealed };
+}
+
+async function isAnother(old: SealedInput, value: StoredInput): Promise<boolean> {
+  if (old.source === versionOf(value)) return false;
+  // Where an earlier operator sealed it, a Secret that was made since is all that tells of another value.
+  if (old.fingerprint === undefined) return !old.source.startsWith(`${value.uid}/`);
+  return differs(old.fingerprint, value.value);
+}
+
+/** How a person enters a value so that it is taken for one, whatever the Secret says and holds by now; the end of "enter it …". */
+const howToEnter = (keys: readonly string[], definitions: Definitions): string => {
+  const marks = keys.flatMap((key) => {
+    const definition = definitions[key];
+    return definition ? [`${ANNOTATION.enteredFor}=${definitionDigest(definition)} for ${key}`] : [];
+  });
+  return `with the console, or write it into its Secret, annotated with ${marks.join(', ')}`;
+};
 
 /** The condition `InputsBound`. A value that was sealed stays bound when its Secret has gone. */
 export function judgeInputs(known: EnteredInputs, definitions: Definitions): Finding {
@@ -36,11 +73,11 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
     const fault = value === undefined ? undefined : valueFault(definition, value);
     if (fault !== undefined) return no('InputInvalid', `The value of the stored input "${key}" ${fault}.`);
   }
-  if (reflected.length > 0) return reflectedFinding(reflected);
+  if (reflected.length > 0) return reflectedFinding(reflected, definitions);
   if (reentry.length > 0)
     return no(
       'InputNeedsReentry',
-      `The value of ${reentry.join(', ')} was entered to go to another host, on other routes or in another form than this manifest says. To hand it over, write it into its Secret again; or go back to the earlier manifest.`,
+      `The value of ${reentry.join(', ')} was entered to go to another host, on other routes or in another form than this manifest says. To hand it over, enter it again ${howToEnter(reentry, definitions)}; or go back to the earlier manifest.`,
     );
   const [first] = missing;
   if (first !== undefined)
@@ -67,8 +104,12 @@ export async function ensureSealed(
     const old = before[key];
     if (value && verdictOf(known, key, definition) === 'seal') {
       const envelope = await context.gateways.seal({ ...about, input: key, definition }, value.value, signal);
-      inputs[key] = { envelope, definition: definitionDigest(definition), source: versionOf(value) };
-    } else if (old) inputs[key] = old;
+      inputs[key] = {
+        ...{ envelope, definition: definitionDigest(definition), source: versionOf(value) },
+        ...(value.entry === undefined ? {} : { entry: value.entry }),
+        fingerprint: await fingerprintOf(value.value),
+      };
+    } else if (old) inputs[key] = await withFingerprint(old, value);
   }
   if (JSON.stringify(inputs) !== JSON.stringify(before))
     await writeSealed(context, workload, known.sealed.secret, inputs, signal);
@@ -79,15 +120,21 @@ export async function ensureSealed(
   return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));
 }
 
-const reflectedFinding = (keys: readonly string[]): Finding =>
+/** An earlier operator kept none; the very Secret that it sealed has the same value still. */
+const withFingerprint = async (old: SealedInput, value: StoredInput | undefined): Promise<SealedInput> =>
+  old.fingerprint === undefined && value && old.source === versionOf(value)
+    ? { ...old, fingerprint: await fingerprintOf(value.value) }
+    : old;
+
+const reflectedFinding = (keys: readonly string[], definitions: Definitions): Finding =>
   no(
     'InputReflected',
-    `The host of ${keys.join(', ')} told the value in several answers, and so, though it was starred, which of an Assistant's guesses it is. It is not used any more. Exchange it at the host, see what the Assistant asked there, and write the new one into its Secret.`,
+    `The host of ${keys.join(', ')} told the value in several answers, and so, though it was starred, which of an Assistant's guesses it is. It is not used any more. Exchange it at the host, see what the Assistant asked there, and enter the new one ${howToEnter(keys, definitions)}.`,
   );
 
 /**
  * Asks the replicas which values their hosts told too often, and marks those: whatever becomes of a replica, they are
- * not handed out again before a person has written the Secret anew. Answers what is wrong then.
+ * not handed out again before a person has entered one anew. Answers what is wrong then.
  */
 export async function markReflected(
   context: Context,
@@ -112,7 +159,7 @@ export async function markReflected(
     action: 'Suspend',
     note: `The host of ${marked.join(', ')} told the value in several answers, where it was starred; it is not used any more. Exchange it there and enter it again.`,
   });
-  return reflectedFinding(marked);
+  return reflectedFinding(marked, workload.egress.policy.inputs);
 }
 
 /**

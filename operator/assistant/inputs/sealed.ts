@@ -15,6 +15,10 @@ export interface SealedInput {
   readonly definition: string;
   /** UID and resource version of the Secret that a person wrote. */
   readonly source: string;
+  /** What that Secret said that its value was entered for, where it said it. */
+  readonly entry?: string;
+  /** What tells another value from it; missing where an earlier operator sealed it. */
+  readonly fingerprint?: string;
   /** Whether its host told it, so that it is used no more. */
   readonly reflected?: boolean;
 }
@@ -38,11 +42,17 @@ export async function readSealed(
   const inputs = Object.keys(data)
     .filter((key) => !key.includes('.'))
     .flatMap((key) => {
-      const [envelope, definition, source, reflected] = ['', '.definition', '.source', '.reflected'].map(
-        (part) => decode(data[`${key}${part}`]),
-      );
+      const part = (name: string) => decode(data[`${key}${name}`]);
+      const [envelope, definition, source] = [part(''), part('.definition'), part('.source')];
       if (!envelope || !definition || !source) return [];
-      return [[key, { envelope, definition, source, ...(reflected ? { reflected: true } : {}) }] as const];
+      const [entry, fingerprint, reflected] = [part('.entry'), part('.fingerprint'), part('.reflected')];
+      const input: SealedInput = {
+        ...{ envelope, definition, source },
+        ...(entry ? { entry } : {}),
+        ...(fingerprint ? { fingerprint } : {}),
+        ...(reflected ? { reflected: true } : {}),
+      };
+      return [[key, input] as const];
     });
   // Without what every object has: a manifest may call an input "constructor".
   return { secret, inputs: Object.assign(Object.create(null), Object.fromEntries(inputs)) };
@@ -59,12 +69,16 @@ export async function writeSealed(
   const { assistant, manifest } = workload;
   const { capsule } = assistant.spec;
   const data = Object.fromEntries(
-    Object.entries(inputs).flatMap(([key, { envelope, definition, source, reflected }]) => [
-      [key, encode(envelope)],
-      [`${key}.definition`, encode(definition)],
-      [`${key}.source`, encode(source)],
-      ...(reflected ? [[`${key}.reflected`, encode('true')]] : []),
-    ]),
+    Object.entries(inputs).flatMap(
+      ([key, { envelope, definition, source, entry, fingerprint, reflected }]) => [
+        [key, encode(envelope)],
+        [`${key}.definition`, encode(definition)],
+        [`${key}.source`, encode(source)],
+        ...(entry ? [[`${key}.entry`, encode(entry)]] : []),
+        ...(fingerprint ? [[`${key}.fingerprint`, encode(fingerprint)]] : []),
+        ...(reflected ? [[`${key}.reflected`, encode('true')]] : []),
+      ],
+    ),
   );
   const uid = assistant.metadata.uid ?? '';
   if (before && before.metadata.annotations?.[ANNOTATION.owner] === uid) {
