@@ -120,6 +120,20 @@ const FORMS: Readonly<Record<string, readonly Bad[]>> = {
     stored('too long', 'a1B2'.repeat(1_100), 'cannot stand in a request'),
     stored('of two lines', `${SECRET}\nx: y`, 'cannot stand in a request'),
     stored('not of ASCII', `${SECRET}-ü`, 'cannot stand in a request'),
+    ...['', '0'.repeat(64)].map(
+      (definition): Bad => [
+        `definition “${definition}”`,
+        { value: SECRET, definition },
+        409,
+        'The manifest asks for something else by now',
+      ],
+    ),
+    [
+      'another Secret',
+      { value: SECRET, secret: 'x/value' },
+      409,
+      'The Assistant names another Secret by now',
+    ],
   ],
   'POST /capsules/:capsule/credentials/create': [
     set('name', 'Papers of Mia', 'lowercase letters'),
@@ -189,8 +203,9 @@ describe('a value out of bounds', () => {
 
   /** What the page itself puts into its form, where there is one. */
   async function offered(who: Browser, action: string): Promise<Readonly<Record<string, string>>> {
-    if (action.startsWith(ASKING)) return {};
-    return (await who.get(CREDENTIALS)).forms.find((form) => form.action === action)?.fields ?? {};
+    if (action.endsWith('/approve')) return {};
+    const page = action.startsWith(ASKING) ? ASKING : CREDENTIALS;
+    return (await who.get(page)).forms.find((form) => form.action === action)?.fields ?? {};
   }
 
   it('leaves the page as it is while somebody reads it', async () => {

@@ -4,7 +4,7 @@ import type { Html } from '../html/template.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import type { SpaceNames } from '../visit.ts';
 import { digestOf } from './approval-section.ts';
-import { boundOf, INPUT_TYPE, secretOf } from './stored-inputs.ts';
+import { boundOf, ENTERED_FOR, INPUT_TYPE, type StoredInput, secretOf, seenOf } from './stored-inputs.ts';
 import { APPROVED, APPROVED_BY } from './timeline.ts';
 
 /** All that one sees and does on an Assistant's page, to be typed. */
@@ -13,26 +13,27 @@ export function assistantCommands({ namespace }: Pick<SpaceNames, 'namespace'>, 
   const digest = digestOf(view) ?? 'DIGEST';
   const of = `kubectl -n ${namespace}`;
   const checked = checkManifest(view.spec.manifest);
-  const inputs = checked.ok ? Object.keys(checked.manifest.stored_inputs ?? {}) : [];
+  const inputs = checked.ok ? Object.entries(checked.manifest.stored_inputs ?? {}) : [];
   return kubectl(
     `${of} describe assistant ${name}`,
     `${of} get assistant ${name} -o jsonpath='{.spec.manifest}'`,
     `${of} get assistant ${name} --show-managed-fields -o yaml`,
     `${of} annotate --overwrite assistant ${name} ${APPROVED}=${digest} \\
   ${APPROVED_BY}="${digest} $(kubectl auth whoami -o jsonpath='{.status.userInfo.username}')"`,
-    ...inputs.flatMap((key) => enter(of, view, key)),
+    ...inputs.flatMap(([key, input]) => enter(of, view, key, input)),
     `${of} patch assistant ${name} --type merge -p '{"spec":{"suspend":${view.spec.suspend !== true}}}'`,
   );
 }
 
 /** The value comes from a file, so that it stands in no history of a shell; `create` leaves no copy of it in an annotation, as `apply` would. */
-function enter(of: string, view: AssistantView, key: string): readonly string[] {
+function enter(of: string, view: AssistantView, key: string, input: StoredInput): readonly string[] {
   const { name, key: field } = secretOf(view, key);
   const isBound = boundOf(view, key) !== undefined;
   const bind = JSON.stringify({ spec: { storedInputs: { [key]: { secretKeyRef: { name, key: field } } } } });
   return [
     `${of} create secret generic ${word(name)} --type=${INPUT_TYPE} --from-file=${word(field)}=FILE --dry-run=client -o yaml \\
-  | kubectl label --local -f - platform.space/capsule=${word(view.spec.capsule ?? '')} -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
+  | kubectl label --local -f - platform.space/capsule=${word(view.spec.capsule ?? '')} -o yaml \\
+  | kubectl annotate --local -f - ${ENTERED_FOR}="${seenOf(view, key, input).definition} $(date +%s)" -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
     ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p ${word(bind)}`]),
   ];
 }

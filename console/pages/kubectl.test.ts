@@ -11,7 +11,7 @@ import { word } from '../html/parts.ts';
 import { attribute, type Browser, textOf, walk } from '../testing/browser.ts';
 import type { TestEnvironment } from '../testing/environment.ts';
 import { EVERY_ROUTE } from '../testing/routes-of.ts';
-import { condition, input, subjects } from '../testing/subjects.ts';
+import { condition, input, inputDigest, subjects } from '../testing/subjects.ts';
 import { startWithStore, type WithStore } from '../testing/with-store.ts';
 import { assistantCommands } from './assistant-commands.ts';
 
@@ -58,7 +58,8 @@ describe('the same with kubectl', () => {
     const told = commands((await admin.get(ASKING)).html);
     for (const line of [
       'kubectl -n home create secret generic household.asking.bank --type=platform.space/stored-input --from-file=value=FILE',
-      'kubectl label --local -f - platform.space/capsule=household -o yaml | kubectl create -f -',
+      'kubectl label --local -f - platform.space/capsule=household -o yaml',
+      `kubectl annotate --local -f - platform.space/entered-for="${inputDigest()} $(date +%s)" -o yaml | kubectl create -f -`,
       `kubectl -n home patch assistant asking --type merge -p '{"spec":{"storedInputs":{"bank":{"secretKeyRef":{"name":"household.asking.bank","key":"value"}}}}}'`,
       `kubectl -n home patch assistant asking --type merge -p '{"spec":{"suspend":true}}'`,
     ])

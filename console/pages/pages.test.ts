@@ -1,11 +1,12 @@
 import { manifestDigest } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decideApproval } from '../../operator/assistant/decide.ts';
+import { ANNOTATION } from '../../operator/names.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { type Browser, withoutOurs } from '../testing/browser.ts';
 import { ROLES, type Role, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { running } from '../testing/running.ts';
-import { condition, HOSTILE, input, type Subjects, subjects } from '../testing/subjects.ts';
+import { condition, HOSTILE, input, inputDigest, type Subjects, subjects } from '../testing/subjects.ts';
 
 let environment: TestEnvironment;
 let made: Subjects;
@@ -353,6 +354,9 @@ describe('a stored input', () => {
   const SECRETS = '/api/v1/namespaces/home/secrets';
   const field = `${at('asking')}/inputs/bank`;
   const secretOf = async () => made.get(`${SECRETS}/household.asking.bank`);
+  const entered = {
+    [ANNOTATION.enteredFor]: expect.stringMatching(new RegExp(`^${inputDigest()} \\S{16}$`)),
+  };
   let keeper: Browser;
 
   beforeAll(async () => {
@@ -377,7 +381,7 @@ describe('a stored input', () => {
     const secret = await secretOf();
     expect(secret).toMatchObject({
       type: 'platform.space/stored-input',
-      metadata: { labels: { 'platform.space/capsule': 'household' } },
+      metadata: { labels: { 'platform.space/capsule': 'household' }, annotations: entered },
       data: { value: Buffer.from(first).toString('base64') },
     });
     const { spec } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/asking');
@@ -393,6 +397,61 @@ describe('a stored input', () => {
     for (const value of [first, second]) {
       expect(page.html + again.html).not.toContain(value);
       expect(environment.log.join('')).not.toContain(value);
+    }
+  });
+
+  it('says what it was entered for, each time anew, also with the same value and where somebody else made the Secret', async () => {
+    await made.assistant('same', {
+      capsule: 'household',
+      manifest: manifest('same', { stored_inputs: { bank: input() } }),
+      storedInputs: { bank: { secretKeyRef: { name: 'by-hand', key: 'value' } } },
+    });
+    const value = 'S3cret-of-the-bank';
+    const data = { value: Buffer.from(value).toString('base64') };
+    const labels = { 'platform.space/capsule': 'household' };
+    const type = 'platform.space/stored-input';
+    await environment.judged.create(SECRETS, { metadata: { name: 'by-hand', labels }, type, data });
+    const entries = new Set<string>();
+    for (let times = 1; times <= 3; times += 1) {
+      const action = `${at('same')}/inputs/bank`;
+      expect((await keeper.send(await keeper.get(at('same')), action, { value })).status).toBe(200);
+      const { metadata, data: held } = await made.get(`${SECRETS}/by-hand`);
+      expect(held).toEqual(data);
+      expect(metadata.annotations).toMatchObject(entered);
+      entries.add(metadata.annotations[ANNOTATION.enteredFor]);
+      expect(entries.size).toBe(times);
+      if (times === 1)
+        await environment.judged.server.client.call({
+          ...{ method: 'PATCH', path: `${SECRETS}/by-hand`, contentType: 'application/merge-patch+json' },
+          body: { metadata: { annotations: { team: 'books' } } },
+        });
+      else expect(metadata.annotations['team']).toBe('books');
+    }
+  });
+
+  it('is not stored for another host than the person saw, nor into another Secret', async () => {
+    const bank = { secretKeyRef: { name: 'moved', key: 'value' } };
+    await made.assistant('elsewhere', {
+      capsule: 'household',
+      manifest: manifest('elsewhere', { stored_inputs: { bank: input() } }),
+      storedInputs: { bank },
+    });
+    const secrets = async () => JSON.stringify((await made.get(SECRETS)).items);
+    const before = await secrets();
+    const changes = [
+      [{ manifest: { stored_inputs: { bank: { host: 'api.evil.org' } } } }, 'asks for something else by now'],
+      [
+        { storedInputs: { bank: { secretKeyRef: { name: 'moved-again' } } } },
+        'The Assistant names another Secret by now',
+      ],
+    ] as const;
+    for (const [spec, says] of changes) {
+      const page = await keeper.get(at('elsewhere'));
+      await made.patch('assistants', 'elsewhere', { spec });
+      const late = await keeper.send(page, `${at('elsewhere')}/inputs/bank`, { value: 'S3cret-of-the-bank' });
+      expect([late.status, late.text]).toEqual([409, expect.stringContaining(says)]);
+      expect(late.text).toContain('so nothing was stored');
+      expect(await secrets()).toBe(before);
     }
   });
 

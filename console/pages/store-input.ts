@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { checkManifest, valueFault } from '@space/manifests';
 import { Url } from '../html/url.ts';
 import { type Outcome, PageError, Redirect } from '../http/outcome.ts';
@@ -6,7 +7,7 @@ import { MERGE, record, recording } from '../kubernetes/record.ts';
 import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { assistantOf, assistantPage } from './assistant.ts';
-import { boundOf, INPUT_TYPE, secretOf } from './stored-inputs.ts';
+import { boundOf, ENTERED_FOR, INPUT_TYPE, type StoredInput, secretOf, seenOf } from './stored-inputs.ts';
 
 const CAPSULE_LABEL = 'platform.space/capsule';
 
@@ -29,6 +30,7 @@ async function store(visit: Visit): Promise<Outcome> {
       'The manifest asks for no such input',
       'Look at the Assistant again. Nothing was stored.',
     );
+  const { definition } = requireSeen(visit, view, key, input);
   const value = visit.form.get('value') ?? '';
   const fault = valueFault(input, value);
   if (fault !== undefined)
@@ -36,7 +38,11 @@ async function store(visit: Visit): Promise<Outcome> {
   const bound = boundOf(view, key);
   const capsule = view.spec.capsule ?? '';
   const reference = secretOf(view, key);
-  const secret = { capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') };
+  const secret = {
+    ...{ capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') },
+    // The rest has each entry be another, so that the same value can be entered again.
+    enteredFor: `${definition} ${randomBytes(12).toString('base64url')}`,
+  };
   if (bound !== undefined || !(await created(visit, secret))) await replaced(visit, secret);
   if (bound === undefined) await bind(visit, view, key, reference);
   else
@@ -47,21 +53,33 @@ async function store(visit: Visit): Promise<Outcome> {
   return new Redirect(Url.path`/capsules/${capsule}/assistants/${view.metadata.name}`);
 }
 
+/** What the person saw is what there is; nobody agreed to anything else by entering a value. */
+function requireSeen({ form }: Visit, view: AssistantView, key: string, input: StoredInput) {
+  const seen = seenOf(view, key, input);
+  const advice = 'It was changed after you looked, so nothing was stored. Look at it again.';
+  if (form.get('definition') !== seen.definition)
+    throw new PageError(409, 'The manifest asks for something else by now', advice);
+  if (form.get('secret') !== seen.secret)
+    throw new PageError(409, 'The Assistant names another Secret by now', advice);
+  return seen;
+}
+
 interface Stored {
   readonly capsule: string;
   readonly name: string;
   readonly key: string;
   /** Base64. */
   readonly value: string;
+  readonly enteredFor: string;
 }
 
 /** Whether the Secret was made; false when one of its name is there. */
-async function created(visit: Visit, { capsule, name, key, value }: Stored): Promise<boolean> {
+async function created(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<boolean> {
   const body = {
     apiVersion: 'v1',
     kind: 'Secret',
     type: INPUT_TYPE,
-    metadata: { name, labels: { [CAPSULE_LABEL]: capsule } },
+    metadata: { name, labels: { [CAPSULE_LABEL]: capsule }, annotations: { [ENTERED_FOR]: enteredFor } },
     data: { [key]: value },
   };
   try {
@@ -78,18 +96,30 @@ async function created(visit: Visit, { capsule, name, key, value }: Stored): Pro
 }
 
 /** Replaces all that the Secret holds, if it is a stored input of this Capsule: the API server tests that in the same act. */
-async function replaced(visit: Visit, { capsule, name, key, value }: Stored): Promise<void> {
-  const body = [
+async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<void> {
+  const tests = [
     { op: 'test', path: '/type', value: INPUT_TYPE },
-    { op: 'test', path: `/metadata/labels/${CAPSULE_LABEL.replace('/', '~1')}`, value: capsule },
-    { op: 'add', path: '/data', value: { [key]: value } },
+    { op: 'test', path: `/metadata/labels/${pointed(CAPSULE_LABEL)}`, value: capsule },
   ];
+  const data = { op: 'add', path: '/data', value: { [key]: value } };
   const path = apiPath`/api/v1/namespaces/${visit.names.namespace}/secrets/${name}`;
-  const contentType = 'application/json-patch+json';
+  const patch = (...body: readonly object[]) =>
+    visit.ask({ method: 'PATCH', path, contentType: 'application/json-patch+json', body });
+  const annotations = '/metadata/annotations';
   try {
-    await visit.ask({ method: 'PATCH', path, contentType, body });
+    const said = { op: 'add', path: `${annotations}/${pointed(ENTERED_FOR)}`, value: enteredFor };
+    await patch(...tests, data, said).catch(async (error: unknown) => {
+      if (!isUnprocessable(error)) throw error;
+      // A patch adds nothing to annotations that are not there; those that are there stay.
+      const none = { op: 'test', path: annotations, value: null };
+      await patch(...tests, data, none, {
+        op: 'add',
+        path: annotations,
+        value: { [ENTERED_FOR]: enteredFor },
+      });
+    });
   } catch (error) {
-    if (error instanceof KubernetesError && error.status === 422)
+    if (isUnprocessable(error))
       throw new PageError(
         409,
         'The Secret is not this input’s',
@@ -99,6 +129,11 @@ async function replaced(visit: Visit, { capsule, name, key, value }: Stored): Pr
     throw withoutSentence(error);
   }
 }
+
+/** A key as a pointer of a patch has it. */
+const pointed = (key: string): string => key.replace('/', '~1');
+
+const isUnprocessable = (error: unknown): boolean => error instanceof KubernetesError && error.status === 422;
 
 /** The API server may quote what it was sent, and here that is the value. */
 function withoutSentence(error: unknown): unknown {

@@ -1,12 +1,17 @@
-import type { Manifest } from '@space/manifests';
+import { definitionDigest, definitionOf, type Manifest } from '@space/manifests';
 import { foreign, hostName, outside, state } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import { postForm, type Visit } from '../visit.ts';
 import { isApproved } from './approval-section.ts';
+import { hidden } from './credential-form.ts';
 
 export const INPUT_TYPE = 'platform.space/stored-input';
+/** On the Secret: the digest of the definition that its value was entered for, and what tells entries apart. The operator hands it to no other. */
+export const ENTERED_FOR = 'platform.space/entered-for';
+
+export type StoredInput = NonNullable<Manifest['stored_inputs']>[string];
 
 /** The Secret that the Assistant names for an input. An input may be called as what every object has. */
 export const boundOf = ({ spec: { storedInputs = {} } }: AssistantView, key: string) =>
@@ -17,6 +22,12 @@ export function secretOf(view: AssistantView, key: string): { readonly name: str
   const { metadata, spec } = view;
   const id = spec.manifest?.platform.id ?? metadata.name;
   return boundOf(view, key) ?? { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' };
+}
+
+/** What the form of an input is about: where its value goes, in what form, and into which Secret it is put until then. */
+export function seenOf(view: AssistantView, key: string, input: StoredInput) {
+  const { name, key: field } = secretOf(view, key);
+  return { definition: definitionDigest(definitionOf(input)), secret: `${name}/${field}` };
 }
 
 /** Why a value is none, of which input; never the value. */
@@ -52,7 +63,7 @@ export async function inputsSection(
     ([key, input]) => html`<section class="card"><h3>${foreign(input.label, 80)}</h3>
 <p>${foreign(input.description, 400)}</p><p>${outside(input.help_url, 'How to get it')}</p>
 <dl class="facts"><dt>Goes to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
-${may.every(Boolean) ? inputForm(visit, view, key, { stands: stands === key, problem: problem?.key === key ? problem.says : undefined }) : ''}</section>`,
+${may.every(Boolean) ? inputForm(visit, view, [key, input], { stands: stands === key, problem: problem?.key === key ? problem.says : undefined }) : ''}</section>`,
   );
   return html`<h2 id="stored-inputs">Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
 }
@@ -65,7 +76,7 @@ function bound(view: AssistantView, key: string): Value {
 function inputForm(
   visit: Visit,
   view: AssistantView,
-  key: string,
+  [key, input]: readonly [string, StoredInput],
   { stands, problem }: { readonly stands: boolean; readonly problem: string | undefined },
 ): Html {
   const { name } = view.metadata;
@@ -74,10 +85,11 @@ function inputForm(
   const said =
     problem === undefined ? '' : html`<p class="problem" id="${id}-problem" role="alert">${problem}</p>`;
   const isSet = boundOf(view, key) !== undefined;
+  const seen = seenOf(view, key, input);
   return postForm(
     visit,
     action,
-    html`<div class="field"><label for="${id}">${isSet ? 'Another value in its place' : 'Value'}</label>${said}
+    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}<div class="field"><label for="${id}">${isSet ? 'Another value in its place' : 'Value'}</label>${said}
 <input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="8192" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
 <p class="quiet" id="${id}-help">It is written and never shown again. The Assistant does not get it.</p></div>
 <button class="${stands ? '' : 'plain'}">${isSet ? 'Replace' : 'Store'}</button>`,

@@ -1,3 +1,4 @@
+import { definitionDigest, definitionOf } from '@space/manifests';
 import { manifest } from '../../operator/testing/manifest.ts';
 import type { TestEnvironment } from './environment.ts';
 
@@ -41,6 +42,10 @@ export const input = (changes: object = {}) => ({
   header: 'X-Api-Key',
   ...changes,
 });
+
+/** Where the value of that input goes and in what form, as the operator knows it. */
+export const inputDigest = (): string =>
+  definitionDigest(definitionOf(input() as Parameters<typeof definitionOf>[0]));
 
 /** Capsules and Assistants as the operator would have left them, made by the cluster's administrator. */
 export function subjects({ judged }: TestEnvironment): Subjects {

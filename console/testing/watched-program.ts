@@ -14,6 +14,7 @@ import { type Canaries, Lookout } from './canaries.ts';
 import { unsealed } from './forged.ts';
 import { startIssuer } from './issuer.ts';
 import { type Store, startQuotingApi } from './quoting-api.ts';
+import { inputDigest } from './subjects.ts';
 import { type Replies, WHOLE } from './taken-over.ts';
 
 const SCRIPT = new URL('../main.ts', import.meta.url).pathname;
@@ -156,7 +157,8 @@ export async function startWatchedProgram(wanted: Omit<Canaries, 'tlsKey'>) {
     /** Enters a value, and looks at the page of its Assistant. */
     async enter(): Promise<void> {
       const before = api.sent;
-      await post(`${ASSISTANT}/inputs/bank`, { value: canaries.input });
+      const seen = { definition: inputDigest(), secret: 'household.post.bank/value' };
+      await post(`${ASSISTANT}/inputs/bank`, { ...seen, value: canaries.input });
       if (api.sent === before) throw new Error('the value came to nobody');
       await browser.goes('GET', ASSISTANT);
     },
