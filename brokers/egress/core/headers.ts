@@ -155,6 +155,21 @@ const isReadable = (contentType: string): boolean =>
     ASCII_IN_IT.test(name),
   );
 
+/**
+ * Whether a query stays ASCII where a server reads it in the charset of the content type, as Django does: in UTF-7 `+ACY-`
+ * is `&`, in IBM037 other bytes are letters.
+ */
+export const isQueryAscii = (headers: readonly RawHeader[]): boolean =>
+  headers.every(({ lower, value }) => {
+    if (lower !== 'content-type') return true;
+    const named = [...value.matchAll(/;[ \t]*charset=(?:"([\w-]*)"|([\w-]*))[ \t]*(?=;|$)/gi)];
+    const mentioned = value.match(/charset/gi) ?? [];
+    return (
+      named.length === mentioned.length &&
+      named.every(([, quoted = '', bare = '']) => ASCII_IN_IT.test(quoted || bare))
+    );
+  });
+
 /** Whether an answer can be scrubbed: what cannot be read cannot, and a part of a whole may be half of a value. */
 export function isScannable(status: number, raw: readonly RawHeader[]): boolean {
   const codings = raw.filter(({ lower }) => lower === 'transfer-encoding');

@@ -34,7 +34,13 @@ const UNRESERVED_ESCAPE = /%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[
  * next may decode again.
  */
 const DANGEROUS_ESCAPE = /%(?:25|2F|5C|3B|3F|23|[01][0-9A-F]|7F)/;
-const ONLY_DOTS = /^\.+$/;
+/** What of a segment nobody sees: white space, also as forms write it, is cut off by some, and dots are left. */
+const UNSEEN = /[\s\p{Cf}+]/gu;
+const ONLY_DOTS = /^\.*$/;
+/** What Windows makes a slash, a backslash or a percent sign of, where a program asks for bytes. */
+const BEST_FITS = /[\u2044\u2215\u2216\u20e5\u066a]/;
+/** ASP.NET takes a session's id out of a path, wherever it stands: `/a/(S(x))/b` is `/a/b`. */
+const SESSION = /^\([A-Za-z]\(/;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
@@ -69,17 +75,18 @@ export function placeOfAmbiguity(raw: string): string {
 
 function isPlainSegment(segment: string): boolean {
   // A segment without escapes is ASCII, which decodes and normalises to itself.
-  if (!segment.includes('%')) return SEGMENT.test(segment) && !ONLY_DOTS.test(segment);
+  if (!segment.includes('%')) return SEGMENT.test(segment) && isSeenAlike(segment);
   if (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment) || DANGEROUS_ESCAPE.test(segment))
     return false;
   const decoded = decode(segment);
-  if (decoded === undefined) return false;
+  if (decoded === undefined || BEST_FITS.test(decoded)) return false;
   // Full-width and other look-alikes become the real thing in servers that normalise.
   const normal = decoded.normalize('NFKC');
-  // White space is cut off by some, and dots are left.
-  const bare = normal.replace(/\s/g, '');
-  return bare !== '' && !ONLY_DOTS.test(bare) && !/[/\\%;?#]/.test(normal);
+  return isSeenAlike(normal) && !/[/\\%;?#]/.test(normal);
 }
+
+const isSeenAlike = (segment: string): boolean =>
+  !ONLY_DOTS.test(segment.replace(UNSEEN, '')) && !SESSION.test(segment);
 
 function parseQuery(query: string): readonly Parameter[] | undefined {
   const parameters: Parameter[] = [];

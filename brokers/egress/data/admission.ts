@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { METHODS } from '@space/contracts/egress';
 import { mentionsPrincipal, type RawHeader } from '../core/credentials.ts';
-import { MOST_HEADERS, requestHeaders } from '../core/headers.ts';
+import { isQueryAscii, MOST_HEADERS, requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Method } from '../core/route.ts';
 import { fillsQuerySlot } from '../core/slot.ts';
@@ -47,6 +47,8 @@ export function admit(
   const target = parseInputTarget(raw);
   if (target === 'not-found') throw new Problem('not_found');
   if (target === 'ambiguous') throw ambiguous(raw);
+  if (target.query !== undefined && !isQueryAscii(headers))
+    throw new Problem('ambiguous_target', { detail: OTHER_CHARSET });
   const input = tenant.inputs.get(target.key);
   if (input === undefined) throw new Problem('not_found');
   line.input = input;
@@ -69,6 +71,8 @@ export function admit(
 export const isPlainlyFramed = ({ httpVersion, headers }: IncomingMessage): boolean =>
   (httpVersion === '1.1' || httpVersion === '1.0') &&
   /^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '');
+
+const OTHER_CHARSET = 'The charset of the content type, in which some servers read the query.';
 
 const ambiguous = (raw: string): Problem =>
   new Problem('ambiguous_target', { detail: placeOfAmbiguity(raw) });

@@ -239,6 +239,18 @@ describe('a stored input', () => {
     expect(header('accept-encoding')).toEqual(['identity']);
   });
 
+  it.each([
+    ['?x=1', 'application/x-www-form-urlencoded; charset=UTF-8'],
+    ['?x=1', 'text/plain;charset="iso-8859-1"'],
+    ['?x=1', 'multipart/form-data; boundary=----a'],
+    ['?x=1', 'application/json; charset='],
+    ['', 'text/plain; charset=utf-16'],
+  ])('takes with the query %j a body that is %s', async (query, type) => {
+    const options = { method: 'POST', body: 'x', headers: { 'content-type': type } };
+    expect((await call(`/i/key/v1/transfers${query}`, options)).status).toBe(200);
+    expect(header('content-type')).toEqual([type]);
+  });
+
   it('returns a redirect as it is', async () => {
     upstreams.good.answer = (_, response) =>
       response.writeHead(302, { location: `https://evil.org/?k=${VALUE}` }).end();
@@ -373,6 +385,25 @@ describe('a request is refused, and nothing reaches the upstream,', () => {
       expect(upstreams.good.seen).toEqual([]);
     },
   );
+
+  it.each([
+    'application/x-www-form-urlencoded; charset=utf-7',
+    'application/json;charset="IBM037"',
+    'a/b; charset=utf-8; CHARSET=utf-16',
+    "a/b; charset*=UTF-8''utf-7",
+    'a/b; charset*0=ut; charset*1=f-7',
+    'a/b; charset = utf-7',
+    'a/b; x="; charset=utf-7"',
+  ])('with a query that Django would read by %s', async (type) => {
+    const query = 'status=booked&x=1+ACY-status+AD0-deleted';
+    const options = { headers: { 'content-type': type } };
+    const reply = await call(`/i/key/v1/accounts/1/postings?${query}`, options);
+    expect(JSON.parse(reply.body)).toMatchObject({
+      code: 'ambiguous_target',
+      detail: 'The charset of the content type, in which some servers read the query.',
+    });
+    expect(upstreams.good.seen).toEqual([]);
+  });
 
   it('and the problem names the part that is wrong, and nothing of it', async () => {
     const reply = await call('/i/key/v1/sec..ret//rates');
