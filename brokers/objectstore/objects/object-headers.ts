@@ -28,7 +28,7 @@ const ANSWERED = [
 
 const VALUE = /^[\x20-\x7e]{0,1024}$/;
 const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
-const METADATA_NAME = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
+const METADATA_NAME = /^[a-z0-9_](?:[a-z0-9._-]{0,62}[a-z0-9_])?$/;
 const METADATA_BYTES = 2_048;
 /** What names of a caller's own headers begin with in the bucket. */
 export const UPSTREAM_METADATA = 'x-amz-meta-';

@@ -53,9 +53,11 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
     delete: async (call, ref, etag) => {
       const key = physical(call, ref);
       const { signal } = call;
-      const headers: Headers = etag === undefined ? {} : { 'if-match': etag };
+      const condition: Headers = etag === undefined ? {} : { 'if-match': etag };
       // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
-      if (etag !== undefined) await client.head(key, { headers, signal });
+      if (etag !== undefined) await client.head(key, { headers: condition, signal });
+      // versitygw takes the asterisk for a tag when it deletes.
+      const headers = etag === '*' ? {} : condition;
       await ends(call, [ref], () => client.delete(key, { headers, signal })).catch(markerGone);
     },
     deleteMany: async (call, bucket, keys) => {

@@ -49,7 +49,7 @@ export const CREATE_UPLOAD = {
     content_language: header.optional(),
     cache_control: header.optional(),
     metadata: z
-      .record(z.string().meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$' }), header)
+      .record(z.string().meta({ pattern: '^[a-z0-9_]([a-z0-9._-]{0,62}[a-z0-9_])?$' }), header)
       .optional(),
   }),
   // 2 KiB of metadata hold no more names than this.

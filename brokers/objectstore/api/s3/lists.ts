@@ -64,8 +64,9 @@ export async function listObjects(
 ): Promise<string> {
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-keys');
   const marker = query.get('marker') ?? '';
-  // A marker that is a common prefix stands for all that begins with it.
-  const rolledUp = delimiter !== undefined && marker.endsWith(delimiter);
+  // A marker that is a common prefix stands for all that begins with it. The prefix itself is none: it is a directory's marker.
+  const below = marker.startsWith(prefix) ? marker.slice(prefix.length) : '';
+  const rolledUp = delimiter !== undefined && below !== '' && below.indexOf(delimiter) === below.length - 1;
   const after = marker === '' ? undefined : prefixOf(rolledUp ? `${marker}${BEYOND}` : marker);
   const page = await pageOf(store, call, bucket, { prefix, delimiter, after, limit });
   const last = [...page.objects.map(({ key }) => key), ...page.prefixes].sort(byBytes).at(-1);

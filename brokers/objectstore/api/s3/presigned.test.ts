@@ -209,6 +209,13 @@ describe('a presigned URL', () => {
     );
   });
 
+  test('may sign metadata in headers, whose names are as programs have them', async () => {
+    const headers = { 'x-amz-meta-source_file': 'a', 'x-amz-meta-v1.2': 'b' };
+    const what = url({ method: 'PUT', path: '/data/named', headers });
+    expect((await send(what, { method: 'PUT', headers, body: 'x' })).status).toBe(200);
+    expect((await send(url({ path: '/data/named' }))).headers).toMatchObject(headers);
+  });
+
   test('holds a body to the hash that it signed', async () => {
     const query = {
       'X-Amz-Content-Sha256': 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',

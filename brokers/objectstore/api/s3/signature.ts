@@ -47,8 +47,10 @@ export interface SignedRequest {
   readonly payload: string;
 }
 
+/** Names of signed headers have the characters that HTTP allows; which of them S3 may have is for who reads the header. */
 const CLAIM =
-  /^AWS4-HMAC-SHA256 +Credential=([^, ]+), *SignedHeaders=([a-z0-9;-]{1,4096}), *Signature=([0-9a-f]{64})$/;
+  /^AWS4-HMAC-SHA256 +Credential=([^, ]+), *SignedHeaders=([a-z0-9!#$%&'*+.^_`|~;-]{1,4096}), *Signature=([0-9a-f]{64})$/;
+const SIGNED = /^[a-z0-9!#$%&'*+.^_`|~;-]{1,4096}$/;
 const CREDENTIAL = /^([A-Za-z0-9]{16,128})\/(\d{8})\/([A-Za-z0-9-]{1,64})\/s3\/aws4_request$/;
 const TIME = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
 /** How far a caller's clock may be off. */
@@ -212,8 +214,7 @@ function claimOf(own: ReadonlyMap<string, string>): Claim | undefined {
   const parsed = parseCredential(own.get(credential) ?? '');
   const names = own.get(signedHeaders) ?? '';
   if (parsed === undefined || own.get(algorithm) !== ALGORITHM) return undefined;
-  if (!/^[a-z0-9;-]{1,4096}$/.test(names) || !/^[0-9a-f]{64}$/.test(own.get(signature) ?? ''))
-    return undefined;
+  if (!SIGNED.test(names) || !/^[0-9a-f]{64}$/.test(own.get(signature) ?? '')) return undefined;
   if (!/^[1-9]\d{0,8}$/.test(own.get(expires) ?? '')) return undefined;
   return {
     ...parsed,

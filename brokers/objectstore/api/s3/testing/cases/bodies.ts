@@ -81,6 +81,14 @@ export const BODIES: readonly Case[] = [
     ],
   },
   {
+    name: 'metadata has names as programs have them',
+    steps: [
+      put('meta', 'x', { Metadata: { source_file: 'a', 'v1.2': 'b', _id: 'c' } }),
+      head('meta', {}, gives({ Metadata: { source_file: 'a', 'v1.2': 'b', _id: 'c' } })),
+      put('meta', 'x', { Metadata: { 'a~b': 'c' } }, refused('400 InvalidArgument')),
+    ],
+  },
+  {
     name: 'metadata of 2 KiB is kept, and more is refused',
     steps: [
       put('meta', 'x', { Metadata: { a: 'v'.repeat(1_000), b: 'v'.repeat(1_000) } }),

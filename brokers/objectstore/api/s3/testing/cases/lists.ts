@@ -95,6 +95,34 @@ export const LISTS: readonly Case[] = [
     ],
   },
   {
+    name: 'a list of the first version goes on after the marker of the directory that it is of',
+    steps: [
+      ...['dir/', 'dir/a', 'dir/b/c', 'dir/b/d', 'dir/z'].map((key) => put(key, '')),
+      step(
+        'ListObjects',
+        { Prefix: at('dir/'), Delimiter: '/', MaxKeys: 1 },
+        { gives: { Contents: keys(['dir/']), IsTruncated: true }, keep: { next: 'NextMarker' } },
+      ),
+      ...[at('dir/'), '{next}'].map((Marker) =>
+        step(
+          'ListObjects',
+          { Prefix: at('dir/'), Delimiter: '/', Marker },
+          gives({ Contents: keys(['dir/a', 'dir/z']), CommonPrefixes: prefixes(['dir/b/']) }),
+        ),
+      ),
+      step(
+        'ListObjects',
+        { Prefix: at('dir/a'), Delimiter: '/', Marker: at('dir/') },
+        gives({ Contents: keys(['dir/a']) }),
+      ),
+      step(
+        'ListObjects',
+        { Prefix: at('dir/'), Delimiter: '/', Marker: at('dir/b/') },
+        gives({ Contents: keys(['dir/z']), CommonPrefixes: null }),
+      ),
+    ],
+  },
+  {
     name: 'a list of the first version begins after its marker',
     steps: [...TREE, step('ListObjects', { ...ALL, Marker: at('b/1') }, gives({ Contents: keys(REST) }))],
   },

@@ -115,6 +115,15 @@ export const READS: readonly Case[] = [
       head('c', {}, refused('404')),
     ],
   },
+  {
+    name: 'a delete of whatever is there is refused where nothing is',
+    steps: [
+      tagged,
+      remove('c', { IfMatch: '*' }),
+      head('c', {}, refused('404')),
+      remove('c', { IfMatch: '*' }, refused('404 NoSuchKey')),
+    ],
+  },
 
   copied('matches', { CopySourceIfMatch: '{tag}' }),
   copied('would have to be another', { CopySourceIfMatch: OTHER }, FAILED),

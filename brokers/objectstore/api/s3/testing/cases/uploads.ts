@@ -93,7 +93,9 @@ export const UPLOADS: readonly Case[] = [
           gives: { Parts: [{ PartNumber: 10_000 }], IsTruncated: false },
         },
       ),
+      parts('pages', { UploadId: '{id}', MaxParts: 0 }, gives({ Parts: null, IsTruncated: false })),
       abort('pages'),
+      parts('pages', { UploadId: '{id}', MaxParts: 0 }, refused('404 NoSuchUpload')),
     ],
   },
   {
@@ -199,6 +201,15 @@ export const UPLOADS: readonly Case[] = [
       holds('sum', { $bytes: 70_000 }),
     ],
   })),
+  {
+    name: 'an upload is completed with the checksum of the object, which is not that of the document',
+    steps: [
+      begin('sum', { ChecksumAlgorithm: 'CRC32', ChecksumType: 'FULL_OBJECT' }),
+      part('sum', 1, '123456789'),
+      complete('sum', [1], {}, { ChecksumCRC32: 'y/Q5Jg==', ChecksumType: 'FULL_OBJECT' }),
+      holds('sum', '123456789'),
+    ],
+  },
   {
     name: 'a part with a wrong checksum is not taken',
     steps: [
