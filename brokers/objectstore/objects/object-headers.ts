@@ -28,6 +28,7 @@ const ANSWERED = [
 
 const VALUE = /^[\x20-\x7e]{0,1024}$/;
 const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
+const STRONG_TAG = /^"[\x21\x23-\x7e]{1,128}"$/;
 const METADATA_NAME = /^[a-z0-9_](?:[a-z0-9._-]{0,62}[a-z0-9_])?$/;
 const METADATA_BYTES = 2_048;
 /** What names of a caller's own headers begin with in the bucket. */
@@ -65,10 +66,14 @@ export function deleteCondition(headers: ReadonlyMap<string, string>): string | 
 
 /** Conditions and range of a read: one range or none. */
 export function readConditions(headers: ReadonlyMap<string, string>): Headers {
-  const result = pickHeaders(headers, [...CONDITIONS, 'range']);
+  const { 'if-range': of, ...result } = pickHeaders(headers, [...CONDITIONS, 'range', 'if-range']);
   if (result['range'] !== undefined && !RANGE.test(result['range']))
     throw new ServiceError('invalid_request', 'not one range of bytes');
-  return result;
+  if (of === undefined || result['range'] === undefined) return result;
+  if (STRONG_TAG.test(of)) return { ...result, 'if-range': of };
+  // What is no strong tag may be of two objects; then the whole is right in any case.
+  const { range: _, ...whole } = result;
+  return whole;
 }
 
 /** What the caller is told of an object, with metadata under its own prefix. */

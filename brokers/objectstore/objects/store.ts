@@ -42,14 +42,16 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
         () => body.stream.readableEnded,
       );
     },
-    get: (call, ref, headers, sinkFor) =>
-      client.get(
-        physical(call, ref),
-        { headers, part: ref.part, signal: call.signal, passing: call.passing },
-        sinkFor,
+    get: (call, ref, asked, sinkFor) => {
+      const { signal, passing } = call;
+      return inRange(asked, (headers) =>
+        client.get(physical(call, ref), { headers, part: ref.part, signal, passing }, sinkFor),
+      );
+    },
+    head: (call, ref, asked) =>
+      inRange(asked, (headers) =>
+        client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),
       ),
-    head: (call, ref, headers) =>
-      client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),
     delete: async (call, ref, etag) => {
       const key = physical(call, ref);
       const { signal } = call;
@@ -100,6 +102,20 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
     },
     copy: copying(client, writer, ends),
   };
+}
+
+/** A range of the object that has the tag of `if-range`, and the whole of any other; no server is asked to know it. */
+async function inRange<T>(asked: Headers, read: (headers: Headers) => Promise<T>): Promise<T> {
+  const { 'if-range': tag, ...headers } = asked;
+  if (tag === undefined) return read(headers);
+  const { range: _, ...whole } = headers;
+  if (headers['if-match'] !== undefined) return read(whole);
+  try {
+    return await read({ ...headers, 'if-match': tag });
+  } catch (error) {
+    if (!(error instanceof S3Error) || error.status !== 412) throw error;
+    return read(whole);
+  }
 }
 
 type Ends = <T>(

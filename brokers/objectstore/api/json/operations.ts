@@ -47,7 +47,7 @@ export const OPERATIONS: Readonly<Record<Exclude<Operation, 'healthz'>, Describe
     method: 'get',
     summary: 'Read an object, or one range of it',
     answer: 'bytes',
-    headers: ['Range', ...READ],
+    headers: ['Range', 'If-Range', ...READ],
     errors: [404, 412, 416],
   },
   'object.head': {
@@ -55,7 +55,7 @@ export const OPERATIONS: Readonly<Record<Exclude<Operation, 'healthz'>, Describe
     method: 'head',
     summary: 'Describe an object',
     answer: 'nothing',
-    headers: ['Range', ...READ],
+    headers: ['Range', 'If-Range', ...READ],
     errors: [404, 412, 416],
   },
   'object.delete': {
