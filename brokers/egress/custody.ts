@@ -8,7 +8,7 @@ import {
   parseKeyring,
   seal,
 } from '@space/broker-kit/custody';
-import { createTagCustody, type TagCustody } from './tags.ts';
+import { createTags } from './tags.ts';
 
 /** The owner of a value, and the definition that it was entered for. */
 export interface Owner {
@@ -22,12 +22,16 @@ export interface Owner {
 }
 
 /** Values of stored inputs at rest: opened for the requests of a moment, and kept nowhere in the clear. */
-export interface Custody extends TagCustody {
+export interface Custody {
   seal(owner: Owner, value: Secret<string>): Promise<string>;
   /** Undefined when it was sealed for somebody else, or to go elsewhere. */
   open(owner: Owner, envelope: string): Secret<string> | undefined;
   /** Whether it was sealed under a key that is to be retired. */
   isOld(envelope: string): boolean;
+  /** A host's entity tag for the owner's Assistant: the same for the same tag on every replica, visible ASCII. */
+  sealTag(owner: Owner, tag: string): string;
+  /** Undefined for what was not sealed for this owner, or under a key that is gone. */
+  openTag(owner: Owner, text: string): string | undefined;
 }
 
 const PURPOSE = 'egress.stored-input';
@@ -41,6 +45,15 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
       purpose: PURPOSE,
       context: { space, capsule, app, uid, input, definition },
     }) as const;
+  const tags = createTags(keyring);
+  const whose = ({ capsule, app, uid, input, definition }: Owner) => [
+    space,
+    capsule,
+    app,
+    uid,
+    input,
+    definition,
+  ];
   /** The last envelope of each owner, and the result of opening it. */
   const openers = new WeakMap<Owner, { readonly envelope: string; readonly opener: Opener }>();
   const openerFor = (owner: Owner, envelope: string): Opener => {
@@ -52,7 +65,6 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
     return opener;
   };
   return {
-    ...createTagCustody(space, keyring),
     async seal(owner, value) {
       const plaintext = Buffer.from(value.reveal(), 'latin1');
       try {
@@ -74,6 +86,8 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
       }
     },
     isOld: (envelope) => keyIdOf(envelope) !== keyring().primary,
+    sealTag: (owner, tag) => tags.seal(whose(owner), tag),
+    openTag: (owner, text) => tags.open(whose(owner), text),
   };
 }
 

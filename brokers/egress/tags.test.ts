@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { parseKeyring } from '@space/broker-kit/custody';
 import { describe, expect, it } from 'vitest';
-import { createTagCustody } from './tags.ts';
+import { createCustody } from './custody.ts';
 
 const OWNER = { capsule: 'home', app: 'ledger', uid: 'u', input: 'key', definition: 'd' };
 const [K1, K2] = [0, 1].map(() => randomBytes(32).toString('base64url'));
 const ringOf = (primary: string, keys: object) => parseKeyring(JSON.stringify({ primary, keys }));
 const first = ringOf('k1', { k1: K1 });
-const tags = createTagCustody('space', () => first);
+const tags = createCustody('space', () => first);
 
 describe('an entity tag', () => {
   it.each(['"a"', '', '"\u00e9 %2F"', '"'.repeat(3_000)])('%j comes back', (tag) => {
@@ -15,7 +15,7 @@ describe('an entity tag', () => {
   });
 
   it('is the same on every replica, as long as it is the host’s same one', () => {
-    const other = createTagCustody('space', () => ringOf('k1', { k1: K1 }));
+    const other = createCustody('space', () => ringOf('k1', { k1: K1 }));
     expect(other.sealTag(OWNER, '"a"')).toBe(tags.sealTag(OWNER, '"a"'));
     expect(other.sealTag(OWNER, '"b"')).not.toBe(tags.sealTag(OWNER, '"a"'));
   });
@@ -23,18 +23,18 @@ describe('an entity tag', () => {
   it('is opened as long as its key is in the ring', () => {
     const sealed = tags.sealTag(OWNER, '"a"');
     const both = ringOf('k2', { k1: K1, k2: K2 });
-    const next = createTagCustody('space', () => both);
+    const next = createCustody('space', () => both);
     expect(next.openTag(OWNER, sealed)).toBe('"a"');
     expect(next.sealTag(OWNER, '"a"')).not.toBe(sealed);
     const last = ringOf('k2', { k2: K2 });
-    expect(createTagCustody('space', () => last).openTag(OWNER, sealed)).toBeUndefined();
+    expect(createCustody('space', () => last).openTag(OWNER, sealed)).toBeUndefined();
   });
 
   it.each(['capsule', 'app', 'uid', 'input', 'definition'])('is opened for no other %s', (field) => {
     const other = { ...OWNER, [field]: 'other' };
     expect(tags.openTag(other, tags.sealTag(OWNER, '"a"'))).toBeUndefined();
     expect(tags.sealTag(other, '"a"')).not.toBe(tags.sealTag(OWNER, '"a"'));
-    expect(createTagCustody('other', () => first).openTag(OWNER, tags.sealTag(OWNER, '"a"'))).toBeUndefined();
+    expect(createCustody('other', () => first).openTag(OWNER, tags.sealTag(OWNER, '"a"'))).toBeUndefined();
   });
 
   it('is opened in no other letters', () => {

@@ -38,7 +38,7 @@ const DANGEROUS_ESCAPE = /%(?:25|2F|5C|3B|3F|23|[01][0-9A-F]|7F)/;
 const UNSEEN = /[\s\p{Cf}+]/gu;
 const ONLY_DOTS = /^\.*$/;
 /** What Windows makes a slash, a backslash or a percent sign of, where a program asks for bytes. */
-const BEST_FITS = /[\u2044\u2215\u2216\u20e5\u066a]/;
+const BEST_FITS = /[\u2044\u2215\u2216\u066a]/;
 /** ASP.NET takes a session's id out of a path, wherever it stands: `/a/(S(x))/b` is `/a/b`. */
 const SESSION = /^\([A-Za-z]\(/;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -87,8 +87,7 @@ export function createInputSender(options: SenderOptions) {
     { response, line, ending }: InputExchange,
   ): Promise<void> {
     const { tenant, input, method, target } = admitted;
-    const openTag = (text: string) => custody.openTag(input.owner, text);
-    const headers = withHostTags(admitted.headers, method, openTag);
+    const headers = withHostTags(admitted.headers, method, (text) => custody.openTag(input.owner, text));
     const ofValue = reporting(prepared, () => {
       line.reflected = true;
       options.reflections.count(tenant, input);
