@@ -5,16 +5,33 @@ import { folderOf } from './object-key.ts';
 
 /** How long it may take to look for what a failed write has left. */
 const CLEAR_MS = 10_000;
+/** After it a server is done with what nobody waits for any more, because the caller hung up, say. */
+const LATE_MS = 60_000;
+/** Folders that are looked at so late, at one time; others immediately. */
+const MOST_LATE = 10_000;
 
 /**
  * A client of the Space's bucket, which may be a directory of the Space's own disk: a write that fails leaves none of the
  * folders behind that its key would have, since nothing counts them. What surely fails there is not asked for.
  */
-export function sparingDisk(client: S3Client): S3Client {
+export function sparingDisk(client: S3Client, lateMs = LATE_MS): S3Client {
+  let late = 0;
+
   async function clear(folder: string | undefined): Promise<void> {
     // The caller is told why the write failed, whatever becomes of this.
     if (folder !== undefined)
       await clearFolder(client, folder, AbortSignal.timeout(CLEAR_MS)).catch(() => undefined);
+  }
+
+  function clearLater(folder: string | undefined): void {
+    if (folder === undefined) return;
+    const wait = late < MOST_LATE ? lateMs : 0;
+    late += 1;
+    const end = async () => {
+      await clear(folder);
+      late -= 1;
+    };
+    setTimeout(() => void end(), wait).unref();
   }
 
   async function writing<T>(key: string, act: () => Promise<T>, more?: string): Promise<T> {
@@ -22,10 +39,10 @@ export function sparingDisk(client: S3Client): S3Client {
     try {
       return await act();
     } catch (error) {
-      // Without an answer it may still be under way.
-      if (error instanceof S3Error && error.kind === 'answered') {
-        await clear(more);
-        await clear(folderOf(key));
+      const isOver = error instanceof S3Error && error.kind === 'answered';
+      for (const folder of [more, folderOf(key)]) {
+        if (isOver) await clear(folder);
+        else clearLater(folder);
       }
       throw error;
     }

@@ -1,0 +1,60 @@
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Secret } from '@space/broker-kit';
+import type { Pool } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
+import { type S3Server, startS3Server } from '../../../testing/s3.ts';
+import { type Between, startBetween } from '../testing/between.ts';
+import { createS3Client } from '../upstream/client.ts';
+import { createPool } from '../upstream/managed.ts';
+import type { S3Client } from '../upstream/types.ts';
+import { sparingDisk } from './own-disk.ts';
+
+/** Writes whose answer nobody hears: their folders are looked at when the server is done with them. */
+
+const PREFIX = `c/${'0'.repeat(40)}/s/`;
+
+let server: S3Server;
+let between: Between;
+let pool: Pool;
+let s3: S3Client;
+beforeAll(async () => {
+  server = await startS3Server();
+  server.makeBucket('bucket');
+  between = await startBetween(server);
+  between.fate = ({ method }) => (method === 'PUT' ? 'lost' : 'pass');
+  const target = {
+    ...{ origin: between.endpoint, region: server.region, bucket: 'bucket', addressing: 'path' as const },
+    accessKeyId: new Secret(server.accessKeyId),
+    secretAccessKey: new Secret(server.secretAccessKey),
+  };
+  pool = createPool(target, { connections: 2 });
+  s3 = sparingDisk(createS3Client(target, pool), 1_000);
+});
+afterAll(async () => {
+  await pool?.destroy();
+  await between?.close();
+  await server?.remove();
+});
+
+const onDisk = (key: string) => join(server.directory, 'bucket', PREFIX, key);
+
+test('folders of a write that has failed without an answer are removed', async () => {
+  await expect(s3.put(`${PREFIX}a/b/c`, Buffer.from('x'))).rejects.toMatchObject({ kind: 'unreachable' });
+  rmSync(onDisk('a/b/c'));
+  expect(existsSync(onDisk('a/b'))).toBe(true);
+  await eventually(() => !existsSync(onDisk('a')), { what: 'the folders to go' });
+});
+
+test('one that was stored all the same stays', async () => {
+  const looked = Promise.withResolvers<void>();
+  between.begun = ({ url }) => {
+    if (url?.includes(encodeURIComponent(`${PREFIX}d/e/`))) looked.resolve();
+  };
+  await expect(s3.put(`${PREFIX}d/e/f`, Buffer.from('x'))).rejects.toMatchObject({ kind: 'unreachable' });
+  await looked.promise;
+  await expect(s3.list({ prefix: PREFIX, limit: 10 })).resolves.toMatchObject({
+    objects: [{ key: `${PREFIX}d/e/f` }],
+  });
+});
