@@ -162,6 +162,28 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
     expect(await administrator('PATCH', `${opened}/ledger`, { metadata })).toEqual(done);
   });
 
+  /** What of it a status may be written with (Kubernetes leaves the rest as it was). */
+  const LEFT: Readonly<Record<string, RegExp>> = { pods: /owns/, deployments: /whose|runs|made|besides/ };
+  const plural = path.replace(/.*\//, '');
+
+  it.each(CHANGES.filter(([what]) => !LEFT[plural]?.test(what)))(
+    'nobody changes what says %s with its status',
+    async (_, metadata) => {
+      expect(await administrator('PATCH', `${path}/ledger/status`, { metadata })).toEqual(
+        refused('kubectl annotate namespace home-household-0123abcd platform.space/open=true'),
+      );
+      const opened = path.replace(CAPSULE, OPENED);
+      expect(await administrator('PATCH', `${opened}/ledger/status`, { metadata })).toEqual(done);
+    },
+  );
+
+  it('whoever runs it tells how it is', async () => {
+    const reason = { conditions: [{ type: 'Ready', status: 'False', reason: 'x' }] };
+    expect(await administrator('PATCH', `${path}/ledger/status`, { status: reason })).toEqual(done);
+    const note = { annotations: { 'cni.projectcalico.org/podIP': '192.0.2.1/32' }, labels: { team: 'x' } };
+    expect(await administrator('PATCH', `${path}/ledger/status`, { metadata: note })).toEqual(done);
+  });
+
   it('the operator changes what says what it runs', async () => {
     // Of a pod it changes one annotation, and of a ReplicaSet nothing.
     if (!path.endsWith('deployments')) return;

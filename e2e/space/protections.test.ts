@@ -64,6 +64,25 @@ const done = { status: expect.toBeOneOf([200, 201]), text: expect.any(String) };
 const path = (name: string) => `/api/v1/namespaces/${name}`;
 const labels = (changes: object) => ({ metadata: { labels: changes } });
 
+/** Each way by which what a namespace says of itself is written. */
+const WAYS = ['', '/status', '/finalize'];
+/** `finalize` is put as a whole and not patched. */
+async function change(ask: Caller, at: string, metadata: Marks, spec?: object) {
+  if (!at.endsWith('/finalize')) return ask('PATCH', at, { metadata });
+  const { text } = await ask('GET', at.replace('/finalize', ''));
+  const { metadata: before, ...rest } = JSON.parse(text) as { metadata: Marks };
+  const merged = (key: keyof Marks) =>
+    Object.fromEntries(
+      Object.entries({ ...before[key], ...metadata[key] }).filter(([, value]) => value !== null),
+    );
+  const after = { ...before, labels: merged('labels'), annotations: merged('annotations') };
+  return ask('PUT', at, { ...rest, metadata: after, ...(spec && { spec }) });
+}
+interface Marks {
+  readonly labels?: object;
+  readonly annotations?: object;
+}
+
 describe('of a Capsule’s namespace', () => {
   it('nobody adds, changes or removes a wall', async () => {
     expect(await administrator('POST', policies(CAPSULE), allowAll)).toEqual(refused);
@@ -90,12 +109,85 @@ describe('of a Capsule’s namespace', () => {
     ['what its pods may do', { 'pod-security.kubernetes.io/enforce': 'privileged' }],
     ['what other tools make of it', { 'admission.other.org/ignore': 'true' }],
   ])('nobody changes the labels that say %s', async (_, changes) => {
-    expect(await administrator('PATCH', path(CAPSULE), labels(changes))).toEqual(refused);
+    for (const way of WAYS)
+      expect([way, await change(administrator, `${path(CAPSULE)}${way}`, { labels: changes })]).toEqual([
+        way,
+        refused,
+      ]);
   });
 
   it('nobody changes whose it is', async () => {
-    const changes = { metadata: { annotations: { 'platform.space/owner-uid': 'mine' } } };
-    expect(await administrator('PATCH', path(CAPSULE), changes)).toEqual(refused);
+    const annotations = { 'platform.space/owner-uid': 'mine' };
+    for (const way of WAYS)
+      expect([way, await change(administrator, `${path(CAPSULE)}${way}`, { annotations })]).toEqual([
+        way,
+        refused,
+      ]);
+  });
+
+  it('nobody has it end before what is in it', async () => {
+    const at = `${path(CAPSULE)}/finalize`;
+    expect(await change(administrator, at, {}, { finalizers: [] })).toEqual(refused);
+    expect(await change(administrator, at, {})).toEqual(done);
+    expect(await change(administrator, `${path(OPENED)}/finalize`, {}, { finalizers: [] })).toEqual(done);
+  });
+
+  it('the cluster’s controllers tell of it', async () => {
+    const controller = await judged.controller('namespace-controller');
+    const { text } = await administrator('GET', path(CAPSULE));
+    const status = { conditions: [{ type: 'NamespaceContentRemaining', status: 'True' }] };
+    for (const way of ['status', 'finalize']) {
+      const told = async () =>
+        (await controller('PUT', `${path(CAPSULE)}/${way}`, { ...JSON.parse(text), status })).status === 200;
+      await eventually(told, { what: `a controller writes its ${way}` });
+    }
+  });
+
+  it('nobody says that it may have more than its quota, or has used less', async () => {
+    const name = 'home-counted-0123abcd';
+    const { client } = judged.server;
+    const merge = (at: string, body: object) =>
+      client.call({ method: 'PATCH', path: at, contentType: 'application/merge-patch+json', body });
+    await judged.create('/api/v1/namespaces', named(name, ofCapsule('home', 'counted'), open));
+    const hard = { 'count/configmaps': '1' };
+    const quotas = core(name, 'resourcequotas');
+    await judged.create(quotas, { ...named('counted'), spec: { hard } });
+    await merge(path(name), { metadata: { annotations: { 'platform.space/open': null } } });
+    const quota = `${quotas}/counted`;
+    const { text } = await administrator('GET', quota);
+    const status = { hard, used: { 'count/configmaps': '0' } };
+    const { metadata, ...rest } = JSON.parse(text);
+    const counted = { ...rest, metadata: { ...metadata, resourceVersion: undefined }, status };
+    const closed = async () => (await administrator('PUT', `${quota}/status`, counted)).status === 403;
+    await eventually(closed, { what: 'the namespace is closed' });
+    // Where the cluster's controllers have no accounts of their own, they are one user.
+    const kind = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User' };
+    await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings`, {
+      ...named('counts'),
+      roleRef: { ...kind, kind: 'ClusterRole', name: 'system:controller:resourcequota-controller' },
+      subjects: [{ ...kind, name: 'system:kube-controller-manager' }],
+    });
+    const manager = judged.user('system:kube-controller-manager');
+    const controller = await judged.controller('resourcequota-controller');
+    for (const ask of [manager, controller]) {
+      const known = async () => (await ask('PUT', `${quota}/status`, counted)).status === 200;
+      await eventually(known, { what: 'a controller writes what is used' });
+    }
+    await expect(judged.create(quotas, { ...named('more'), spec: { hard } })).rejects.toThrow(
+      'platform.space/open=true',
+    );
+    await merge(`${quota}/status`, { status });
+    for (const body of [
+      { status: { hard: { 'count/configmaps': '9' } } },
+      { status: { used: null } },
+      { metadata: { labels: { a: 'b' } } },
+    ])
+      expect(await administrator('PATCH', `${quota}/status`, body)).toEqual(refused);
+    // The API server counts by itself, under a name of its own.
+    await judged.create(core(name, 'configmaps'), named('first'));
+    const { status: now } = await client.call<{ status: { used: object } }>({ method: 'GET', path: quota });
+    expect(now.used).toEqual({ 'count/configmaps': '1' });
+    await expect(judged.create(core(name, 'configmaps'), named('second'))).rejects.toThrow('exceeded quota');
   });
 
   it('nobody deletes it', async () => {
@@ -131,7 +223,8 @@ describe('the marks of a Capsule’s namespace', () => {
     status: 403,
     text: expect.stringContaining('they take the right to create Capsules in namespace home'),
   };
-  const spaces = [{ apiGroups: [''], resources: ['namespaces'], verbs: ['create', 'patch'] }];
+  const resources = WAYS.map((way) => `namespaces${way}`);
+  const spaces = [{ apiGroups: [''], resources, verbs: ['get', 'create', 'update', 'patch'] }];
   const mark = { 'platform.space/owner-uid': 'u' };
   let tenant: Caller;
   beforeAll(async () => {
@@ -156,12 +249,11 @@ describe('the marks of a Capsule’s namespace', () => {
   ])('nobody who only makes namespaces passes one off for it %s', async (_, name, labels, annotations) => {
     const copy = named(name, labels, annotations);
     expect(await tenant('POST', '/api/v1/namespaces', copy)).toEqual(forbidden);
-    const { metadata } = copy;
-    expect(
-      await tenant('PATCH', path('home-plain-0123abcd'), {
-        metadata: { ...metadata, name: 'home-plain-0123abcd' },
-      }),
-    ).toEqual(forbidden);
+    for (const way of WAYS)
+      expect([
+        way,
+        await change(tenant, `${path('home-plain-0123abcd')}${way}`, { labels, annotations }),
+      ]).toEqual([way, forbidden]);
     expect(await administrator('POST', '/api/v1/namespaces', copy)).toEqual(done);
   });
 
@@ -238,9 +330,11 @@ describe.each(['home', 'home-system', 'home-services'])('the namespace %s', (nam
 
   it('keeps what its pods may do, and no label of another tool', async () => {
     for (const changed of ['privileged', null])
-      expect(
-        await administrator('PATCH', path(name), labels({ 'pod-security.kubernetes.io/enforce': changed })),
-      ).toEqual(refused);
+      for (const way of WAYS) {
+        const guard = { labels: { 'pod-security.kubernetes.io/enforce': changed } };
+        const verdict = await change(administrator, `${path(name)}${way}`, guard);
+        expect([changed, way, verdict]).toEqual([changed, way, refused]);
+      }
     expect(await administrator('PATCH', path(name), labels({ 'project.other.org/team': 'b' }))).toEqual(done);
     const annotations = { 'platform.space/owner-uid': 'mine' };
     expect(await administrator('PATCH', path(name), { metadata: { annotations } })).toEqual(done);

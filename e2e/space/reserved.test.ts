@@ -126,7 +126,11 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
     expect(await changed({ spec: { template: { spec: evil } } })).toEqual(refused(ALONE));
     const labels = { app: 'x', 'platform.space/component': 'operator' };
     expect(await changed({ spec: { template: { metadata: { labels } } } })).toEqual(refused(ALONE));
-    expect(await editor('PATCH', core(place, 'pods/x'), { metadata: { labels } })).toEqual(refused(ALONE));
+    for (const way of ['pods/x', 'pods/x/status'])
+      expect(await editor('PATCH', core(place, way), { metadata: { labels } })).toEqual(refused(ALONE));
+    // As a node does, which has no group here that says so.
+    const status = { conditions: [{ type: 'Ready', status: 'True' }] };
+    expect(await editor('PATCH', core(place, 'pods/x/status'), { status })).toEqual(done);
     const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'registry.test/x:1' }] } };
     expect(await editor('PATCH', core(place, 'pods/x/ephemeralcontainers'), ephemeral)).toEqual(
       refused(ALONE),
@@ -338,16 +342,21 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   const input = { ...named('bank'), type: 'platform.space/stored-input', data: { value: 'eA==' } };
   const kinds = ['secrets', 'configmaps'].map((plural) => [plural, core('home', plural)] as const);
   const [[, secrets] = ['', '']] = kinds;
+  const token = (name: string, account: string) => ({
+    ...named(name, {}, { 'kubernetes.io/service-account.name': account }),
+    type: 'kubernetes.io/service-account-token',
+  });
   /** Who enters stored inputs. */
   let insider: Caller;
 
   beforeAll(async () => {
     insider = await judged.caller('insider');
-    await judged.create('/apis/rbac.authorization.k8s.io/v1/namespaces/home/rolebindings', {
-      ...named('insider'),
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-inputs' },
-      subjects: [{ kind: 'ServiceAccount', name: 'insider', namespace: 'home' }],
-    });
+    for (const place of ['home', SERVICES])
+      await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${place}/rolebindings`, {
+        ...named('insider'),
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-inputs' },
+        subjects: [{ kind: 'ServiceAccount', name: 'insider', namespace: 'home' }],
+      });
     for (const [, path] of kinds) {
       await judged.create(path, named(RECORD, own));
       await judged.create(path, named('sh.helm.release.v1.books.v1', other));
@@ -434,10 +443,6 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   });
 
   it('who enters stored inputs has no token of an account that is there', async () => {
-    const token = (name: string, account: string) => ({
-      ...named(name, {}, { 'kubernetes.io/service-account.name': account }),
-      type: 'kubernetes.io/service-account-token',
-    });
     const says = refused('you may not have a token of the service account editor');
     expect(await insider('POST', secrets, token('lasting', 'editor'))).toEqual(says);
     expect(await editor('POST', secrets, token('lasting', 'editor'))).toEqual(done);
@@ -451,6 +456,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   it('nothing is kept from anybody in another namespace', async () => {
     const elsewhere = core(SERVICES, 'secrets');
     expect(await editor('POST', elsewhere, named(RECORD, own))).toEqual(done);
+    expect(await insider('POST', elsewhere, token('lasting', 'editor'))).toEqual(done);
   });
 });
 

@@ -374,7 +374,7 @@ describe('a Capsule refuses', () => {
     const policies = (await policiesOf('home'))
       .map(({ object }) => object)
       .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
-    expect(policies).toHaveLength(3);
+    expect(policies).toHaveLength(4);
     for (const { spec } of policies)
       expect(spec).toMatchObject({ failurePolicy: 'Fail', matchConstraints: expect.anything() });
     for (const { spec } of policies) expect(spec).not.toHaveProperty('matchConditions');
@@ -398,6 +398,7 @@ describe('a pod that was let in', () => {
   const attesterImage = { spec: { initContainers: [{ name: 'attest', image: 'registry.test/x:1' }] } };
   const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'registry.test/x:1' }] } };
   const flag = { metadata: { annotations: { 'dev.gvisor.flag.debug': 'true' } } };
+  const empty = { metadata: { annotations: { 'dev.gvisor.flag.debug': '' } } };
 
   it.each([
     ['its attester replaced', CAPSULE, attesterImage, 'attester of a pod cannot be replaced', ''],
@@ -410,6 +411,33 @@ describe('a pod that was let in', () => {
       'no annotation that its runtime or network might read',
       '',
     ],
+    ['one that says nothing to it', CAPSULE, empty, 'no annotation that its runtime', ''],
+    ...[
+      'dev.gvisor.flag.network',
+      'io.katacontainers.config.hypervisor.path',
+      'io.containerd.cri.runtime-handler',
+      'io.kubernetes.cri-o.Devices',
+      'run.oci.handler',
+      'org.systemd.property.CPUQuota',
+      'org.criu.config',
+      'cdi.k8s.io/gpu',
+      'devices.nri.io/container.assistant',
+      'ulimits.nri.containerd.io/container.assistant',
+      'seccomp-profile.crio.io/assistant',
+      'k8s.v1.cni.cncf.io/networks',
+      'v1.multus-cni.io/default-network',
+      'cni.projectcalico.org/ipAddrs',
+      'cni.projectcalico.org/floatingIPs',
+      'cni.projectcalico.org/hwAddr',
+      'kubernetes.io/egress-bandwidth',
+      'kubernetes.io/ingress-bandwidth',
+    ].map((key): [string, string, object, string, string] => [
+      `the annotation ${key} with its status`,
+      CAPSULE,
+      { metadata: { annotations: { [key]: 'x' } } },
+      'no annotation that its runtime or network might read',
+      '/status',
+    ]),
   ])('never gets %s', async (_, namespace, change, reason, subresource) => {
     expect(await said(() => patch(`${pods(namespace, 'ledger')}${subresource}`, change))).toContain(reason);
   });
@@ -430,6 +458,56 @@ describe('a pod that was let in', () => {
     expect(await wouldBe(CAPSULE, annotated('platform.space/new'))).toBe('');
     expect(await wouldBe(CAPSULE, annotated('kubernetes.io/limit-ranger'))).toBe('');
     expect(await wouldBe(OLDER, { metadata: { labels: { seen: 'again' } } })).toBe('');
+  });
+
+  it('takes from its network what is known of it since it has one, and its status from its node', async () => {
+    for (const key of [
+      'cni.projectcalico.org/podIP',
+      'cni.projectcalico.org/podIPs',
+      'cni.projectcalico.org/containerID',
+      'k8s.v1.cni.cncf.io/network-status',
+      'k8s.ovn.org/pod-networks',
+      'ovn.kubernetes.io/ip_address',
+    ])
+      expect([key, await wouldBe(CAPSULE, { metadata: { annotations: { [key]: 'x' } } }, '/status')]).toEqual(
+        [key, ''],
+      );
+    const status = { conditions: [{ type: 'Ready', status: 'True' }], podIP: '192.0.2.1' };
+    expect(await wouldBe(CAPSULE, { status }, '/status')).toBe('');
+  });
+
+  const bound = (namespace: string, metadata: object) =>
+    ['pods/ledger/binding', 'bindings'].map((path) =>
+      said(() =>
+        server.client.call({
+          method: 'POST',
+          path: `/api/v1/namespaces/${namespace}/${path}`,
+          body: { metadata: { name: 'ledger', ...metadata }, target: { kind: 'Node', name: 'n1' } },
+          query: { dryRun: 'All' },
+        }),
+      ),
+    );
+
+  it('is bound to a node by whoever schedules', async () => {
+    const metadata = [
+      {},
+      // Some schedulers send a pod's own; the API server itself adds where the node is.
+      { annotations: madeByOperator().metadata.annotations },
+      { annotations: { 'example.org/named': 'x' }, labels: { 'topology.kubernetes.io/zone': 'z' } },
+    ];
+    for (const one of metadata) expect(await Promise.all(bound(CAPSULE, one))).toEqual(['', '']);
+  });
+
+  it.each([
+    ['annotation', { annotations: { 'dev.gvisor.flag.network': 'host' } }, 'no annotation that its runtime'],
+    ['label of ours', { labels: { 'platform.space/assistant': 'other' } }, 'keeps the labels'],
+    ['label of what made it', { labels: { 'pod-template-hash': 'other' } }, 'keeps the labels'],
+  ])('gets no %s by its binding', async (_, metadata, reason) => {
+    for (const text of await Promise.all(bound(CAPSULE, metadata))) expect(text).toContain(reason);
+    // Nor does what runs beside the Capsules get a label; annotations there are its own matter.
+    for (const text of await Promise.all(bound('home-services', metadata)))
+      expect(text).toEqual('labels' in metadata ? expect.stringContaining(reason) : '');
+    expect(await Promise.all(bound(FOREIGN, metadata))).toEqual(['', '']);
   });
 
   it.each(['home-services', FOREIGN])(

@@ -35,6 +35,7 @@ const REASONS: readonly (readonly [name: string, change: string, reason: string]
   ['reserved-workloads', 'matchConditions 1 without || request.resource.resource != "pods"', FENCED],
   ['protected-namespaces', 'validations 1 without || request.operation == "DELETE"', REFUSED_ANYWAY],
   ['protected-namespaces', 'validations 2 without || request.operation == "DELETE"', REFUSED_ANYWAY],
+  ['protected-namespaces', 'validations 3 without || request.operation == "DELETE"', REFUSED_ANYWAY],
 ];
 
 export const reasonOf = (name: string, change: string): string | undefined =>
