@@ -183,6 +183,7 @@ describe('the chart refuses, with what to do', () => {
       /no bucket can be named/,
     ],
     ['no way there', ['backup.s3.cidrs=null'], /backup.s3.cidrs or its pods/],
+    ['every pod there is', ['backup.s3.pods.namespace=vault'], /backup.s3.pods.labels/],
   ])('%s', async (_what, values, sentence) => {
     const { code, stderr } = await template(...SOME_BACKUP, ...values.flatMap((value) => ['--set', value]));
     expect([code, stderr]).toEqual([1, expect.stringMatching(sentence)]);

@@ -8,6 +8,7 @@ import { limitsIn, readConfig } from '../../brokers/egress/config.ts';
 import { fixedMap } from '../../brokers/kit/net/fixed.ts';
 import { readConfig as readObjectStoreConfig } from '../../brokers/objectstore/config.ts';
 import { readConfig as readConsoleConfig } from '../../console/config.ts';
+import { readGrace } from '../../operator/grace.ts';
 import { materialsOf } from '../../operator/keys/materials.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -437,6 +438,7 @@ describe('the chart', () => {
       ['without its keys', 'existingSecrets.s3Root=', /existingSecrets\.s3Root/],
       ['in plain text', `${AT}.endpoint=http://s3.example.org`, /plain text.*use https/],
       ['that no policy lets the broker to', `${AT}.cidrs=null`, /objectStore\.external\.cidrs/],
+      ['by every pod there is', `${AT}.pods.namespace=minio`, /objectStore\.external\.pods\.labels/],
       ['with a path', `${AT}.endpoint=https://s3.example.org/files`, /endpoint/],
       ['with a bucket that has no such name', `${AT}.bucket=Home`, /bucket/],
     ])('refuses one %s', async (_, change, reason) => {
@@ -676,6 +678,17 @@ describe('the chart', () => {
       ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'home-console',
     );
     expect(policy?.['spec'].egress.at(-1).ports).toEqual([{ port: 8443 }]);
+    for (const none of ['null', '[]']) {
+      const unreachable = await template(
+        'home',
+        ...set('users={mia}'),
+        '--set-json',
+        `console.oidc.cidrs=${none}`,
+      );
+      expect(unreachable.stderr).toContain(
+        'no NetworkPolicy lets the console to it: name its addresses in console.oidc.cidrs',
+      );
+    }
     for (const own of ['groups={system:masters}', 'users={system:admin}', 'prefix=system:'])
       expect((await template('home', '--set', `console.oidc.${own}`)).stderr).toMatch(/oidc/);
   });
@@ -922,6 +935,15 @@ describe('the chart', () => {
     expect(code).not.toBe(0);
     expect(stderr).toMatch(message);
   });
+
+  it.each(['366d', '8784h', '527040m', '31622400s', '367d', '8785h', '527041m', '31622401s'])(
+    'takes the grace %s just where the operator does',
+    async (grace) => {
+      const { code, stderr } = await template('home', '--set', `retention.grace=${grace}`);
+      expect(code === 0).toBe(readGrace(grace) !== undefined);
+      if (code !== 0) expect(stderr).toContain(`retention.grace is ${grace}: say 366d at most`);
+    },
+  );
 
   it('names each image that it has not been told, and where to read how to get them', async () => {
     const refused = await finish(helm, ['template', 'home', CHART, '--namespace', 'home']);

@@ -23,6 +23,7 @@
 {{- if not (or $at.cidrs $at.pods.namespace) }}
 {{- fail "backup.s3.endpoint is set, and no NetworkPolicy lets anybody to it: name its addresses in backup.s3.cidrs or its pods in backup.s3.pods" }}
 {{- end }}
+{{- include "space.external.validate" (dict "pods" $at.pods "at" "backup.s3") }}
 {{- $own := .Values.objectStore.external | default dict }}
 {{- if and (eq $at.endpoint ($own.endpoint | default "")) (eq $at.bucket ($own.bucket | default "")) }}
 {{- fail (printf "backup.s3 and objectStore.external name the same bucket, %s: what is lost with it would be lost with its backup" $at.bucket) }}

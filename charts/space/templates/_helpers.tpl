@@ -47,6 +47,16 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- include "space.postgres.validate" . }}
 {{- include "space.backup.validate" . }}
 {{- include "space.podUser.validate" . }}
+{{- include "space.retention.validate" . }}
+{{- end }}
+
+{{/* The operator takes no more, and would not start (operator/grace.ts). What else it may be the schema says. */}}
+{{- define "space.retention.validate" -}}
+{{- $grace := (.Values.retention).grace | default "0" }}
+{{- $seconds := dict "s" 1 "m" 60 "h" 3600 "d" 86400 }}
+{{- if gt (mul (regexFind "^[0-9]+" $grace | int64) (get $seconds (regexFind "[smhd]$" $grace) | default 0)) 31622400 }}
+{{- fail (printf "retention.grace is %s: say 366d at most" $grace) }}
+{{- end }}
 {{- end }}
 
 {{- define "space.labels" -}}
@@ -249,6 +259,13 @@ takes a credential. What may leave for it is said by each pod's own policy.
       podSelector: { matchLabels: {{ .labels | toJson }} }
   ports: [{ protocol: TCP, port: {{ .port }} }]
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* A selector without labels is every pod: (dict "pods" .Values.….external.pods "at" "….external") */}}
+{{- define "space.external.validate" -}}
+{{- if and (.pods).namespace (not .pods.labels) }}
+{{- fail (printf "%s.pods.namespace is set: name the labels of the server's pods in %s.pods.labels, or every pod there could be reached" .at .at) }}
 {{- end }}
 {{- end }}
 

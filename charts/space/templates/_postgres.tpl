@@ -33,9 +33,7 @@ where "at" is the path of its values and "since" says why they are asked for.
 {{- if not (or $server.cidrs ($server.pods).namespace) }}
 {{- fail (printf "%s, and no NetworkPolicy lets anybody to it: name its addresses in %s.cidrs or its pods in %s.pods" .since .at .at) }}
 {{- end }}
-{{- if and ($server.pods).namespace (not $server.pods.labels) }}
-{{- fail (printf "%s.pods.namespace is set: name the labels of the server's pods in %s.pods.labels, or every pod there could be reached" .at .at) }}
-{{- end }}
+{{- include "space.external.validate" (dict "pods" $server.pods "at" .at) }}
 {{- if and (eq $server.sslmode "verify-full") (not $server.ca) }}
 {{- fail (printf "%s: put the PEM of the authority that signed its certificate into %s.ca, with which brokers and Assistants verify it" .since .at) }}
 {{- end }}

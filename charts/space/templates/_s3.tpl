@@ -74,5 +74,6 @@
 {{- if not (or $external.cidrs $external.pods.namespace) }}
 {{- fail "objectStore.external.endpoint is set, and no NetworkPolicy lets the broker to it: name its addresses in objectStore.external.cidrs or its pods in objectStore.external.pods" }}
 {{- end }}
+{{- include "space.external.validate" (dict "pods" $external.pods "at" "objectStore.external") }}
 {{- end }}
 {{- end }}
