@@ -182,6 +182,20 @@ describe('out of a Capsule', () => {
       refused('may not deploy into the Capsule cabin'),
     );
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, owned)).toEqual(taken(200));
+    // The collector looks for an owner by all that is said of it.
+    const metadata = { name: 'owned', ownerReferences: [owner] };
+    await judged.create(ASSISTANTS, { ...assistant('cabin'), metadata });
+    for (const other of [{ name: 'other' }, { kind: 'Secret' }, { apiVersion: 'v2' }, { uid: 'other' }]) {
+      const instead = { metadata: { ownerReferences: [{ ...owner, ...other }] } };
+      expect([other, await deployer('PATCH', `${ASSISTANTS}/owned`, instead)]).toEqual([
+        other,
+        refused('may not deploy into the Capsule cabin'),
+      ]);
+    }
+    const plain = { metadata: { labels: { a: 'b' }, ownerReferences: [owner] } };
+    expect(await deployer('PATCH', `${ASSISTANTS}/owned`, plain)).toEqual(taken(200));
+    const none = { metadata: { ownerReferences: null } };
+    expect(await deployer('PATCH', `${ASSISTANTS}/owned`, none)).toEqual(taken(200));
   });
 
   it('nobody else keeps what is deleted there, by a finalizer that nobody takes off', async () => {

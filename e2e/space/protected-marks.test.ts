@@ -137,6 +137,28 @@ it('what has no finalizer of the operator’s is changed by whoever may', async 
   expect(await administrator('PATCH', plain, { metadata: { labels: { a: 'b' } } })).toEqual(done);
 });
 
+it('a Capsule is not deleted by the cluster for somebody who may not, by an owner that is gone', async () => {
+  const gone = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'gone' };
+  const metadata = { ownerReferences: [gone] };
+  const says = refused('It takes the verb delete on capsules.platform.space/plain in the namespace home');
+  expect(await deployer('PATCH', `${SPACE}/capsules/plain`, { metadata })).toEqual(says);
+  expect(await administrator('PATCH', `${SPACE}/capsules/plain`, { metadata })).toEqual(done);
+  const kept = { name: 'owned', ownerReferences: [gone] };
+  await judged.create(`${SPACE}/capsules`, {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Capsule',
+    metadata: kept,
+    spec: {},
+  });
+  const path = `${SPACE}/capsules/owned`;
+  const other = { metadata: { ownerReferences: [{ ...gone, name: 'other' }] } };
+  expect(await deployer('PATCH', path, other)).toEqual(refused('It takes the verb delete on'));
+  expect(await deployer('PATCH', path, { metadata: { labels: { a: 'b' } } })).toEqual(done);
+  expect(await deployer('PATCH', path, { metadata: { ownerReferences: null } })).toEqual(done);
+  // Of Assistants whoever deploys says it (deploy.yaml).
+  expect(await deployer('PATCH', `${SPACE}/assistants/closed`, { metadata })).toEqual(done);
+});
+
 it('of another namespace a Capsule’s finalizer is for the roles there', async () => {
   const elsewhere = `${SPACE.replace(/home$/, 'default')}/capsules/elsewhere`;
   const metadata = { finalizers: ['test.space/other'] };

@@ -247,6 +247,14 @@ describe('a deployer of A may not', () => {
 describe('an administrator of A may not', () => {
   it.each<Attack>([
     ['delete A', () => here(`delete capsule ${a}`), RBAC],
+    [
+      'have the cluster’s collector of garbage delete A for it',
+      () =>
+        merge('capsule', a, {
+          metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'gone' }] },
+        }),
+      'It takes the verb delete',
+    ],
     ['make another Capsule', () => capsule(unique('third')), RBAC],
     ['change B', () => merge('capsule', b, { spec: { approval: 'manual' } }), RBAC],
     [
