@@ -454,7 +454,7 @@ describe('the operator may not change of a pod', () => {
     ['its labels', { metadata: { labels: { 'platform.space/assistant': 'other' } } }],
     ['another annotation', { metadata: { annotations: { 'platform.space/revision': '2' } } }],
     ['an annotation away', { metadata: { annotations: { 'platform.space/revision': null } } }],
-    ['a new annotation', { metadata: { annotations: { 'example.org/note': '' } } }],
+    ['a new annotation', { metadata: { annotations: { 'platform.space/note': '' } } }],
   ])('%s', async (_, change) => {
     expect(await operator('PATCH', core(CAPSULE, 'pods/ledger'), change)).toEqual({
       status: 422,

@@ -535,6 +535,11 @@ describe('the class', () => {
   it('that is gone lets nothing in, and what runs can be looked after', async () => {
     await remove();
     await becomes('a pod is refused without the class', (text) => text !== '');
+    // Kubernetes itself refuses that one, and not one that names none.
+    const bare = but((_, spec) => delete spec.runtimeClassName);
+    await eventually(async () => (await verdict(bare)).includes('no params found'), {
+      what: 'one that names no class is refused for the class that is gone',
+    });
     const label = { metadata: { labels: { looked: 'twice' } } };
     expect(await said(() => patch(pods(CAPSULE, 'ledger'), label))).toBe('');
   });
