@@ -26,21 +26,6 @@ it('a template that is lost comes back with the next round, and with it new data
   expect(await sqlstate((await capsule.create('again', 'app')).json.database_url)).toBe('ok');
 });
 
-it('a broker that cannot make the template keeps no other one from it', async () => {
-  const { template } = fixture.broker.context.spares;
-  const replica = await fixture.replica();
-  try {
-    // Not finished, and the server refuses to drop it.
-    await fixture.sql(`COMMENT ON DATABASE ${template} IS NULL`);
-    await fixture.sql(`ALTER DATABASE ${template} IS_TEMPLATE true`);
-    await expect(fixture.broker.context.ensureTemplate()).rejects.toThrow('drop unfinished template: 42809');
-    await fixture.sql(`ALTER DATABASE ${template} IS_TEMPLATE false`);
-    await replica.context.ensureTemplate();
-  } finally {
-    await replica.stop();
-  }
-});
-
 it('what is of a lower version goes, and what a newer replica made stays', async () => {
   const { template, usable } = fixture.broker.context.spares;
   const installation = template.slice(4, 12);
