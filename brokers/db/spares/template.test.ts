@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fixture, openFixture } from '../testing/postgres.ts';
+import { spareNames } from './names.ts';
+import { ensureTemplate } from './template.ts';
+
+let fixture: Fixture;
+beforeAll(async () => {
+  fixture = await openFixture();
+});
+afterAll(() => fixture?.close());
+
+it('a template that cannot be made leaves no lock behind that would keep other replicas from making it', async () => {
+  // Of another installation, so that no round of the broker looks at it.
+  const names = spareNames('00000000', 0);
+  // Not finished, and the server refuses to drop it.
+  await fixture.sql(`CREATE DATABASE ${names.template} OWNER space_broker IS_TEMPLATE true`);
+  const { connections } = fixture.broker.context;
+  const address = undefined as never; // Nothing is connected to before that is dropped.
+  await expect(ensureTemplate(connections, address, names)).rejects.toThrow(
+    'drop unfinished template: 42809',
+  );
+  const [lock] = await fixture.registry<{ free: boolean }>(
+    'SELECT pg_try_advisory_xact_lock(7305181002) AS free',
+  );
+  expect(lock).toEqual({ free: true });
+  await fixture.sql(`ALTER DATABASE ${names.template} IS_TEMPLATE false`);
+});
