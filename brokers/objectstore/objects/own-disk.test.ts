@@ -1,11 +1,11 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Secret } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { type Between, startBetween } from '../testing/between.ts';
+import { targetAt } from '../testing/target.ts';
 import { createS3Client } from '../upstream/client.ts';
 import { createPool } from '../upstream/managed.ts';
 import type { S3Client } from '../upstream/types.ts';
@@ -24,11 +24,7 @@ beforeAll(async () => {
   server.makeBucket('bucket');
   between = await startBetween(server);
   between.fate = ({ method }) => (method === 'PUT' ? 'lost' : 'pass');
-  const target = {
-    ...{ origin: between.endpoint, region: server.region, bucket: 'bucket', addressing: 'path' as const },
-    accessKeyId: new Secret(server.accessKeyId),
-    secretAccessKey: new Secret(server.secretAccessKey),
-  };
+  const target = targetAt(server, 'bucket', between.endpoint);
   pool = createPool(target, { connections: 2 });
   s3 = sparingDisk(createS3Client(target, pool), 1_000);
 });

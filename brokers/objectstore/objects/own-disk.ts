@@ -56,7 +56,7 @@ export function sparingDisk(client: S3Client, lateMs = LATE_MS): S3Client {
       if (isLong(key)) throw keyTooLong();
       return client.createUpload(key, options);
     },
-    // A directory in its place is told as any failure of the server, and goes where it is empty.
+    // An empty directory of the object's own name makes versitygw fail as well; without it the next try succeeds.
     completeUpload: (key, upload, parts, options) =>
       writing(key, () => client.completeUpload(key, upload, parts, options), `${key}/`),
   };

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { Secret, SharedSlots } from '@space/broker-kit';
+import { SharedSlots } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { connect, intoDatabase } from '../../db/testing/postgres.ts';
@@ -9,6 +9,7 @@ import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts
 import { BUCKET } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
+import { targetAt } from '../testing/target.ts';
 import { createS3Client } from '../upstream/client.ts';
 import { createPool } from '../upstream/managed.ts';
 import { createUploads } from './uploads.ts';
@@ -171,14 +172,7 @@ test('an upload that only the S3 server knows, since its broker was killed, is e
   const known = await who.post('/v1/uploads/data', { key: 'known' });
   expect(known.status).toBe(200);
   expect(await rows()).toHaveLength(before.length + 1);
-  const target = {
-    origin: fixture.s3.endpoint,
-    region: fixture.s3.region,
-    bucket: BUCKET,
-    addressing: 'path' as const,
-    accessKeyId: new Secret(fixture.s3.accessKeyId),
-    secretAccessKey: new Secret(fixture.s3.secretAccessKey),
-  };
+  const target = targetAt(fixture.s3, BUCKET);
   const pool = createPool(target, { connections: 1 });
   const direct = createS3Client(target, pool);
   await direct.createUpload('c/of-somebody-else');

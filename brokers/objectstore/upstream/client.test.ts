@@ -4,11 +4,12 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { Readable, Writable } from 'node:stream';
-import { portOf, Secret } from '@space/broker-kit';
+import { portOf } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
+import { targetAt } from '../testing/target.ts';
 import { createS3Client } from './client.ts';
 import { S3Error, toServiceError } from './errors.ts';
 import { createPool } from './managed.ts';
@@ -23,14 +24,7 @@ let client: S3Client;
 beforeAll(async () => {
   server = await startS3Server();
   server.makeBucket('space');
-  target = {
-    origin: server.endpoint,
-    region: server.region,
-    bucket: 'space',
-    addressing: 'path',
-    accessKeyId: new Secret(server.accessKeyId),
-    secretAccessKey: new Secret(server.secretAccessKey),
-  };
+  target = targetAt(server, 'space');
   pool = createPool(target, { connections: 16 });
   client = createS3Client(target, pool);
 });

@@ -1,8 +1,8 @@
-import { Secret } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { type Between, startBetween } from '../testing/between.ts';
+import { targetAt } from '../testing/target.ts';
 import { createS3Client } from './client.ts';
 import { S3Error, toServiceError } from './errors.ts';
 import { createPool } from './managed.ts';
@@ -18,11 +18,7 @@ beforeAll(async () => {
   server = await startS3Server();
   server.makeBucket('bucket');
   between = await startBetween(server);
-  const target = {
-    ...{ origin: between.endpoint, region: server.region, bucket: 'bucket', addressing: 'path' as const },
-    accessKeyId: new Secret(server.accessKeyId),
-    secretAccessKey: new Secret(server.secretAccessKey),
-  };
+  const target = targetAt(server, 'bucket', between.endpoint);
   pool = createPool(target, { connections: 2 });
   s3 = createS3Client(target, pool);
   await s3.put('from', Buffer.from('x'));

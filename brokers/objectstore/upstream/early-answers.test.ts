@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { Secret } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../../testing/certificates.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
+import { targetAt } from '../testing/target.ts';
 import { createS3Client } from './client.ts';
 import { S3Error } from './errors.ts';
 import { createPool } from './managed.ts';
@@ -27,11 +27,7 @@ describe.each(['in plain text', 'over TLS'])('%s', (how) => {
     const made = how === 'over TLS' ? makeAuthority(directory, 'authority') : undefined;
     server = await startS3Server(made === undefined ? {} : { tls: made.sign('s3', ['IP:127.0.0.1']) });
     server.makeBucket('bucket');
-    const target = {
-      ...{ origin: server.endpoint, region: server.region, bucket: 'bucket', addressing: 'path' as const },
-      accessKeyId: new Secret(server.accessKeyId),
-      secretAccessKey: new Secret(server.secretAccessKey),
-    };
+    const target = targetAt(server, 'bucket');
     pool = createPool(target, {
       connections: 1,
       authority: made === undefined ? undefined : () => readFileSync(made.cert, 'utf8'),

@@ -33,7 +33,7 @@ export function keyTooLong(cause?: unknown): S3Error {
 /**
  * Removes a directory (its name ends in a slash) in which there is no object: with the deepest one go all above that have
  * become empty. Where it has several below, the first goes. Answers the deepest; undefined where there is an object, be it a
- * marker.
+ * marker. A marker that comes between the look and the removal goes with it: no S3 server removes what is empty alone.
  */
 export async function clearFolder(
   { list, delete: remove }: Folders,

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Secret } from '@space/broker-kit';
 import { generateX25519Identity } from 'age-encryption';
 import { type S3Server, startS3Server } from '../../../../testing/s3.ts';
+import { targetAt } from '../../testing/target.ts';
 import { createS3Client } from '../../upstream/client.ts';
 import { createPool } from '../../upstream/managed.ts';
 import type { S3Client } from '../../upstream/types.ts';
@@ -40,14 +40,7 @@ export async function startServers(): Promise<Servers> {
       count += 1;
       const name = `bucket-${count}`;
       s3.makeBucket(name);
-      const target = {
-        origin: s3.endpoint,
-        region: s3.region,
-        bucket: name,
-        addressing: 'path',
-        accessKeyId: new Secret(s3.accessKeyId),
-        secretAccessKey: new Secret(s3.secretAccessKey),
-      } as const;
+      const target = targetAt(s3, name);
       const pool = createPool(target, { connections: 16 });
       pools.push(pool);
       return { name, s3: createS3Client(target, pool) };
