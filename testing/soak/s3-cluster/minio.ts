@@ -31,6 +31,8 @@ export const MINIO: Product = {
           MINIO_UPDATE: 'off',
           // Drives that are no devices of their own are taken only so.
           MINIO_CI_CD: '1',
+          // In a container, where it believes no loopback address, it has to be told which node it is.
+          _MINIO_SERVER_LOCAL: `127.0.0.1:${port}`,
         },
       });
     });
