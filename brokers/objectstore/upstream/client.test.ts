@@ -375,6 +375,12 @@ describe('a server that never answers', () => {
     expect(await failure(act())).toMatch(/^timeout/);
   });
 
+  test('the end of a limit that the caller sets is told as one, by an error of this client', async () => {
+    const limited = { signal: AbortSignal.timeout(50) };
+    expect(await failure(patient.head('key', limited))).toBe('timeout 0 TimeoutError');
+    expect(await failure(patient.put('key', Buffer.from('x'), limited))).toBe('timeout 0 TimeoutError');
+  });
+
   test('other requests have a limit of their own', async () => {
     const ended = new AbortController();
     let over = false;

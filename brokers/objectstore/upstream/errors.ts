@@ -89,6 +89,8 @@ const TLS = /^(?:ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOS
 export function fromTransport(error: unknown): unknown {
   if (error instanceof S3Error || error instanceof ServiceError || !(error instanceof Error)) return error;
   if (error.name === 'AbortError') return error;
+  // Of a signal that ends by itself. Its `code` is a number that says nothing.
+  if (error.name === 'TimeoutError') return new S3Error('timeout', 0, error.name, { cause: error });
   const code = 'code' in error && typeof error.code === 'string' ? error.code : 'Unknown';
   if (TIMEOUTS.has(code)) return new S3Error('timeout', 0, code, { cause: error });
   return new S3Error(TLS.test(code) ? 'tls' : 'unreachable', 0, code, { cause: error });

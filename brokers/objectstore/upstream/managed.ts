@@ -38,6 +38,13 @@ interface ManagedSettings {
 
 /** How long a changed key may take to prove itself. */
 const TRY_OUT_MS = 10_000;
+/** How long a start waits for a server that does not answer; the chart's startup probe waits for longer. */
+const COMES_UP_MS = 120_000;
+/**
+ * For one try at the start. Proving that a bucket is fit takes a dozen rounds of writes: a server that makes its first
+ * volumes takes 11 s for the first of them, and one whose writers of a key ask for its lock once a second, 2 s for each.
+ */
+const START_MS = 45_000;
 
 /** Connections at most, for each purpose. For the broker's own small objects a few do. */
 export interface ManagedConnections {
@@ -123,10 +130,10 @@ export async function openManagedStore(
 
 /** The server may come up beside the broker. */
 async function answered(log: Logger, ask: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const deadline = Date.now() + 120_000;
+  const deadline = Date.now() + COMES_UP_MS;
   for (;;) {
     try {
-      return await ask(AbortSignal.timeout(10_000));
+      return await ask(AbortSignal.timeout(START_MS));
     } catch (error) {
       const waits = error instanceof S3Error && (error.kind !== 'answered' || error.isPassing);
       if (!waits || Date.now() > deadline) throw error;
