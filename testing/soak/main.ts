@@ -86,7 +86,7 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     load: () => import('./restore.ts'),
   },
   's3-cluster': {
-    what: 'nodes of an S3 server (four of MinIO, or three of --server seaweedfs) killed (20 times, --kills N) while Assistants upload through the broker: nothing answered is lost',
+    what: 'nodes of an S3 server (three of SeaweedFS, or four of --server minio) killed (20 times, --kills N) while Assistants upload through the broker: nothing answered is lost',
     load: () => import('./s3-cluster.ts'),
   },
   walls: {

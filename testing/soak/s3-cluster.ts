@@ -8,6 +8,7 @@ import { type Random, seeded } from '../random.ts';
 import { administrator, auditAccount } from './s3-cluster/accounts.ts';
 import type { Caller, Counts } from './s3-cluster/caller.ts';
 import { DEFAULT_PRODUCT, type S3Cluster, startS3Cluster } from './s3-cluster/cluster.ts';
+import { CONTROL_BUCKET, Control } from './s3-cluster/control.ts';
 import { createKeeper, type Keeper } from './s3-cluster/credentials.ts';
 import { newCaller, newCapsule } from './s3-cluster/tenants.ts';
 import { longestGap, Watch } from './s3-cluster/watch.ts';
@@ -15,7 +16,8 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
  * Brokers on an S3 server of several nodes, of which one is killed again and again, and at times two, while Assistants upload,
- * copy, list and delete, and credentials change. What was answered must hold, during and afterwards.
+ * copy, list and delete, and credentials change. What was answered must hold, during and afterwards. A client without a broker
+ * does the same, by which a loss of the server is told from one of the brokers.
  */
 
 const KILLS = 20;
@@ -50,6 +52,7 @@ export async function run({
     const cluster = await startS3Cluster(product);
     closers.push(() => cluster.remove());
     await cluster.makeBucket(BUCKET);
+    await cluster.makeBucket(CONTROL_BUCKET);
     // What was committed must outlive brokers; the machine itself stays up.
     const server = await startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } });
     closers.push(() => server.remove());
@@ -75,7 +78,8 @@ export async function run({
     });
     let isOver = false;
     const ended = () => isOver;
-    const working = Promise.all([...callers, keeper].map((one) => one.run(ended)));
+    const control = new Control(cluster, seeded(0));
+    const working = Promise.all([...callers, keeper, control].map((one) => one.run(ended)));
     // Told below: the brokers go away before it only where something else has failed.
     working.catch(() => undefined);
 
@@ -90,7 +94,7 @@ export async function run({
     isOver = true;
     await working;
 
-    for (const caller of callers) await caller.verify();
+    for (const one of [...callers, control]) await one.verify();
     const problems = [...watch.problems, ...(await anchorsOf(environment))];
     let over = 0;
     for (const [i, caller] of callers.entries()) {
@@ -99,7 +103,7 @@ export async function run({
       problems.push(...audit.problems);
       over = Math.max(over, audit.over);
     }
-    return reportOf(cluster, { watch, callers, keeper, kills: all, problems, over });
+    return reportOf(cluster, { watch, callers, keeper, control, kills: all, problems, over });
   } finally {
     for (const close of closers.toReversed()) await close();
   }
@@ -140,6 +144,7 @@ interface Outcome {
   readonly watch: Watch;
   readonly callers: readonly Caller[];
   readonly keeper: Keeper;
+  readonly control: Control;
   readonly kills: readonly Kill[];
   readonly problems: readonly string[];
   /** The most that a Capsule counts beyond what it has. */
@@ -148,7 +153,7 @@ interface Outcome {
 
 function reportOf(
   cluster: S3Cluster,
-  { watch, callers, keeper, kills, problems, over }: Outcome,
+  { watch, callers, keeper, control, kills, problems, over }: Outcome,
 ): SoakReport {
   const lost = [...callers.flatMap((caller) => caller.lost), ...keeper.lost];
   const worst = (nodes: number, of: (kill: Kill) => number) =>
@@ -180,12 +185,15 @@ function reportOf(
       uploads_gone: watch.uploadsGone,
       counted_over_bytes: over,
       lost: lost.length,
+      lost_by_the_server_itself: control.lost.length,
       problems: problems.length,
     },
     notes: [
       'times are the longest after one kill; a caller asks again 0.1 s after each refusal',
       `refusals: ${refusals.join(', ') || 'none'}`,
+      'the server itself: what a client without a broker was answered by it and does not hold',
       ...lost.slice(0, 10).map((one) => `lost: ${one}`),
+      ...control.lost.slice(0, 10).map((one) => `lost by the server itself: ${one}`),
       ...problems.slice(0, 10),
     ],
   };

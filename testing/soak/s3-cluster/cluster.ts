@@ -16,7 +16,7 @@ import { SEAWEEDFS } from './seaweedfs.ts';
 
 /** Several servers that are one S3 server, and a HAProxy that leads to those of them that are up. */
 export interface S3Cluster extends S3Place {
-  /** `MinIO 2026-02-12, four nodes`. */
+  /** `SeaweedFS of 2026-11-09, three nodes, objects on two`. */
   readonly title: string;
   readonly nodes: readonly Node[];
   /** Makes a bucket, and gives a client of it that goes by way of the HAProxy, as everything else. */
@@ -27,7 +27,7 @@ export interface S3Cluster extends S3Place {
 }
 
 const PRODUCTS: Readonly<Record<string, Product>> = { minio: MINIO, seaweedfs: SEAWEEDFS };
-export const DEFAULT_PRODUCT = 'minio';
+export const DEFAULT_PRODUCT = 'seaweedfs';
 
 export async function startS3Cluster(name: string): Promise<S3Cluster> {
   const product = Object.hasOwn(PRODUCTS, name) ? PRODUCTS[name] : undefined;

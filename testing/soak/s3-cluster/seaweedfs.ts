@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { query } from '../../../brokers/db/testing/postgres.ts';
 import { ensureBuilt } from '../../../e2e/cluster/builds/go.ts';
 import { SEAWEEDFS_BUILD } from '../../../e2e/cluster/builds/pins.ts';
 import { freePort } from '../../ports.ts';
@@ -20,6 +21,8 @@ export const SEAWEEDFS: Product = {
     const program = join(await ensureBuilt(SEAWEEDFS_BUILD, { log: join(directory, 'build.log') }), 'weed');
     const store = await startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } });
     try {
+      // Filers that start together and find no table each make it, and all but one of them end.
+      await query(store.superuserUrl, tableOf('filemeta'));
       const ports: Ports[] = [];
       while (ports.length < count) ports.push(await newPorts());
       const masters = ports.map(({ master, masterGrpc }) => `127.0.0.1:${master}.${masterGrpc}`).join(',');
@@ -62,12 +65,14 @@ function argumentsOf(ports: Ports, masters: string, cwd: string): readonly strin
   ];
 }
 
+const tableOf = (name: string) => `CREATE TABLE IF NOT EXISTS "${name}" (
+  dirhash bigint, name varchar(65535), directory varchar(65535), meta bytea, PRIMARY KEY (dirhash, name))`;
+
 function filerSettings(url: string): string {
   const { hostname, port, username, password, pathname } = new URL(url);
   return `[postgres2]
 enabled = true
-createTable = """CREATE TABLE IF NOT EXISTS "%s" (
-  dirhash bigint, name varchar(65535), directory varchar(65535), meta bytea, PRIMARY KEY (dirhash, name))"""
+createTable = """${tableOf('%s')}"""
 hostname = "${hostname}"
 port = ${port}
 username = "${username}"

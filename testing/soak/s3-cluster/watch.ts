@@ -18,9 +18,9 @@ export interface Refusal {
 
 export type Kind = 'writes' | 'reads' | 'credentials';
 
-const PAUSE_MS = 100;
+export const PAUSE_MS = 100;
 /** After which something is broken that no node that comes back will mend. */
-const LIMIT_MS = 300_000;
+export const LIMIT_MS = 300_000;
 /** Of the JSON routes, and of S3. */
 const FAILED = ['upstream_failed', 'upstream_timeout', 'InternalError'];
 
