@@ -1,9 +1,11 @@
+import { rootCertificates } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../config.ts';
 import { readServerPlans } from './config.ts';
 
 const CA = '/etc/space/servers/b/ca.crt';
+const [AUTHORITY = ''] = rootCertificates;
 const url = `postgres://space_broker@b.example:5433/space_registry?sslmode=verify-full&sslrootcert=${CA}`;
 const b = {
   name: 'b',
@@ -25,7 +27,7 @@ function plansOf(file: unknown) {
     SERVERS_FILE: '/servers.json',
   });
   return readServerPlans(config, (path) => {
-    if (path === CA) return 'PEM';
+    if (path === CA) return AUTHORITY;
     if (path !== '/servers.json') throw new Error(`no file ${path}`);
     return typeof file === 'string' ? file : JSON.stringify(file);
   });
@@ -56,7 +58,7 @@ it('reads all that is said of servers, and makes an address of a URL and a passw
     { name: 'c-2', weight: 1, drain: true, issued: { host: 'c', port: 5432 } },
   ]);
   const address = further[0]!.parse('s3cr3t\n');
-  expect(address).toMatchObject({ host: 'b.example', port: 5433, ssl: { ca: 'PEM' } });
+  expect(address).toMatchObject({ host: 'b.example', port: 5433, ssl: { ca: AUTHORITY } });
   expect(address.password.reveal()).toBe('s3cr3t');
 });
 

@@ -1,3 +1,4 @@
+import { rootCertificates } from 'node:tls';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { parseServerUrl, serverParser } from './address.ts';
@@ -25,10 +26,19 @@ it('reads all that a URL says', () => {
 
 it('verifies whom it speaks to, with the authority that is named', () => {
   const url = 'postgres://a:b@db.example/r?sslmode=verify-full&sslrootcert=/ca.pem';
-  let reads = 0;
-  const { ssl } = parseServerUrl(url, 'URL_FILE', (path) => `${path} read ${++reads} times`);
+  const [one = '', other = ''] = rootCertificates;
+  let file: string | undefined = one;
+  const read = (path: string) => (path === '/ca.pem' && file !== undefined ? file : noFile());
+  const { ssl } = parseServerUrl(url, 'URL_FILE', read);
   const authority = () => (ssl === false ? undefined : ssl.ca);
-  expect([authority(), authority()]).toEqual(['/ca.pem read 2 times', '/ca.pem read 3 times']);
+  expect(authority()).toBe(one);
+  file = `# both\n${one}\n${other}`;
+  expect(authority()).toBe(file);
+  for (file of [undefined, '', 'no certificate', `${one}\n${other.slice(0, 400)}`, one.replace('M', '!')])
+    expect(authority()).toBe(`# both\n${one}\n${other}`);
+  file = other;
+  expect(authority()).toBe(other);
+  expect(() => parseServerUrl(url, 'URL_FILE', () => '')).toThrow(/sslrootcert holds no whole certificate/);
   const system = parseServerUrl('postgres://a:b@db.example/r?sslmode=verify-full', 'URL_FILE', noFile).ssl;
   expect(system).toEqual({ rejectUnauthorized: true });
   expect(() => parseServerUrl(url, 'URL_FILE', noFile)).toThrow(/sslrootcert cannot be read/);

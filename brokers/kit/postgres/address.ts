@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Secret } from '@space/contracts/secret';
 import { ConfigError } from '../config.ts';
@@ -81,18 +82,42 @@ function tls(
   if (mode !== 'verify-full') throw new ConfigError(`${setting}: sslmode must be verify-full or disable`);
   if (ca === null) return { rejectUnauthorized: true };
   const read = () => {
+    let text: string;
     try {
-      return readCa(ca);
+      text = readCa(ca);
     } catch (cause) {
       throw new ConfigError(`${setting}: the file of sslrootcert cannot be read`, { cause });
     }
+    if (!isWhole(text))
+      throw new ConfigError(`${setting}: the file of sslrootcert holds no whole certificate`);
+    return text;
   };
-  read();
+  let last = read();
   return {
     rejectUnauthorized: true,
-    // The driver copies this for every connection, so an authority that was exchanged is the one from then on.
+    // The driver copies this for every connection, so an authority that was exchanged is the one from then on. It does so
+    // where an error would end the process; and without any authority, Node believes all that are public.
     get ca() {
-      return read();
+      try {
+        last = read();
+      } catch {
+        // The file is away, or only a part of it is written: those who were believed still are.
+      }
+      return last;
     },
   };
+}
+
+const BEGINS = /^-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/gm;
+const ENDS = /^-----END (?:X509 |TRUSTED )?CERTIFICATE-----/gm;
+
+/** Whether there is a certificate, and each that begins ends. */
+function isWhole(pem: string): boolean {
+  const begun = pem.match(BEGINS)?.length ?? 0;
+  if (begun === 0 || begun !== (pem.match(ENDS)?.length ?? 0)) return false;
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
 }
