@@ -110,7 +110,7 @@ export function createQuota(options: QuotaOptions): Quota {
     const there = await renewBlocks(registry.lookup, mine.replica);
     mine.renewedAt = begun;
     for (const [capsulePrefix, block] of mine.blocks)
-      if (!there.has(capsulePrefix) && block.bytes > 0) return lost('a block is gone');
+      if (!there.has(capsulePrefix) && block.bytes > 0 && !block.isUnsure) return lost('a block is gone');
   }
 
   return {

@@ -1,4 +1,14 @@
-import { addDoubt, addWritten, changeBlock, isShort, lockUsage, type Registry, usedBytes } from './rows.ts';
+import type { Session } from '@space/broker-kit/postgres';
+import {
+  addDoubt,
+  addWritten,
+  isShort,
+  lockUsage,
+  putBlock,
+  type Registry,
+  shrinkBlock,
+  usedBytes,
+} from './rows.ts';
 
 /** Bytes that were reserved for one write. Exactly one of its ends is called, once; later calls do nothing. */
 export interface Reservation {
@@ -27,7 +37,10 @@ export interface BlockOptions {
   readonly now: () => number;
 }
 
-/** What this replica has taken ahead of one Capsule's quota; the bytes of its row are the sum of the four figures. */
+/**
+ * What this replica has taken ahead of one Capsule's quota; the bytes of its row are the sum of the four figures. Each
+ * transaction sets them to that sum, so that the next one mends what became of one whose end nobody learned.
+ */
 export class CapsuleBlock {
   readonly #options: BlockOptions;
   #unspent = 0;
@@ -36,6 +49,8 @@ export class CapsuleBlock {
   /** Bytes in doubt, by the seconds after which it will be certain whether they are stored. */
   readonly #doubted = new Map<number, number>();
   #isShort = false;
+  /** Whether the last transaction ended without an answer: the row may be as before it, or as after it. */
+  #isUnsure = false;
   #usedAt: number;
   /** Lets one transaction with the registry run at a time, so that the figures and the row agree. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -52,6 +67,10 @@ export class CapsuleBlock {
   /** Whether so little was left when bytes were last taken that what ends should stop counting at once. */
   get isShort(): boolean {
     return this.#isShort;
+  }
+
+  get isUnsure(): boolean {
+    return this.#isUnsure;
   }
 
   isIdle(forMs: number): boolean {
@@ -88,8 +107,10 @@ export class CapsuleBlock {
         }),
       move: async () => {
         if (!isOpen) return;
-        await this.#inTurn(() => this.#shrink(bytes));
-        end(() => undefined);
+        await this.#inTurn(async () => {
+          await this.#shrink(bytes);
+          end(() => undefined);
+        });
       },
     };
   }
@@ -98,18 +119,17 @@ export class CapsuleBlock {
   take(quotaBytes: number, bytes: number): Promise<boolean> {
     return this.#inTurn(async () => {
       if (this.#unspent >= bytes) return true;
-      const { registry, replica, capsulePrefix } = this.#options;
+      const { replica, capsulePrefix } = this.#options;
       const spent = this.#spent;
       const need = bytes - this.#unspent;
-      const granted = await registry.transaction(async (session) => {
-        await lockUsage(session, capsulePrefix);
+      const granted = await this.#change(async (session) => {
+        if (this.#isUnsure) await putBlock(session, capsulePrefix, replica, this.bytes);
         const left = quotaBytes - (await usedBytes(session, capsulePrefix));
         this.#isShort = isShort(quotaBytes, left - need, bytes);
         if (left < need) return undefined;
         const grant = Math.min(left, need + Math.min(BLOCK, Math.floor((left - need) / SHARE)));
         await addWritten(session, capsulePrefix, spent);
-        await changeBlock(session, capsulePrefix, replica, grant);
-        if (spent > 0) await changeBlock(session, capsulePrefix, replica, -spent);
+        await putBlock(session, capsulePrefix, replica, this.bytes + grant - spent);
         return grant;
       });
       if (granted === undefined) return false;
@@ -124,19 +144,14 @@ export class CapsuleBlock {
    * False when the row is gone: another replica has adopted it, and its bytes are counted already.
    */
   flush({ giveBack = false } = {}): Promise<boolean> {
+    // Not to be had again where it fails, since it may have been given back: then the next flush sees to it.
     const back = giveBack ? this.#unspent : 0;
     this.#unspent -= back;
     return this.#inTurn(async () => {
       const spent = this.#spent;
       const doubted = [...this.#doubted];
-      const told = spent + sumOf(doubted);
-      if (told + back === 0) return true;
-      try {
-        if (!(await this.#tell(spent, doubted, told + back))) return false;
-      } catch (error) {
-        this.#unspent += back;
-        throw error;
-      }
+      if (spent + sumOf(doubted) + back === 0 && !this.#isUnsure) return true;
+      if (!(await this.#tell(spent, doubted))) return false;
       this.#spent -= spent;
       for (const [seconds, bytes] of doubted) {
         const left = (this.#doubted.get(seconds) ?? 0) - bytes;
@@ -147,11 +162,12 @@ export class CapsuleBlock {
     });
   }
 
-  #tell(spent: number, doubted: readonly Doubted[], fewer: number): Promise<boolean> {
-    const { registry, replica, capsulePrefix } = this.#options;
-    return registry.transaction(async (session) => {
-      await lockUsage(session, capsulePrefix);
-      if (!(await changeBlock(session, capsulePrefix, replica, -fewer))) return false;
+  #tell(spent: number, doubted: readonly Doubted[]): Promise<boolean> {
+    const { replica, capsulePrefix } = this.#options;
+    return this.#change(async (session) => {
+      const left = this.bytes - spent - sumOf(doubted);
+      // A row that ended in a transaction without an answer ended with all of this told.
+      if (!(await shrinkBlock(session, capsulePrefix, replica, left))) return this.#isUnsure && left === 0;
       await addWritten(session, capsulePrefix, spent);
       for (const [seconds, bytes] of doubted) await addDoubt(session, capsulePrefix, bytes, seconds);
       return true;
@@ -159,11 +175,24 @@ export class CapsuleBlock {
   }
 
   async #shrink(bytes: number): Promise<void> {
-    const { registry, replica, capsulePrefix } = this.#options;
-    await registry.transaction(async (session) => {
-      await lockUsage(session, capsulePrefix);
-      await changeBlock(session, capsulePrefix, replica, -bytes);
-    });
+    const { replica, capsulePrefix } = this.#options;
+    await this.#change((session) => shrinkBlock(session, capsulePrefix, replica, this.bytes - bytes));
+  }
+
+  /** Runs one transaction about the row, whose end may remain unknown. */
+  async #change<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const { registry, capsulePrefix } = this.#options;
+    try {
+      const result = await registry.transaction(async (session) => {
+        await lockUsage(session, capsulePrefix);
+        return work(session);
+      });
+      this.#isUnsure = false;
+      return result;
+    } catch (error) {
+      this.#isUnsure = true;
+      throw error;
+    }
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -7,7 +7,16 @@ import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { createQuota, type Quota } from './allowance.ts';
 import { CapsuleBlock, type Reservation } from './capsule-block.ts';
-import { addDoubt, beginCount, changeBlock, finishCount, lockUsage, usageOf, usedBytes } from './rows.ts';
+import {
+  addDoubt,
+  beginCount,
+  finishCount,
+  lockUsage,
+  putBlock,
+  shrinkBlock,
+  usageOf,
+  usedBytes,
+} from './rows.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -164,13 +173,15 @@ describe('the rows', () => {
   const inRows = <T>(work: (session: Session) => Promise<T>) =>
     fixture.broker.context.connections.transaction(work);
 
-  test('a block gives no more than is in it', async () => {
+  test('a block has a row while it holds something, and one that was taken away is not made again by what it still held', async () => {
     const capsulePrefix = newPrefix();
     await inRows((session) => lockUsage(session, capsulePrefix));
-    await inRows((session) => changeBlock(session, capsulePrefix, 'one', 100));
-    expect(await inRows((session) => changeBlock(session, capsulePrefix, 'one', -101))).toBe(false);
-    expect(await sums(capsulePrefix)).toEqual({ used: 100, blocks: 100 });
-    expect(await inRows((session) => changeBlock(session, capsulePrefix, 'one', -100))).toBe(true);
+    await inRows((session) => putBlock(session, capsulePrefix, 'one', 100));
+    expect(await inRows((session) => shrinkBlock(session, capsulePrefix, 'one', 70))).toBe(true);
+    expect(await sums(capsulePrefix)).toEqual({ used: 70, blocks: 70 });
+    expect(await inRows((session) => shrinkBlock(session, capsulePrefix, 'one', 0))).toBe(true);
+    for (const bytes of [30, 0])
+      expect(await inRows((session) => shrinkBlock(session, capsulePrefix, 'one', bytes))).toBe(false);
     expect((await sums(capsulePrefix)).blocks).toBe(0);
   });
 

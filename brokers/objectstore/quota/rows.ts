@@ -49,26 +49,43 @@ export function isShort(quotaBytes: number, left: number, bytes = 0): boolean {
   return left < Math.max(quotaBytes / 4, bytes);
 }
 
-/** Adds to the replica's block, or takes from it; false when the block is no longer there to take from. */
-export async function changeBlock(
+/** Sets what the replica's block holds, which has a row only while it holds something. Under `lockUsage`. */
+export async function putBlock(
+  session: Session,
+  capsulePrefix: string,
+  replica: string,
+  bytes: number,
+): Promise<void> {
+  if (bytes === 0) return void (await endBlock(session, capsulePrefix, replica));
+  await session.run(
+    'grow block',
+    `INSERT INTO broker.object_block (place, replica, bytes) VALUES ($1, $2, $3)
+     ON CONFLICT (place, replica) DO UPDATE SET bytes = $3, renewed_at = clock_timestamp()`,
+    [capsulePrefix, replica, bytes],
+  );
+}
+
+/** The same of a block that has a row; false when that is no longer there. */
+export async function shrinkBlock(
   session: Session,
   capsulePrefix: string,
   replica: string,
   bytes: number,
 ): Promise<boolean> {
-  if (bytes > 0) {
-    await session.run(
-      'grow block',
-      `INSERT INTO broker.object_block (place, replica, bytes) VALUES ($1, $2, $3)
-       ON CONFLICT (place, replica) DO UPDATE SET bytes = broker.object_block.bytes + $3, renewed_at = clock_timestamp()`,
-      [capsulePrefix, replica, bytes],
-    );
-    return true;
-  }
+  if (bytes === 0) return endBlock(session, capsulePrefix, replica);
   const rows = await session.run(
     'shrink block',
-    'UPDATE broker.object_block SET bytes = bytes + $3 WHERE place = $1 AND replica = $2 AND bytes + $3 >= 0 RETURNING 1',
+    'UPDATE broker.object_block SET bytes = $3 WHERE place = $1 AND replica = $2 RETURNING 1',
     [capsulePrefix, replica, bytes],
+  );
+  return rows.length === 1;
+}
+
+async function endBlock(session: Session, capsulePrefix: string, replica: string): Promise<boolean> {
+  const rows = await session.run(
+    'end block',
+    'DELETE FROM broker.object_block WHERE place = $1 AND replica = $2 RETURNING 1',
+    [capsulePrefix, replica],
   );
   return rows.length === 1;
 }
