@@ -10,6 +10,8 @@ export interface Line {
   cut(): void;
   /** While held, bytes go nowhere and nobody is told. */
   hold(held: boolean): void;
+  /** Those that are open fall silent for ever, as when the node behind them is lost; new connections are served. */
+  silence(): void;
   /** New connections go there from now on; those that are open are cut. */
   lead(port: number): void;
   /**
@@ -31,6 +33,7 @@ export async function openLine(server: { readonly host?: string; readonly port: 
   let held = false;
   let connections = 0;
   const sockets = new Set<Socket>();
+  const silent = new WeakSet<Socket>();
   const listener = createServer((near) => {
     connections += 1;
     const far = connect(target, host);
@@ -73,7 +76,10 @@ export async function openLine(server: { readonly host?: string; readonly port: 
     cut,
     hold(now) {
       held = now;
-      for (const socket of sockets) now ? socket.pause() : socket.resume();
+      for (const socket of sockets) now || silent.has(socket) ? socket.pause() : socket.resume();
+    },
+    silence() {
+      for (const socket of sockets) silent.add(socket.pause());
     },
     lead(port) {
       target = port;

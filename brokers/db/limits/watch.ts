@@ -1,5 +1,5 @@
 import type { Logger, Watched } from '@space/broker-kit';
-import type { ServerAddress } from '@space/broker-kit/postgres';
+import { QUIET_MS, type ServerAddress } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import type { BrokerMetrics } from '../metrics.ts';
 import { createGlances } from './glance.ts';
@@ -213,6 +213,7 @@ async function openSession(address: Watched<ServerAddress>): Promise<pg.Client> 
     password: password.reveal(),
     application_name: 'space-db-broker-watch',
     keepAlive: true,
+    keepAliveInitialDelayMillis: QUIET_MS,
     connectionTimeoutMillis: STATEMENT_MS,
     query_timeout: STATEMENT_MS,
     options: '-c search_path=pg_catalog -c idle_in_transaction_session_timeout=0 -c lock_timeout=1s',

@@ -1,3 +1,6 @@
+import { createServer } from 'node:net';
+import { portOf, Secret } from '@space/broker-kit';
+import type { ServerAddress } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fixture, openFixture } from '../testing/postgres.ts';
 import { spareNames } from './names.ts';
@@ -24,4 +27,30 @@ it('a template that cannot be made leaves no lock behind that would keep other r
   );
   expect(lock).toEqual({ free: true });
   await fixture.sql(`ALTER DATABASE ${names.template} IS_TEMPLATE false`);
+});
+
+it('a template whose server falls silent while it is opened holds neither the lock nor who makes it for ever', async () => {
+  const silent = createServer((socket) => socket.on('error', () => undefined).pause());
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const names = spareNames('00000001', 0);
+  const { connections } = fixture.broker.context;
+  const value = {
+    host: '127.0.0.1',
+    port: portOf(silent),
+    database: '',
+    user: 'nobody',
+    password: new Secret(''),
+    ssl: false,
+  };
+  const address = {
+    current: () => value as ServerAddress,
+    refresh: async () => undefined,
+    close: () => undefined,
+  };
+  await expect(ensureTemplate(connections, address, names)).rejects.toThrow('furnish template');
+  const [lock] = await fixture.registry<{ free: boolean }>(
+    'SELECT pg_try_advisory_xact_lock(7305181002) AS free',
+  );
+  expect(lock).toEqual({ free: true });
+  silent.close();
 });

@@ -64,10 +64,22 @@ async function isSealed(session: Session, name: string): Promise<boolean> {
   return row?.sealed ?? false;
 }
 
+/** Whoever makes the template has the lock meanwhile: a server that says nothing must not hold it for ever. */
+const ANSWER_MS = 30_000;
+
 /** In its own database a tenant may use the public schema, as it would on a server of its own. */
 async function furnish(address: Watched<ServerAddress>, database: string): Promise<void> {
   const { host, port, user, password, ssl } = address.current();
-  const client = new pg.Client({ host, port, user, password: password.reveal(), database, ssl });
+  const client = new pg.Client({
+    host,
+    port,
+    user,
+    password: password.reveal(),
+    database,
+    ssl,
+    connectionTimeoutMillis: ANSWER_MS,
+    query_timeout: ANSWER_MS,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();

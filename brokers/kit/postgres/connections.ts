@@ -40,7 +40,13 @@ const LOOKUP_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
+  statement_timeout: '15s',
 };
+/**
+ * A request waits for a look-up before all else, and those that are kept fall silent together when their node is lost: the
+ * next one is tried soon.
+ */
+const LOOKUP_MS = 20_000;
 /**
  * A drop waits longer than others for locks, and its work has no end but its own: it is as long as what a tenant has left
  * to drop, and a drop that is stopped begins anew. The server sends it the lines of its log, of which one names the
@@ -51,6 +57,7 @@ const DROP_SETTINGS = { lock_timeout: '75s', statement_timeout: '0', client_min_
 const DROP_MS = 3_600_000;
 /** The connection that looks at what others wait for must not wait itself. */
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
+const WATCH_MS = 10_000;
 
 const MAX_ATTEMPTS = 5;
 /** After the first attempt that finds the server full; longer after each further one. */
@@ -67,7 +74,7 @@ export function openConnections(
   const open = (max: number, more?: Partial<Parameters<typeof createPool>[2]>) =>
     createPool(address, log, { application, max, ...more });
   const work = open(limits.work);
-  const lookups = open(limits.lookup, { kept: true, settings: LOOKUP_SETTINGS });
+  const lookups = open(limits.lookup, { kept: true, answerMs: LOOKUP_MS, settings: LOOKUP_SETTINGS });
   const drops = open(limits.drop ?? 1, {
     waitMs: CLIENT_TIMEOUT_MS,
     answerMs: DROP_MS,
@@ -77,7 +84,7 @@ export function openConnections(
       if (pid !== undefined) onDropWaits(pid);
     },
   });
-  const watch = open(1, { kept: true, settings: WATCH_SETTINGS });
+  const watch = open(1, { kept: true, answerMs: WATCH_MS, settings: WATCH_SETTINGS });
   const pools = [work, lookups, drops, watch];
 
   async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {

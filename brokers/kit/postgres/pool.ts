@@ -8,6 +8,12 @@ import { StepError } from './errors.ts';
 /** A server that has stopped answering must not hold a request for ever. */
 export const CLIENT_TIMEOUT_MS = 90_000;
 
+/**
+ * How long a connection may be quiet before the kernel asks whether the other end is still there, ten times in ten
+ * seconds: of a node that is lost nobody is told otherwise, and the system's own time for it is two hours.
+ */
+export const QUIET_MS = 10_000;
+
 interface PoolOptions {
   readonly application: string;
   readonly max: number;
@@ -67,6 +73,7 @@ export function createPool(
     pipeline: true,
     application_name: application,
     keepAlive: true,
+    keepAliveInitialDelayMillis: QUIET_MS,
     options: Object.entries({ ...SETTINGS, ...settings })
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),

@@ -151,13 +151,16 @@ async function straysOf(
   registry: Registry,
   uploads: readonly { readonly key: string; readonly id: string }[],
 ): Promise<Set<string>> {
-  const rows = await registry.lookup.run<{ id: string }>(
-    'find stray uploads',
-    `SELECT u.id FROM unnest($1::text[], $2::text[]) AS u(id, key)
+  // No look-up: it compares each with all prefixes, which takes its time.
+  const rows = await registry.transaction((session) =>
+    session.read<{ id: string }>(
+      'find stray uploads',
+      `SELECT u.id FROM unnest($1::text[], $2::text[]) AS u(id, key)
      WHERE EXISTS (SELECT FROM (SELECT place FROM broker.store UNION ALL SELECT place FROM broker.dead_place) AS ours
                    WHERE starts_with(u.key, ours.place))
        AND NOT EXISTS (SELECT FROM broker.object_upload o WHERE o.upstream_id = u.id)`,
-    [uploads.map(({ id }) => id), uploads.map(({ key }) => key)],
+      [uploads.map(({ id }) => id), uploads.map(({ key }) => key)],
+    ),
   );
   return new Set(rows.map(({ id }) => id));
 }

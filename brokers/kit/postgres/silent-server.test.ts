@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
+import { type Line, openLine } from '../../../testing/line.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
+import { createLogger } from '../log.ts';
+import { serverParser } from './address.ts';
+import { type Connections, openConnections } from './connections.ts';
+import { StepError } from './errors.ts';
+
+/** A node that is lost says nothing any more: no end of its connections, and no answer. */
+
+const log = createLogger({ service: 'test', level: 'silent' });
+
+let server: EmbeddedServer;
+let line: Line;
+let connections: Connections;
+beforeAll(async () => {
+  server = await startEmbeddedServer({ durable: false });
+});
+afterAll(() => server?.remove());
+beforeEach(async () => {
+  line = await openLine(server);
+  const url = new URL(server.brokerUrl);
+  url.port = String(line.port);
+  const value = serverParser({ url: undefined, setting: 'ADMIN_DATABASE' }, () => '')(url.href);
+  const address = { current: () => value, refresh: async () => undefined, close: () => undefined };
+  connections = openConnections(address, log, { application: 'test', work: 2, lookup: 4 });
+});
+afterEach(async () => {
+  line.cut();
+  await connections.close();
+  await line.close();
+});
+
+describe('while connections are open to a server that is lost', () => {
+  it('look-ups go on at the one in its place, before each that was kept has cost a caller a minute and a half', async () => {
+    const ask = () => connections.lookup.read('ask', 'SELECT 1 FROM pg_sleep(0.1)');
+    await Promise.all([ask(), ask(), ask(), ask()]);
+    expect(line.connections).toBe(4);
+    line.silence();
+    await eventually(ask, { what: 'an answer to a look-up' });
+  });
+
+  it('so does the watch, which nobody could look in the place of for a minute and a half', {
+    timeout: 60_000,
+  }, async () => {
+    const ask = () => connections.watch.read('ask', 'SELECT 1');
+    await ask();
+    line.silence();
+    await expect(ask()).rejects.toMatchObject({ answered: false });
+    await ask();
+  });
+
+  it('each asks within a minute whether the other end is still there, also while a drop waits for hours', async () => {
+    const ask = (step: string) => `SELECT '${step}' FROM pg_sleep(0.1)`;
+    const waits = connections
+      .dropping((session) => session.read('wait', 'SELECT 1 FROM pg_sleep(1000)'))
+      .catch((error: unknown) => error);
+    await Promise.all([
+      connections.lookup.read('ask', ask('lookup')),
+      connections.watch.read('ask', ask('watch')),
+      connections.session((session) => session.read('ask', ask('work'))),
+    ]);
+    const due = await eventually(
+      () => {
+        const timers = keepAlivesTo(line.port);
+        return timers.length === 4 && timers;
+      },
+      { what: 'nothing under way on four connections, of which one waits' },
+    );
+    for (const seconds of due) expect(seconds).toBeLessThanOrEqual(60);
+    line.cut();
+    expect(await waits).toBeInstanceOf(StepError);
+  });
+});
+
+/** In how many seconds the kernel asks the other end of each connection to this port, by what it says of its timers. */
+function keepAlivesTo(port: number): number[] {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((row) => row.trim().split(/\s+/))
+    .filter(([, , remote, state]) => remote?.endsWith(`:${hex}`) && state === '01')
+    .map(([, , , , , timer = '']) => timer.split(':'))
+    .filter(([kind]) => kind === '02')
+    .map(([, when = '']) => Number.parseInt(when, 16) / 100);
+}
