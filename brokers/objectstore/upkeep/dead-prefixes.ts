@@ -1,12 +1,17 @@
-import type { Round } from '@space/broker-kit';
+import type { Logger, Round } from '@space/broker-kit';
 import type { PrincipalsContext } from '../principals/context.ts';
 
 /** The longest that a write which was let in may still be under way; after it nothing can arrive any more. */
 const LATE_WRITES = '1 day';
 const PREFIXES_A_ROUND = 100;
 
-/** Sweeps dead prefixes again, every hour for a day: a write that was under way at the drop may have come later. */
-export function sweepDeadPrefixes(context: Pick<PrincipalsContext, 'connections' | 'sweep'>): Round {
+/**
+ * Sweeps dead prefixes again, every hour for a day: a write that was under way at the drop may have come later. One that
+ * cannot be swept keeps no other, and is tried again in an hour until it could.
+ */
+export function sweepDeadPrefixes(
+  context: Pick<PrincipalsContext, 'connections' | 'sweep'> & { readonly log: Logger },
+): Round {
   return {
     name: 'dead places',
     gapMs: 60_000,
@@ -19,11 +24,19 @@ export function sweepDeadPrefixes(context: Pick<PrincipalsContext, 'connections'
           [LATE_WRITES, PREFIXES_A_ROUND],
         ),
       );
+      const failures: unknown[] = [];
       for (const { prefix, last } of due) {
         if (signal.aborted) return;
-        await context.sweep(prefix, signal);
+        const failed = await context.sweep(prefix, signal).then(
+          () => false,
+          (error: unknown) => {
+            failures.push(error);
+            context.log.warn({ place: prefix, err: error }, 'dead place not swept');
+            return true;
+          },
+        );
         await context.connections.session((session) =>
-          last
+          last && !failed
             ? session.run('forget dead place', 'DELETE FROM broker.dead_place WHERE place = $1', [prefix])
             : session.run(
                 'note sweep',
@@ -32,6 +45,7 @@ export function sweepDeadPrefixes(context: Pick<PrincipalsContext, 'connections'
               ),
         );
       }
+      if (failures.length > 0) throw failures[0];
     },
   };
 }
