@@ -13,6 +13,8 @@ export interface SweepParts {
 const PAGE = 1_000;
 /** Folders that one sweep looks for: where there are more, the next goes on. */
 const MOST_FOLDERS = 1_000;
+/** How often the same object may be the first of a page: a list may come late, and a late write may put it there again. */
+const MOST_REPEATED = 10;
 const PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
 
 /**
@@ -20,15 +22,29 @@ const PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
  * and run again, and what several run side by side is deleted once. Throws `unavailable` while the store is away.
  */
 export function createSweep({ s3, abortUploads }: SweepParts) {
-  async function deletePage(prefix: string, signal: AbortSignal | undefined): Promise<boolean> {
+  /** Returns the first of the keys that it deleted; undefined where there was none. */
+  async function deletePage(prefix: string, signal: AbortSignal | undefined): Promise<string | undefined> {
     const { objects } = await s3.list({ prefix, limit: PAGE }, { signal });
-    if (objects.length === 0) return false;
+    if (objects.length === 0) return undefined;
     const keys = objects.map(({ key }) => key);
     if (!keys.every((key) => key.startsWith(prefix)))
       throw new Error('the store lists what was not asked for');
     const left = await s3.deleteMany(keys, { signal });
     if (left.length > 0) throw unavailable('the store keeps objects that were deleted');
-    return true;
+    return keys[0];
+  }
+
+  async function deletePages(prefix: string, signal: AbortSignal | undefined): Promise<void> {
+    let last: string | undefined;
+    let repeated = 0;
+    for (;;) {
+      const first = await deletePage(prefix, signal);
+      if (first === undefined) return;
+      repeated = first === last ? repeated + 1 : 0;
+      if (repeated > MOST_REPEATED) throw unavailable('the store lists objects that were deleted');
+      last = first;
+      signal?.throwIfAborted();
+    }
   }
 
   /** Folders that no object is in, which writes have left that failed: no list of objects shows them. */
@@ -47,7 +63,7 @@ export function createSweep({ s3, abortUploads }: SweepParts) {
     if (!PREFIX.test(prefix)) throw new Error('not a prefix of ours');
     try {
       await abortUploads(prefix);
-      while (await deletePage(prefix, stopping)) stopping?.throwIfAborted();
+      await deletePages(prefix, stopping);
       await clearFolders(prefix, stopping);
     } catch (error) {
       throw error instanceof S3Error ? unavailable('the store is away', error) : error;
