@@ -1,4 +1,5 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { Secret } from '@space/contracts/secret';
 import { Gauge, type Registry } from 'prom-client';
 import { ConfigError } from './config.ts';
@@ -54,7 +55,10 @@ function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }
   try {
     const certified = new X509Certificate(cert).publicKey.export({ type: 'spki', format: 'der' });
     const held = createPublicKey(key.reveal()).export({ type: 'spki', format: 'der' });
-    return certified.equals(held) ? { cert, key } : undefined;
+    if (!certified.equals(held)) return undefined;
+    // The chain behind the certificate is read here alone: a listener would refuse one that is half written.
+    createSecureContext({ cert, key: key.reveal() });
+    return { cert, key };
   } catch {
     return undefined;
   }
