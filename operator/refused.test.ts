@@ -7,7 +7,7 @@ import { asRefused, told } from './refusals.ts';
 import { Writer } from './runtime/apply.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
-import { type Denied, deny } from './testing/policies.ts';
+import { type Denied, deny, denyByAbsence } from './testing/policies.ts';
 import type { TestSpace } from './testing/space.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
 
@@ -105,6 +105,56 @@ describe('a write for an Assistant that somebody’s policy refuses', () => {
       where,
       message: MESSAGE,
     });
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False WriteRefused');
+    await lift();
+    await space.goes(ASSISTANT, 'ledger');
+  });
+});
+
+describe('a write that must be asked of a webhook which is away', () => {
+  const away = async (denied: Omit<Denied, 'message' | 'reason'>) => {
+    const lift = await denyByAbsence(environment.server.client, space.names.namespace, denied);
+    lifts.push(lift);
+    return lift;
+  };
+
+  test.each([
+    ['namespaces', '', 'NamespaceReady', () => `object.metadata.name == "${space.namespaceOf(home)}"`],
+    ['resourcequotas', '', 'NamespaceReady', inCapsule],
+    ['secrets', '', 'DatabaseReady', () => `object.metadata.name == "${principalSecretName(home)}"`],
+  ] as const)(
+    'of %s for a Capsule is told, and done once it is back',
+    async (resource, group, condition, where) => {
+      const lift = await away({ group, resource, operations: CREATE, where: where() });
+      await space.capsule(home);
+      await space.becomes(CAPSULE, home, condition, 'False WriteRefused');
+      expect(await space.message(CAPSULE, home, condition)).toContain('webhook \\"absent.space.test\\"');
+      await lift();
+      await space.becomes(CAPSULE, home, 'Ready', READY);
+    },
+  );
+
+  test('for an Assistant is told, and done once it is back', async () => {
+    await space.settled();
+    const lift = await away({
+      group: 'apps',
+      resource: 'deployments',
+      operations: ['*'],
+      where: inCapsule(),
+    });
+    await space.patch(ASSISTANT, 'ledger', { spec: { replicas: 2 } });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False WriteRefused');
+    await lift();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const { spec } =
+      (await space.get<kinds.Deployment>(kinds.DEPLOYMENT, 'ledger', space.namespaceOf(home))) ?? {};
+    expect(spec?.replicas).toBe(2);
+  });
+
+  test('for the end of an Assistant is told, and it ends once it is back', async () => {
+    await space.settled();
+    const lift = await away({ group: 'apps', resource: 'deployments', operations: ['DELETE'] });
     await space.delete(ASSISTANT, 'ledger');
     await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False WriteRefused');
     await lift();

@@ -1,7 +1,7 @@
 import { APPLY, type ApiClient, type ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
-import { ApiError, isNotFound, WriteRefusedError } from './errors.ts';
+import { ApiError, isNotFound, isOfWebhook, WriteRefusedError } from './errors.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 
 /** A whole object as its owner wants it; what it does not name is left to the server. */
@@ -184,7 +184,7 @@ export class Writer {
     try {
       return await this.#options.client.call<T>(request);
     } catch (error) {
-      if (!(error instanceof ApiError && REFUSALS.has(error.status))) throw error;
+      if (!isRefused(error)) throw error;
       const said = kind === 'Secret' ? withoutValues(error) : error.said;
       throw new WriteRefusedError(`${verb} ${kind} "${name}"`, error, said);
     }
@@ -228,6 +228,10 @@ export class Writer {
 
 const REFUSALS = new Set([400, 403, 422]);
 
+/** A webhook may refuse with any status, and one that cannot be asked makes the server answer 500 for as long as it is away. */
+const isRefused = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (REFUSALS.has(error.status) || isOfWebhook(error.said));
+
 /** What is stored is not of the types that the schema has now. */
 const isUnmergeable = (error: unknown): boolean =>
   error instanceof ApiError && error.status === 500 && error.said.includes('typed');
@@ -235,7 +239,9 @@ const isUnmergeable = (error: unknown): boolean =>
 /** What judges a Secret sees its values and may tell them: only who refused it is repeated. */
 function withoutValues({ said, reason }: ApiError): string {
   const [who] =
-    /admission webhook "[^"]{1,253}"|[A-Z][A-Za-z]+AdmissionPolicy '[^']{1,253}'/.exec(said) ?? [];
+    /(?:admission|failed calling) webhook "[^"]{1,253}"|[A-Z][A-Za-z]+AdmissionPolicy '[^']{1,253}'/.exec(
+      said,
+    ) ?? [];
   return `${who ?? 'it'} refused it (${reason || 'no reason'})`;
 }
 

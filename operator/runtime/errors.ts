@@ -36,9 +36,12 @@ export class WriteRefusedError extends ApiError {
 
   /** Whether somebody's policy or webhook said so, and not the server's own validation or authorizer. */
   get byAdmission(): boolean {
-    return /admission webhook|AdmissionPolicy '/.test(this.said);
+    return isOfWebhook(this.said) || this.said.includes("AdmissionPolicy '");
   }
 }
+
+/** Whether a webhook refused a request, or could not be asked though it must be. */
+export const isOfWebhook = (said: string): boolean => /(?:admission|failed calling) webhook "/.test(said);
 
 /** No answer, or half of one: whether the call had an effect is not known. */
 export class TransportError extends Error {

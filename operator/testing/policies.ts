@@ -7,6 +7,7 @@ import { ApiError, isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 
 const POLICIES = pathOf(POLICY);
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 const BINDINGS = pathOf(POLICY_BINDING);
 
 /** What a release has written down of its policies, and a policy that stands for them. Answers what takes it away. */
@@ -75,19 +76,13 @@ export async function deny(
 ): Promise<() => Promise<void>> {
   policies += 1;
   const name = `denied-${namespace}-${policies}`;
-  const isKnock = `request.resource.resource == "configmaps" && request.operation == "CREATE" && object.metadata.name == "${name}"`;
   const rule = { apiVersions: ['v1'], operations };
   const spec = {
     failurePolicy: 'Fail',
-    matchConstraints: {
-      resourceRules: [
-        { ...rule, apiGroups: [group], resources: [resource] },
-        { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },
-      ],
-    },
+    matchConstraints: { resourceRules: [{ ...rule, apiGroups: [group], resources: [resource] }, KNOCKS] },
     validations: [
       {
-        expression: `!(${isKnock}) && !(request.resource.resource == "${resource}" && ${where})`,
+        expression: `!(${isKnock(name)}) && !(request.resource.resource == "${resource}" && ${where})`,
         messageExpression: message,
         ...(reason ? { reason } : {}),
       },
@@ -96,6 +91,48 @@ export async function deny(
   const binding = { policyName: name, validationActions: ['Deny'] };
   await client.call({ method: 'POST', path: POLICIES, body: { metadata: { name }, spec } });
   await client.call({ method: 'POST', path: BINDINGS, body: { metadata: { name }, spec: binding } });
+  return whileInForce(client, namespace, name, [BINDINGS, POLICIES]);
+}
+
+/** The same by a webhook that must be asked and does not answer. */
+export async function denyByAbsence(
+  client: ApiClient,
+  namespace: string,
+  { group, resource, operations, where = 'true' }: Omit<Denied, 'message' | 'reason'>,
+): Promise<() => Promise<void>> {
+  policies += 1;
+  const name = `absent-${namespace}-${policies}`;
+  const webhook = {
+    name: 'absent.space.test',
+    clientConfig: { url: 'https://127.0.0.1:1/' },
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+    failurePolicy: 'Fail',
+    rules: [{ apiGroups: [group], apiVersions: ['v1'], operations, resources: [resource] }, KNOCKS],
+    matchConditions: [
+      {
+        name: 'which',
+        expression: `${isKnock(name)} || request.resource.resource == "${resource}" && ${where}`,
+      },
+    ],
+  };
+  await client.call({ method: 'POST', path: WEBHOOKS, body: { metadata: { name }, webhooks: [webhook] } });
+  return whileInForce(client, namespace, name, [WEBHOOKS]);
+}
+
+/** By a ConfigMap that is never made it is seen whether a policy is in force. */
+const KNOCKS = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] };
+
+const isKnock = (name: string) =>
+  `request.resource.resource == "configmaps" && request.operation == "CREATE" && object.metadata.name == "${name}"`;
+
+/** Resolves when the policy is in force, with what takes its objects away again. */
+async function whileInForce(
+  client: ApiClient,
+  namespace: string,
+  name: string,
+  paths: readonly string[],
+): Promise<() => Promise<void>> {
   const knock = () =>
     client
       .call({
@@ -110,7 +147,7 @@ export async function deny(
       );
   await eventually(knock, { what: 'the policy is in force' });
   return async () => {
-    for (const path of [BINDINGS, POLICIES])
+    for (const path of paths)
       await client.call({ method: 'DELETE', path: `${path}/${name}`, body: {} }).catch(unlessGone);
     await eventually(async () => !(await knock()), { what: 'the policy is in force no more' });
   };
