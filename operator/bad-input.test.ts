@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { LABEL, principalSecretName } from './names.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import { underAnySchema } from './testing/definitions.ts';
 import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
 import { eachFixture } from './testing/fixture.ts';
@@ -142,8 +143,30 @@ describe('an object that an older schema stored', () => {
     });
     await space.start();
     await space.becomes(ASSISTANT, 'strange', 'Accepted', 'False SpecInvalid');
+    await space.becomes(ASSISTANT, 'strange', 'Stalled', 'True SpecInvalid');
+    await space.patch(ASSISTANT, 'strange', { spec: { env: null } });
+    await space.becomes(ASSISTANT, 'strange', 'Ready', READY);
+    await space.becomes(ASSISTANT, 'strange', 'Stalled', 'none');
     await space.removed(ASSISTANT, 'strange');
     await space.removed(CAPSULE, home);
+  });
+});
+
+describe('a condition that somebody else wrote', () => {
+  test('goes with the next status, and what runs stays as it is', async () => {
+    await space.start();
+    await space.settled();
+    const lastTransitionTime = '2026-01-01T00:00:00Z';
+    const value = { type: 'Stalled', status: 'True', reason: 'Foreign', message: '', lastTransitionTime };
+    await environment.server.client.call({
+      method: 'PATCH',
+      path: pathOf(ASSISTANT, space.names.namespace, 'ledger', 'status'),
+      query: { fieldManager: 'somebody' },
+      contentType: 'application/json-patch+json',
+      body: [{ op: 'add', path: '/status/conditions/-', value }],
+    });
+    await space.becomes(ASSISTANT, 'ledger', 'Stalled', 'none');
+    expect(await space.condition(ASSISTANT, 'ledger', 'Ready')).toBe(READY);
   });
 });
 

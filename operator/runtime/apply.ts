@@ -86,7 +86,8 @@ export class Writer {
 
   /**
    * Server-side apply of the status alone; as a whole where the server cannot merge it into what an older schema stored (it
-   * answers 500), so that whoever made that object is told.
+   * answers 500), so that whoever made that object is told. A condition that has another owner, too, outlives an apply that
+   * leaves it out, and is taken away by what replaces the list.
    */
   async applyStatus(
     resource: Resource,
@@ -97,14 +98,16 @@ export class Writer {
     const { name, namespace, uid } = object.metadata;
     const path = pathOf(resource, namespace, name, 'status');
     const patch = (contentType: string, body: unknown) =>
-      this.#patch<KubeObject>(resource, path, contentType, body, signal);
+      this.#patch<KubeObject & { readonly status?: unknown }>(resource, path, contentType, body, signal);
     const body = {
       apiVersion: apiVersionOf(resource),
       kind: resource.kind,
       metadata: { name, namespace, uid },
     };
     try {
-      await patch(APPLY, { ...body, status });
+      const after = await patch(APPLY, { ...body, status });
+      const { resourceVersion } = after.metadata;
+      if (!covers(status, after.status)) await patch(MERGE, { metadata: { uid, resourceVersion }, status });
     } catch (error) {
       if (!isUnmergeable(error)) throw error;
       await patch('application/json-patch+json', [
@@ -122,13 +125,7 @@ export class Writer {
     signal?: AbortSignal,
   ): Promise<T> {
     const { name, namespace } = object.metadata;
-    return this.#patch<T>(
-      resource,
-      pathOf(resource, namespace, name),
-      'application/merge-patch+json',
-      patch,
-      signal,
-    );
+    return this.#patch<T>(resource, pathOf(resource, namespace, name), MERGE, patch, signal);
   }
 
   /** Creates, and fails with AlreadyExists where it exists: nothing is ever adopted by accident. */
@@ -225,6 +222,8 @@ export class Writer {
     );
   }
 }
+
+const MERGE = 'application/merge-patch+json';
 
 const REFUSALS = new Set([400, 403, 422]);
 
