@@ -137,6 +137,62 @@ describe('a pod', () => {
   });
 });
 
+describe('a claim whose owner was taken off', () => {
+  const claimOf = (namespace: string) => space.get<kinds.SecretObject>(SECRET, 'ledger-database', namespace);
+  const disown = (namespace: string) =>
+    space.patch(
+      SECRET,
+      'ledger-database',
+      { metadata: { annotations: { [ANNOTATION.owner]: null } } },
+      namespace,
+    );
+
+  test('is put back under its Assistant, which keeps URL and pods', async () => {
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    const podsOf = async () => (await space.list(POD, namespace)).map(({ metadata }) => metadata.uid);
+    const pods = await podsOf();
+    await disown(namespace);
+    await again();
+    const owned = async () =>
+      (await claimOf(namespace))?.metadata.annotations?.[ANNOTATION.owner] !== undefined;
+    await eventually(owned, { what: 'the claim has its owner' });
+    expect(await space.urlOf('ledger')).toBe(url);
+    expect(await podsOf()).toEqual(pods);
+  });
+
+  test('goes with its Assistant, and the next of its id has a database that is there', async () => {
+    const namespace = await space.settled();
+    await space.stop();
+    await disown(namespace);
+    await space.delete(ASSISTANT, 'ledger');
+    await space.start();
+    await space.goes(ASSISTANT, 'ledger');
+    expect(await claimOf(namespace)).toBeUndefined();
+    const without = await environment.databases();
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect((await environment.databases()).length).toBe(without.length + 2);
+  });
+
+  test('gives its URL to no other Assistant, since it may open nothing any more', async () => {
+    const namespace = await space.settled();
+    const claim = await claimOf(namespace);
+    await space.removed(ASSISTANT, 'ledger');
+    const { name, labels } = claim?.metadata ?? { name: '' };
+    await environment.server.client.call({
+      method: 'POST',
+      path: pathOf(SECRET, namespace),
+      body: { metadata: { name, labels }, data: claim?.data },
+    });
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const { data } = (await claimOf(namespace)) ?? {};
+    expect(data?.['DATABASE_URL']).not.toBe(claim?.data?.['DATABASE_URL']);
+    expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe(READY);
+  });
+});
+
 describe('a kind', () => {
   test('that is deleted by hand takes its Capsules down in order; Retain keeps, and all goes on when it is back', async () => {
     const { client } = environment.server;

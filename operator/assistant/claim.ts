@@ -1,6 +1,6 @@
 import { no, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { ASSISTANT, SECRET, type SecretObject } from '../kinds.ts';
+import { ASSISTANT, type Assistant, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL, workloadSecretName } from '../names.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
 import type { Step } from '../step.ts';
@@ -35,8 +35,8 @@ export async function claimId(
   signal: AbortSignal,
 ): Promise<Step<SecretObject>> {
   if (found) {
-    const output = isRetained(found) ? await takeUp(context, workload, found, signal) : found;
-    return { finding: CLAIMED, output };
+    const isOwned = registeredOwner(found) !== undefined;
+    return { finding: CLAIMED, output: isOwned ? found : await takeUp(context, workload, found, signal) };
   }
   try {
     const metadata = workloadMetadata(workload, workloadSecretName(workload.manifest.platform.id));
@@ -48,7 +48,10 @@ export async function claimId(
   }
 }
 
-/** The claim goes over in one write, and only as it was seen: of two that want it the slower finds it taken. */
+/**
+ * The claim goes over in one write, and only as it was seen: of two that want it the slower finds it taken. One whose owner somebody
+ * took off keeps its URL for the Assistant that had it already; for any other the URL may be of what was dropped.
+ */
 async function takeUp(
   context: Context,
   workload: Workload,
@@ -61,8 +64,10 @@ async function takeUp(
     labels: { ...workloadLabels(workload), [LABEL.retained]: null },
     annotations: { [ANNOTATION.owner]: assistant.metadata.uid },
   };
-  const data = { DATABASE_URL: null };
-  const taken = await context.writer.merge<SecretObject>(SECRET, claim, { metadata, data }, signal);
+  const keepsUrl = !isRetained(claim) && hadDatabase(assistant);
+  const patch = keepsUrl ? { metadata } : { metadata, data: { DATABASE_URL: null } };
+  const taken = await context.writer.merge<SecretObject>(SECRET, claim, patch, signal);
+  if (!isRetained(claim)) return taken;
   context.events.record(ASSISTANT, assistant, {
     type: 'Normal',
     reason: 'DataTakenUp',
@@ -71,6 +76,10 @@ async function takeUp(
   });
   return taken;
 }
+
+/** Whether its status says that it has had a database. */
+export const hadDatabase = ({ status }: Assistant): boolean =>
+  status?.conditions?.some(({ type, status }) => type === 'DatabaseReady' && status === 'True') === true;
 
 /** The claim stays, as a record that the id has data, and nobody's; the broker issues the URL again to who takes it up. */
 export async function retainClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {

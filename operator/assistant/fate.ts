@@ -2,7 +2,7 @@ import type { Context } from '../context.ts';
 import { type Grace, graceOf } from '../grace.ts';
 import type { Assistant, Capsule, SecretObject } from '../kinds.ts';
 import { theSame } from '../last-word.ts';
-import { registeredOwner } from './claim.ts';
+import { hadDatabase, registeredOwner } from './claim.ts';
 import { deletionPolicyOf } from './retain.ts';
 
 /** Pure decisions about the data of an Assistant that is being deleted. */
@@ -16,10 +16,7 @@ export function ownsDatabase(
   const { uid } = assistant.metadata;
   const owner = registeredOwner(claim);
   if (owner !== undefined) return owner === uid;
-  const had = assistant.status?.conditions?.some(
-    ({ type, status }) => type === 'DatabaseReady' && status === 'True',
-  );
-  return had === true && rivals.every(({ metadata }) => metadata.uid === uid);
+  return hadDatabase(assistant) && rivals.every(({ metadata }) => metadata.uid === uid);
 }
 
 /** A Capsule that goes and keeps takes its namespace with it, and no broker is asked for anything. */

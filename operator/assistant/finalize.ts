@@ -25,7 +25,7 @@ import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
-import { closeClaim, isRetained, retainClaim } from './claim.ts';
+import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
 import { settleData, tellEnd } from './data.ts';
 import { readWorkloadSecret } from './facts.ts';
 import { decideFate, type Fate, ownsDatabase, staysWithCapsule } from './fate.ts';
@@ -83,13 +83,16 @@ export async function takeAway(
   }
 
   const secrets = await readSecrets(context, leaving, signal);
+  const { claim, token } = secrets;
   let retained = false;
-  if (mustEndData(context, assistant, secrets.claim)) {
+  if (mustEndData(context, assistant, claim)) {
     const end = await endData(context, leaving, secrets, signal);
     if (typeof end === 'object') return end;
     retained = end === 'retained';
+    // Its owner was taken off, and what it opened is dropped: nobody is to find the URL there.
+    if (!retained && claim && registeredOwner(claim) === undefined)
+      await context.writer.remove(SECRET, claim, signal);
   }
-  const { claim, token } = secrets;
   await removeEgress(context, assistant, id, signal);
   await removeOwn(context, assistant, SECRET, [retained ? undefined : claim, token], signal);
   // From here on another may take the id up.
