@@ -3,7 +3,9 @@ import { eventually } from '../testing/eventually.ts';
 import { openLine } from '../testing/line.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
+import { APPLY } from './runtime/client.ts';
 import { systemClock } from './runtime/clock.ts';
+import { type KubeObject, pathOf, type Resource } from './runtime/kube-object.ts';
 import { Reflector } from './runtime/reflector.ts';
 import { Store } from './runtime/store.ts';
 import { eachFixture } from './testing/fixture.ts';
@@ -11,7 +13,7 @@ import { manifest } from './testing/manifest.ts';
 import type { TestSpace } from './testing/space.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
 
-const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, POD, SECRET } = kinds;
+const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, POD, SECRET, SERVICE } = kinds;
 const READY = 'True Ready';
 let environment: TestEnvironment;
 let space: TestSpace;
@@ -80,6 +82,72 @@ describe('at rest', () => {
     const reasons = async () => (await space.events(home)).map(({ reason }) => reason);
     await eventually(async () => (await reasons()).includes('GuardrailRestored'), { what: 'the Event' });
     await space.removed(CAPSULE, home);
+  });
+});
+
+describe('what somebody wrote into a field of which the operator says nothing', () => {
+  type Owned = KubeObject & { readonly spec?: unknown };
+  const read = (resource: Resource) => space.get<Owned>(resource, 'ledger', space.namespaceOf(home));
+  const COMMAND = '/spec/template/spec/containers/0/command';
+  const template = (spec: object) => ({ spec: { template: { spec } } });
+
+  test.each([
+    ['a pause of the rollout', DEPLOYMENT, { spec: { paused: true } }],
+    ['a node that there is none of', DEPLOYMENT, template({ nodeSelector: { nowhere: 'yes' } })],
+    ['a command for its container', DEPLOYMENT, [{ op: 'add', path: COMMAND, value: ['/other'] }]],
+    ['a pod that the Service does not find', SERVICE, { spec: { selector: { nobody: 'yes' } } }],
+  ])('is taken out: %s', async (_, resource, patch) => {
+    const namespace = await space.settled();
+    const made = await read(resource);
+    await space.patch(resource, 'ledger', patch, namespace);
+    const restored = async () => {
+      expect((await read(resource))?.spec).toEqual(made?.spec);
+      return true;
+    };
+    await eventually(restored, { what: 'it is as it was' });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.stop();
+    await space.start();
+    await eventually(() => space.logs.filter((line) => line.includes('"reconciled"')).length > 8, {
+      what: 'everything was looked at again',
+    });
+    expect(space.run.acts).toEqual([]);
+  });
+
+  test('is left where it says no more than was there, and nobody writes it again and again', async () => {
+    const namespace = await space.settled();
+    const { apiVersion, kind, metadata, spec } = (await read(DEPLOYMENT)) ?? { metadata: { name: '' } };
+    const { name, uid } = metadata;
+    await environment.server.client.call({
+      method: 'PATCH',
+      path: pathOf(DEPLOYMENT, namespace, name),
+      query: { fieldManager: 'backup', force: 'true' },
+      contentType: APPLY,
+      body: { apiVersion, kind, metadata: { name, uid }, spec },
+    });
+    const owners = async () => JSON.stringify((await read(DEPLOYMENT))?.metadata);
+    await eventually(async () => !(await owners()).includes('"backup"'), {
+      what: 'it owns nothing any more',
+    });
+    expect((await read(DEPLOYMENT))?.metadata.generation).toBe(metadata.generation);
+    const { resourceVersion } = (await read(DEPLOYMENT))?.metadata ?? {};
+    await space.patch(ASSISTANT, 'ledger', { metadata: { annotations: { touched: 'yes' } } });
+    await space.stop();
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect((await read(DEPLOYMENT))?.metadata.resourceVersion).toBe(resourceVersion);
+  });
+
+  test('is left where it only has the pods made anew, as kubectl rollout restart does', async () => {
+    const namespace = await space.settled();
+    const annotations = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' };
+    await space.patch(DEPLOYMENT, 'ledger', { spec: { template: { metadata: { annotations } } } }, namespace);
+    await space.patch(ASSISTANT, 'ledger', { spec: { replicas: 2 } });
+    const scaled = async () =>
+      (await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace))?.spec?.replicas === 2;
+    await eventually(scaled, { what: 'the operator has written the Deployment' });
+    const deployment = await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace);
+    expect(deployment?.spec?.template.metadata?.annotations).toMatchObject(annotations);
   });
 });
 

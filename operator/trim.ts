@@ -1,11 +1,28 @@
-import type { Assistant, Capsule, ConfigMap } from './kinds.ts';
+import {
+  type Assistant,
+  type Capsule,
+  type ConfigMap,
+  DEPLOYMENT,
+  LIMIT_RANGE,
+  NETWORK_POLICY,
+  RESOURCE_QUOTA,
+  SERVICE,
+} from './kinds.ts';
+import { FIELD_MANAGER } from './names.ts';
 import { digestOf } from './runtime/digest.ts';
-import type { KubeObject } from './runtime/kube-object.ts';
+import { onlyForeignOwners } from './runtime/foreign.ts';
+import type { KubeObject, Resource } from './runtime/kube-object.ts';
 
 /** What stores keep of objects: nothing that nobody reads, and nothing that the readers' types forbid. */
 
-/** They are about 40 % of an object's bytes, and nobody here reads them. */
-export function withoutManagedFields<T extends KubeObject>(object: T): T {
+/** Kinds whose whole spec is the operator's. */
+const OWN_SPEC = new Set(
+  [DEPLOYMENT, SERVICE, RESOURCE_QUOTA, LIMIT_RANGE, NETWORK_POLICY].map(({ kind }) => kind),
+);
+
+/** Without the owners of fields, but for others that wrote into a spec of the operator's. */
+export function withoutOwners<T extends KubeObject>({ kind }: Resource, object: T): T {
+  if (OWN_SPEC.has(kind)) return onlyForeignOwners(object, FIELD_MANAGER);
   const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown };
   return { ...object, metadata };
 }

@@ -8,7 +8,7 @@ import { Reflector } from './runtime/reflector.ts';
 import type { Store } from './runtime/store.ts';
 import { trimNode } from './sandbox/node.ts';
 import { isInPlace, type Stores } from './stores.ts';
-import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
+import { trimConfigMap, wholeAssistant, wholeCapsule, withoutOwners } from './trim.ts';
 
 export interface WatchOptions {
   readonly client: ApiClient;
@@ -53,7 +53,7 @@ export function makeReflectors(options: WatchOptions) {
       store,
       recovery,
       ...where,
-      trim: (object) => withoutManagedFields(trim(object)),
+      trim: (object) => withoutOwners(resource, trim(object)),
       onProblem: (error, retryInMs) => options.onProblem(resource.kind, error, retryInMs),
     });
     all[resource.kind] = reflector as unknown as Reflector<KubeObject>;

@@ -2,14 +2,15 @@ import * as kinds from './kinds.ts';
 import type { KubeObject, Resource } from './runtime/kube-object.ts';
 import type { Store } from './runtime/store.ts';
 import type { Stores } from './stores.ts';
-import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
+import { trimConfigMap, wholeAssistant, wholeCapsule, withoutOwners } from './trim.ts';
 
 /** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
 export function cacheWriteResults(stores: Stores): (resource: Resource, object: KubeObject) => void {
   const keep = <T extends KubeObject>(store: Store<T>, trim = (object: T) => object) => {
-    return (object: KubeObject) => store.set(withoutManagedFields(trim(object as T)), 'own');
+    return (resource: Resource, object: KubeObject) =>
+      store.set(withoutOwners(resource, trim(object as T)), 'own');
   };
-  const keepers = new Map<string, (object: KubeObject) => void>([
+  const keepers = new Map<string, (resource: Resource, object: KubeObject) => void>([
     [kinds.CAPSULE.kind, keep(stores.capsules, wholeCapsule)],
     [kinds.ASSISTANT.kind, keep(stores.assistants, wholeAssistant)],
     [kinds.NAMESPACE.kind, keep(stores.namespaces)],
@@ -23,5 +24,5 @@ export function cacheWriteResults(stores: Stores): (resource: Resource, object: 
     [kinds.ROLE.kind, keep(stores.roles)],
     [kinds.ROLE_BINDING.kind, keep(stores.roleBindings)],
   ]);
-  return (resource, object) => keepers.get(resource.kind)?.(object);
+  return (resource, object) => keepers.get(resource.kind)?.(resource, object);
 }

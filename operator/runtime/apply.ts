@@ -2,6 +2,7 @@ import { APPLY, type ApiClient, type ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
 import { ApiError, isNotFound, isOfWebhook, WriteRefusedError } from './errors.ts';
+import { foreignOwners, ownersBut } from './foreign.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 
 /** A whole object as its owner wants it; what it does not name is left to the server. */
@@ -57,7 +58,13 @@ export class Writer {
     const wish = this.wish(desired);
     const digest = wish.metadata.annotations?.[this.#options.digestAnnotation] ?? '';
     const path = pathOf(resource, desired.metadata.namespace, desired.metadata.name);
-    return covers(wish, live) || this.#isSettled(path, digest, wish, live);
+    return this.#says(wish, live) || this.#isSettled(path, digest, wish, live);
+  }
+
+  /** All that is wished, and in its spec nothing that somebody else wrote there. */
+  #says(wish: Desired, live: KubeObject): boolean {
+    const { fieldManager } = this.#options;
+    return covers(wish, live) && !('spec' in wish && foreignOwners(live, fieldManager).length > 0);
   }
 
   /** Server-side apply of a whole object over what the caller last saw of it. */
@@ -75,7 +82,7 @@ export class Writer {
     if (live && this.stands(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
     const after = await this.#patch<KubeObject>(resource, path, APPLY, body, signal);
-    if (covers(wish, after)) this.#settled.delete(path);
+    if (this.#says(wish, after)) this.#settled.delete(path);
     else {
       const replaced = await this.#replace(resource, path, body, after, signal);
       this.#settled.set(path, { digest, version: versionOf(replaced) });
@@ -202,11 +209,15 @@ export class Writer {
     live: KubeObject,
     signal?: AbortSignal,
   ): Promise<KubeObject> {
+    const { fieldManager } = this.#options;
+    const { resourceVersion } = live.metadata;
+    // Who owns a field that stays would be told for ever, though nothing of theirs is left.
+    const managedFields = ownersBut(live, fieldManager);
     const replaced = await this.#send<KubeObject>('update', resource, body.metadata.name, {
       method: 'PUT',
       path,
-      query: { fieldManager: this.#options.fieldManager },
-      body: { ...body, metadata: { ...body.metadata, resourceVersion: live.metadata.resourceVersion } },
+      query: { fieldManager },
+      body: { ...body, metadata: { ...body.metadata, resourceVersion, managedFields } },
       signal,
     });
     this.#written(resource, replaced);
