@@ -32,6 +32,26 @@ export async function databasesOf(place: Place, capsule: string): Promise<readon
   return found;
 }
 
+/** A registry of before there were several servers says nothing of them. */
+const SERVER = `SELECT to_regclass('broker.departure') IS NOT NULL AS several \\gset
+\\if :several
+SELECT coalesce(
+  (SELECT coalesce(nullif(p.server, 'main'), d.server) FROM broker.departure d LEFT JOIN broker.placement p USING (capsule_id)
+   WHERE d.capsule_id = :'capsule' AND d.state = 'gone'),
+  (SELECT 'main' FROM broker.capsule WHERE capsule_id = :'capsule'),
+  (SELECT server FROM broker.placement WHERE capsule_id = :'capsule'), 'main');
+\\else
+SELECT 'main';
+\\endif
+`;
+
+/**
+ * The server that had a Capsule, as the first server's registry tells. One that was being moved is on the source until that
+ * has let it go, or the first server has it: its databases are whole there, and nobody has changed them since they were closed.
+ */
+export const serverOf = (place: Place, capsule: string): Promise<string> =>
+  asked(place, 'space_registry', SERVER, { capsule });
+
 const OTHERS = `SELECT coalesce(json_agg(d.oid::text), '[]') FROM pg_database d
   WHERE d.datname NOT IN ('postgres', 'template0', 'template1', 'space_registry', 'space_objectstore')
     AND NOT EXISTS (SELECT FROM broker.database b WHERE b.name = d.datname AND b.capsule_id = :'capsule')`;

@@ -3,7 +3,7 @@ import { fetchedState } from '../fetched.ts';
 import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Known } from '../state.ts';
-import { databasesOf, filesOf } from './asking.ts';
+import { databasesOf, filesOf, serverOf } from './asking.ts';
 import { archiveNow, copyOfThen, startScratch } from './copies.ts';
 import { refuseOccupied } from './living.ts';
 import { openAll } from './load.ts';
@@ -31,6 +31,7 @@ export async function reachThen(
   const reached = await steps.run('have a copy go through the log', () =>
     startScratch(places.scratch, at, copy),
   );
+  await requireHere(places.scratch, capsule);
   const [databases, files] = await Promise.all([
     databasesOf(places.scratch, capsule),
     filesOf(places.scratch, capsule),
@@ -40,6 +41,15 @@ export async function reachThen(
     databases.map(({ name }) => name),
   );
   return { tenant, taken: state.taken, reached, databases, files };
+}
+
+/** The backup has what one server had. @throws RestoreProblem for a Capsule whose databases were on another one */
+export async function requireHere(scratch: Place, capsule: string): Promise<void> {
+  const server = await serverOf(scratch, capsule);
+  if (server !== 'main')
+    throw new RestoreProblem(
+      `the databases of Capsule ${capsule} were on the PostgreSQL server ${server} at that moment, and the backup of a Space has those of main alone: take them out of the backup that this server has of its own (docs/operations.md, "A server beside main"), or give a moment at which the Capsule was on main, with --at. Nothing was changed`,
+    );
 }
 
 async function requirePoints(objects: Place): Promise<void> {
