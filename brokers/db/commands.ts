@@ -11,6 +11,7 @@ import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';
 import { contextOf, everyContext, linesOf, SERVER_COMMANDS } from './servers/commands.ts';
 import type { Servers } from './servers/router.ts';
+import { WHEREABOUTS_COMMANDS } from './servers/whereabouts.ts';
 
 const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({
   traceId,
@@ -27,6 +28,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
     run: (servers, _traceId, args) => linesOf(servers, args, ({ connections }) => connections.session(list)),
   },
   ...SERVER_COMMANDS,
+  ...WHEREABOUTS_COMMANDS,
   ...MOVE_COMMANDS,
   close: {
     usage: 'close CAPSULE',

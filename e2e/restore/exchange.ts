@@ -3,15 +3,10 @@
  * which. So all are exchanged before anybody is let in: the operator then hands out the new ones by itself.
  */
 import { randomBytes } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Step } from '../progress/index.ts';
-import type { Kube } from '../space/kube.ts';
-import { RestoreProblem } from './problem.ts';
+import { type Asking, asked, linesOf } from './broker.ts';
 
-interface Exchange {
-  readonly kube: Kube;
-  readonly space: string;
-  readonly signal: AbortSignal;
+interface Exchange extends Asking {
   /** Capsules whose own credentials are to go on as they were at that moment. */
   readonly accepted: readonly string[];
 }
@@ -21,7 +16,6 @@ const BROKERS = [
   { deployment: 'db-broker', audience: 'dbp', ending: 'database' },
   { deployment: 'objectstore-broker', audience: 'osp', ending: 'objectstore' },
 ] as const;
-const PATIENCE_MS = 600_000;
 
 /** What was found in the registries. */
 export interface Exchanged {
@@ -115,28 +109,4 @@ async function answerCustody(about: Exchange): Promise<Pick<Exchanged, 'setBack'
   const accepted = behind.filter((capsule) => about.accepted.includes(capsule));
   for (const capsule of accepted) await asked(about, 'objectstore-broker', ['restore', 'accept', capsule]);
   return { setBack: behind.filter((capsule) => !accepted.includes(capsule)), accepted };
-}
-
-const linesOf = <T>(text: string): readonly T[] =>
-  text
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as T);
-
-/** An administrator's command in a broker's container, once there is one that runs. */
-async function asked(
-  { kube, space, signal }: Exchange,
-  deployment: string,
-  command: readonly string[],
-  input = '',
-): Promise<string> {
-  const deadline = performance.now() + PATIENCE_MS;
-  const exec = ['exec', '-i', '-n', `${space}-services`, `deploy/${deployment}`, '--'];
-  for (;;) {
-    const { code, stdout, stderr } = await kube.run([...exec, 'node', '/app/admin.mjs', ...command], input);
-    if (code === 0) return stdout;
-    if (performance.now() > deadline)
-      throw new RestoreProblem(`${deployment} does not take ${command.join(' ')}: ${stderr.trim()}`);
-    await wait(1_000, undefined, { signal });
-  }
 }

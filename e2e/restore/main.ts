@@ -27,6 +27,7 @@ const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FIL
   --at TIME              the moment to go back to, such as 2026-11-21T10:30:00Z (default: the end of the backup)
   --accept-sets CAPSULE  its own S3 credential sets go on as they were at that moment, where they were changed since; without it they
                          stay closed until somebody decides; again for each further Capsule
+  --accept-lost CAPSULE  goes on without its databases, where the server beside main that had them has them no more; again for each
   --space NAME           the Helm release (home)
   --namespace NAMESPACE  where its Capsules are kept (the Space's name)
   --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl and helm are then taken from PATH`;
@@ -74,6 +75,7 @@ const { values: options } = commandLine(USAGE, {
     as: { type: 'string' },
     secret: { type: 'string' },
     'accept-sets': { type: 'string', multiple: true, default: [] },
+    'accept-lost': { type: 'string', multiple: true, default: [] },
     space: { type: 'string', default: 'home' },
     namespace: { type: 'string' },
     kubeconfig: { type: 'string' },
@@ -93,7 +95,7 @@ const kubeOf = ({ kubectl, kubeconfig }: Begun) => createKube(kubectl, kubeconfi
 
 async function wholeSpace(
   begun: Begun,
-  { values, key = '', 'accept-sets': accepted }: Options,
+  { values, key = '', 'accept-sets': accepted, 'accept-lost': acceptedLost }: Options,
 ): Promise<object> {
   const { helm, kubeconfig, namespace } = begun;
   return restoreSpace({
@@ -102,6 +104,7 @@ async function wholeSpace(
     helm: (...args) => finish(helm, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args]),
     chart: CHART,
     accepted,
+    acceptedLost,
     now: () => Date.now(),
     values: values.map((file) => resolve(file)),
     key: keyIn(await readFile(key, 'utf8')),

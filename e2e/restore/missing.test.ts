@@ -26,7 +26,9 @@ const state = {
         annotations: { 'platform.space/restoring': 'loft as of then' },
       },
     },
+    object('Capsule', 'barn', {}),
     assistant('ledger', 'household'),
+    assistant('hay', 'barn'),
     assistant('mail', 'cabin', { storedInputs: { post: { secretKeyRef: { name: 'gone', key: 'value' } } } }),
   ],
 };
@@ -44,8 +46,17 @@ it('what a backup of a whole Space does not have is told', () => {
     unknown: [{ capsule: 'shed', broker: 'db-broker' }],
     setBack: ['cabin'],
     accepted: ['household'],
+    beside: [
+      { capsule: 'cabin', server: 'b' },
+      { capsule: 'loft', server: 'b' },
+    ],
+    lost: ['barn'],
+    moves: ['the move of Capsule cabin to b, which was under way: it was taken back'],
   });
   expect(told).toEqual([
+    expect.stringMatching(/^the databases of Capsules on server b, .*as it has them now \(cabin, loft\)$/),
+    expect.stringContaining('databases of Capsule barn: its server does not have them'),
+    expect.stringContaining('the move of Capsule cabin'),
     expect.stringContaining('Capsule attic: its data is there'),
     expect.stringContaining('Assistant later in Capsule household: its database is there'),
     expect.stringContaining('the database of mail-id in Capsule cabin: there was none'),
@@ -69,14 +80,14 @@ it('of a backup that has all, only what is never brought is told', () => {
   const { objects, ...rest } = state;
   const whole = {
     ...rest,
-    objects: objects.filter(({ metadata }) => !['mail', 'loft'].includes(metadata.name)),
+    objects: objects.filter(({ metadata }) => !['mail', 'loft', 'barn', 'hay'].includes(metadata.name)),
   };
   const told = notRestored({
     ...{ state: whole, at: undefined, notice: undefined },
     ...{
       registered: registered.map((one) => ({ ...one, apps: one.apps.filter((app) => app !== 'mail-id') })),
     },
-    ...{ unknown: [], setBack: [], accepted: [] },
+    ...{ unknown: [], setBack: [], accepted: [], beside: [], lost: [], moves: [] },
   });
   expect(told).toHaveLength(3);
 });

@@ -5,8 +5,9 @@ import { idOf } from './capsule/tenant.ts';
 import type { Exchanged } from './exchange.ts';
 import { RESTORING } from './marks.ts';
 import type { State } from './state.ts';
+import type { Compared } from './whereabouts.ts';
 
-export interface Brought extends Exchanged {
+export interface Brought extends Exchanged, Compared {
   readonly state: State;
   readonly at: string | undefined;
   /** What the copy of the bucket says of itself. */
@@ -26,6 +27,7 @@ export function notRestored(brought: Brought): readonly string[] {
   const { state, at, notice, unknown, setBack } = brought;
   const { taken } = state;
   return [
+    ...besideIn(brought),
     ...differencesOf(brought),
     ...unknown.map(
       ({ capsule, broker }) =>
@@ -45,6 +47,23 @@ export function notRestored(brought: Brought): readonly string[] {
   ];
 }
 
+/** The backup has none of these: they are what another server has, or has not. */
+function besideIn({ beside, lost, moves }: Brought): readonly string[] {
+  const servers = [...new Set(beside.map(({ server }) => server))];
+  const on = (server: string) => beside.filter((one) => one.server === server).map(({ capsule }) => capsule);
+  return [
+    ...servers.map(
+      (server) =>
+        `the databases of Capsules on server ${server}, which has a backup of its own: they are as it has them now (${on(server).join(', ')})`,
+    ),
+    ...lost.map(
+      (capsule) =>
+        `databases of Capsule ${capsule}: its server does not have them, and they were given up. Delete the Capsule and apply it anew, and it begins with none`,
+    ),
+    ...moves,
+  ];
+}
+
 function peoplesIn({ namespaces, objects }: State) {
   const all = objects.filter(({ metadata }) => metadata.namespace === namespaces.release);
   const of = (kind: string) => all.filter((one) => one.kind === kind);
@@ -60,7 +79,7 @@ const halfRestored = (capsules: readonly KubeObject[]) =>
   });
 
 /** Between the registry of that moment and the state, which was taken before it. */
-function differencesOf({ state, registered }: Brought): readonly string[] {
+function differencesOf({ state, registered, lost }: Brought): readonly string[] {
   const { capsules, assistants } = peoplesIn(state);
   const idsIn = (capsule: string) => assistants.filter(({ spec }) => spec.capsule === capsule).map(idOf);
   const found = new Map(registered.map(({ capsule, apps }) => [capsule, apps]));
@@ -82,7 +101,7 @@ function differencesOf({ state, registered }: Brought): readonly string[] {
               `Assistant ${app} in Capsule ${capsule}: its database is there, and the state of ${state.taken} has no such Assistant`,
           ),
         ...ids
-          .filter((id) => !apps.includes(id))
+          .filter((id) => !apps.includes(id) && !lost.includes(capsule))
           .map((id) => `the database of ${id} in Capsule ${capsule}: there was none at that moment`),
       ];
     }),

@@ -17,6 +17,8 @@ export interface Restore extends Destination {
   readonly identities: readonly string[];
   /** Capsules whose own S3 credentials go on although they were set back. */
   readonly accepted: readonly string[];
+  /** Capsules whose databases their servers have not, and that are restored without. */
+  readonly acceptedLost: readonly string[];
   readonly parse: (yaml: string) => Rendered;
   readonly steps: Steps;
   readonly signal: AbortSignal;

@@ -22,7 +22,8 @@ import {
 } from './pods.ts';
 import { lookAtBackup, type States } from './preflight/index.ts';
 import { RestoreProblem } from './problem.ts';
-import { merge } from './state.ts';
+import { capsulesIn, merge } from './state.ts';
+import { compareServers } from './whereabouts.ts';
 
 /** What was restored, and up to which moment. */
 export interface Restored {
@@ -62,6 +63,9 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
     ),
   ]);
   await steps.run('install the release', () => install(about));
+  const compared = await steps.run('compare the registry with its servers', (step) =>
+    compareServers({ ...about, capsules: capsulesIn(state.then), isFilled: isEmbedded(objects) }, step),
+  );
   const exchanged = await steps.run('exchange every credential', (step) => exchangeCredentials(about, step));
   const places = [`${about.space}-services`, `${about.space}-system`];
   await steps.run('wait for its pods', (step) => rolledOut(about.kube, places, step));
@@ -82,7 +86,13 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
       without: registered.map(({ capsule }) => capsule).filter((capsule) => !names.has(capsule)),
       setBack,
       accepted,
-      notRestored: notRestored({ ...exchanged, state: state.then, at, notice: noticeIn(bucket) }),
+      notRestored: notRestored({
+        ...exchanged,
+        ...compared,
+        state: state.then,
+        at,
+        notice: noticeIn(bucket),
+      }),
     };
   });
 }
@@ -91,6 +101,8 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
 function noticeIn(report: string): string | undefined {
   return report.startsWith('{') ? JSON.parse(report).notice : undefined;
 }
+
+const isEmbedded = (objects: Rendered) => statefulSet(objects, 'postgres') !== undefined;
 
 async function render({ helm, parse, space, chart, values }: Restore): Promise<Rendered> {
   const { code, stdout, stderr } = await helm('template', space, chart, ...flags(values));

@@ -102,3 +102,9 @@ export function merge(then: State, newest: State): readonly KubeObject[] {
     merged.set(nameOf(object), object);
   return [...merged.values(), ...then.objects.filter((object) => !isKey(object))];
 }
+
+/** Names of the Capsules that there were. */
+export const capsulesIn = ({ namespaces, objects }: State): readonly string[] =>
+  objects
+    .filter(({ kind, metadata }) => kind === 'Capsule' && metadata.namespace === namespaces.release)
+    .map(({ metadata }) => metadata.name);

@@ -1,7 +1,9 @@
 import { type Clients, copyDatabase } from '../../../testing/postgres/clients.ts';
+import type { EmbeddedServer } from '../../../testing/postgres/server.ts';
 import { COMMANDS } from '../commands.ts';
 import type { Copy } from '../moves/begin.ts';
 import type { TestBroker } from './broker.ts';
+import type { TwoServers } from './servers.ts';
 
 /** What `move` answers. */
 interface Answer {
@@ -37,4 +39,32 @@ export async function moveWhole(
   if (begun.attempt === undefined) return begun;
   await copyAll(clients, begun.copies);
   return move(broker, capsule, target, '--copied', begun.attempt);
+}
+
+const TABLES = ['capsule', 'database', 'departure', 'placement'];
+
+/** What a registry has of a Capsule. The function sets it back to that, as a restore of its server does. */
+export async function savedRows(
+  { registry }: Pick<TwoServers, 'registry'>,
+  server: EmbeddedServer,
+  capsule: string,
+): Promise<() => Promise<void>> {
+  const saved: string[] = [];
+  for (const table of TABLES) {
+    const [row] = await registry<{ all: string }>(
+      server,
+      `SELECT coalesce(jsonb_agg(to_jsonb(t)), '[]')::text AS all FROM broker.${table} t WHERE capsule_id = $1`,
+      [capsule],
+    );
+    saved.push(
+      `INSERT INTO broker.${table} SELECT * FROM jsonb_populate_recordset(NULL::broker.${table}, '${row?.all}')`,
+    );
+  }
+  const gone = TABLES.toReversed().map(
+    (table) => `DELETE FROM broker.${table} WHERE capsule_id = '${capsule}'`,
+  );
+  const statements = ['BEGIN', "SET LOCAL session_replication_role = 'replica'", ...gone, ...saved, 'COMMIT'];
+  return async () => {
+    await registry(server, statements.join('; '));
+  };
 }

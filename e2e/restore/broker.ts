@@ -1,0 +1,46 @@
+/** What brokers are asked by an administrator's commands, in their containers. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Finished, Kube } from '../space/kube.ts';
+import { RestoreProblem } from './problem.ts';
+
+export interface Asking {
+  readonly kube: Kube;
+  readonly space: string;
+  readonly signal: AbortSignal;
+}
+
+export const PATIENCE_MS = 600_000;
+
+/** Gives a command once, to whatever container there is. */
+export function say(
+  { kube, space }: Asking,
+  deployment: string,
+  command: readonly string[],
+  input = '',
+): Promise<Finished> {
+  const exec = ['exec', '-i', '-n', `${space}-services`, `deploy/${deployment}`, '--'];
+  return kube.run([...exec, 'node', '/app/admin.mjs', ...command], input);
+}
+
+/** The same, once there is one that runs and takes it. */
+export async function asked(
+  about: Asking,
+  deployment: string,
+  command: readonly string[],
+  input = '',
+): Promise<string> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const { code, stdout, stderr } = await say(about, deployment, command, input);
+    if (code === 0) return stdout;
+    if (performance.now() > deadline)
+      throw new RestoreProblem(`${deployment} does not take ${command.join(' ')}: ${stderr.trim()}`);
+    await wait(1_000, undefined, { signal: about.signal });
+  }
+}
+
+export const linesOf = <T>(text: string): readonly T[] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as T);

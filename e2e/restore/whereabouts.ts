@@ -1,0 +1,153 @@
+/**
+ * Whether the databases of all Capsules are where the restored registry says, before anybody is let in. The backup has those of
+ * the embedded server; every other server is brought to the moment by its owner, or was not.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Step } from '../progress/index.ts';
+import { type Asking, asked, linesOf, PATIENCE_MS, say } from './broker.ts';
+import { RestoreProblem } from './problem.ts';
+
+/** As the broker's command `whereabouts` tells. */
+export interface Whereabouts {
+  readonly capsule: string;
+  readonly noted: string | null;
+  readonly movingTo: string | null;
+  readonly on: readonly string[];
+  readonly missing: readonly string[];
+}
+
+interface ServerLine {
+  readonly name: string;
+  readonly state: string;
+  readonly why?: string;
+  readonly leaving?: readonly { readonly capsule: string; readonly to: string }[];
+}
+
+export interface Comparing extends Asking {
+  /** Capsules of the state. */
+  readonly capsules: readonly string[];
+  /** Whether the registry is out of the backup; else it is on a server of somebody else's. */
+  readonly isFilled: boolean;
+  /** Capsules whose databases somebody has given up. */
+  readonly acceptedLost: readonly string[];
+}
+
+export interface Compared {
+  /** Capsules whose databases are as a server of somebody else's has them. */
+  readonly beside: readonly { readonly capsule: string; readonly server: string }[];
+  readonly lost: readonly string[];
+  /** What became of moves that were under way at that moment. */
+  readonly moves: readonly string[];
+}
+
+export async function compareServers(about: Comparing, step: Step): Promise<Compared> {
+  await requireServers(about, step);
+  const moves = await endMoves(about, step);
+  await refuseLeaving(about);
+  step.note('what each of them has');
+  return { ...judge(await lookUp(about), about), moves };
+}
+
+const serversOf = async (about: Asking) => linesOf<ServerLine>(await asked(about, 'db-broker', ['servers']));
+const lookUp = async (about: Asking) =>
+  linesOf<Whereabouts>(await asked(about, 'db-broker', ['whereabouts']));
+
+/** Without one of them nobody knows what it has. */
+async function requireServers(about: Asking, step: Step): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const away = (await serversOf(about)).filter(({ state }) => state !== 'ready');
+    const [first] = away;
+    if (first === undefined) return;
+    const why = away.map(({ name, why = 'it is not ready' }) => `${name}: ${why}`).join('; ');
+    step.note(why);
+    if (performance.now() > deadline)
+      throw new RestoreProblem(
+        `PostgreSQL servers of this Space are not used (${why}), and what their Capsules had is in no backup of the Space. Bring them back from their own, or put an empty one that is prepared as docs/postgres.md says in the place of ${first.name}, and give the command again`,
+      );
+    await wait(1_000, undefined, { signal: about.signal });
+  }
+}
+
+/** Nobody copies any more. One that has landed by what its target says is ended, any other is taken back. */
+async function endMoves(about: Asking, step: Step): Promise<readonly string[]> {
+  const ended: string[] = [];
+  for (const { capsule, noted, movingTo } of await lookUp(about)) {
+    if (movingTo === null) continue;
+    step.note(`the move of ${capsule}`);
+    const back = await say(about, 'db-broker', ['move', capsule, '--back']);
+    const landed = back.code !== 0 && / is on \S+ already/.test(back.stderr);
+    const last = landed ? await say(about, 'db-broker', ['move', capsule, movingTo]) : back;
+    if (last.code !== 0)
+      throw new RestoreProblem(
+        `Capsule ${capsule} was being moved from ${noted ?? 'main'} to ${movingTo} at that moment, and this can be neither ended nor taken back: ${last.stderr.trim()}. Mend that, and give the command again`,
+      );
+    ended.push(
+      `the move of Capsule ${capsule} to ${movingTo}, which was under way: it was ${landed ? 'ended' : 'taken back'}`,
+    );
+  }
+  return ended;
+}
+
+async function refuseLeaving(about: Asking): Promise<void> {
+  for (const { name, leaving = [] } of await serversOf(about))
+    for (const { capsule, to } of leaving)
+      throw new RestoreProblem(
+        `server ${name} says that Capsule ${capsule} is being moved to ${to}, and the registry of main knows of no such move: they are of two moments. ${TO_ONE_MOMENT}`,
+      );
+}
+
+const TO_ONE_MOMENT =
+  'Bring each server beside main to the moment of this restore by its own backup, and give the command again, with the same --at';
+
+/** @throws RestoreProblem that names every Capsule whose databases are not where the registry says */
+export function judge(
+  found: readonly Whereabouts[],
+  { capsules, isFilled, acceptedLost }: Pick<Comparing, 'capsules' | 'isFilled' | 'acceptedLost'>,
+): Pick<Compared, 'beside' | 'lost'> {
+  const known = new Set(found.map(({ capsule }) => capsule));
+  // The registry out of the backup is that of the moment: what it does not know was not registered then.
+  const unknown = isFilled ? [] : capsules.filter((capsule) => !known.has(capsule));
+  const apart = found.flatMap((one) => isApart(one) ?? []);
+  const lacking = new Map<string, string>(
+    unknown.map((capsule) => [capsule, `Capsule ${capsule}: the registry of main has no such Capsule`]),
+  );
+  for (const one of found) {
+    const lack = lackOf(one, capsules.includes(one.capsule));
+    if (lack !== undefined) lacking.set(one.capsule, lack);
+  }
+  const missing = [...lacking].filter(([capsule]) => !acceptedLost.includes(capsule));
+  if (apart.length > 0 || missing.length > 0) {
+    const options = missing.map(([capsule]) => `--accept-lost ${capsule}`).join(' ');
+    const without = apart.length > 0 ? '' : `; or go on without their databases, with ${options}`;
+    const sentences = [...apart, ...missing.map(([, sentence]) => sentence)].join('\n  ');
+    throw new RestoreProblem(
+      `databases are not where the registry says that they are:\n  ${sentences}\n${TO_ONE_MOMENT}${without}`,
+    );
+  }
+  const beside = found.flatMap(({ capsule, on: [server] }) =>
+    server === undefined || (server === 'main' && isFilled) ? [] : [{ capsule, server }],
+  );
+  return { beside, lost: [...lacking.keys()] };
+}
+
+function isApart({ capsule, noted, on }: Whereabouts): string | undefined {
+  const [server] = on;
+  const said = noted ?? 'main';
+  if (on.length > 1)
+    return `Capsule ${capsule}: servers ${on.join(' and ')} have it, and the registry of main says ${said}`;
+  return server === undefined || server === said
+    ? undefined
+    : `Capsule ${capsule}: server ${server} has it, and the registry of main says ${said}`;
+}
+
+function lackOf(
+  { capsule, noted, on: [server], missing }: Whereabouts,
+  isWanted: boolean,
+): string | undefined {
+  if (server === undefined)
+    return isWanted ? `Capsule ${capsule}: server ${noted ?? 'main'} has no such Capsule` : undefined;
+  return missing.length === 0
+    ? undefined
+    : `Capsule ${capsule}: server ${server} lacks its databases ${missing.join(', ')}`;
+}
