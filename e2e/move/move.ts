@@ -4,7 +4,8 @@ import type { Steps } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { isHopeless } from '../space/rollout.ts';
-import { operatorOf, type Room, roomFor, withAuthority } from './pods.ts';
+import { operatorOf } from '../space/servers.ts';
+import { type Room, roomFor, withAuthority } from './pods.ts';
 import { MoveProblem, printable } from './problem.ts';
 
 export interface Move {

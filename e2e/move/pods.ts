@@ -1,5 +1,6 @@
 /** The pod beside a running Space in which databases are copied, and what the network lets it to. */
 import type { KubeObject } from '../space/kube-object.ts';
+import { databaseServers, operatorOf, waysToServers } from '../space/servers.ts';
 import { MoveProblem } from './problem.ts';
 
 type Rendered = readonly KubeObject[];
@@ -9,12 +10,6 @@ export interface Room {
   /** Has PostgreSQL's programs and the authorities of all servers, and no credential. It reaches those servers alone. */
   readonly pod: KubeObject;
   readonly policies: readonly KubeObject[];
-}
-
-/** A PostgreSQL server as the operator is told of it. */
-interface Server {
-  readonly host: string;
-  readonly addresses: readonly string[];
 }
 
 interface Named {
@@ -30,8 +25,6 @@ const IDLE = ['/bin/sh', '-c', `trap "exit 0" TERM; sleep ${LONGEST_SECONDS} & w
 /** Volumes of the broker's pod that hold nothing but authorities. */
 const AUTHORITIES = ['ca', 'postgres-ca'];
 const FURTHER = '/etc/space/db-servers';
-
-export const operatorOf = (space: string) => `${space}-operator`;
 
 const find = (objects: Rendered, kind: string, name: string) =>
   objects.find((object) => object.kind === kind && object.metadata.name === name);
@@ -75,16 +68,8 @@ function imageOf(live: Rendered): string {
 
 /** By the names in the URLs of Assistants, at the addresses that Assistants have of them. */
 function hostAliases(space: string, live: Rendered) {
-  const { env = [] } = required(live, 'Deployment', operatorOf(space))['spec'].template.spec.containers[0];
-  const told = (name: string): string | undefined =>
-    env.find((one: Named & { readonly value?: string }) => one.name === name)?.value;
-  const own: string | undefined = find(live, 'Service', 'postgres')?.['spec'].clusterIP;
-  const [main, further] = [told('DATABASE_SERVER'), told('FURTHER_DATABASE_SERVERS')];
-  const servers: readonly Server[] = [
-    ...(main === undefined ? [] : [JSON.parse(main)]),
-    ...(further === undefined ? [] : JSON.parse(further)),
-    ...(own === undefined ? [] : [{ host: 'postgres', addresses: [own] }]),
-  ];
+  const operator = required(live, 'Deployment', operatorOf(space));
+  const servers = databaseServers(operator, find(live, 'Service', 'postgres'));
   return servers.flatMap(({ host, addresses }) => addresses.map((ip) => ({ ip, hostnames: [host] })));
 }
 
@@ -127,15 +112,9 @@ function copyingPod(name: string, broker: KubeObject, aliases: object, image: st
   };
 }
 
-interface Rule {
-  readonly ports?: readonly { readonly port: number | string }[];
-}
-
 /** The broker's ways to the servers, but not to DNS, and into the Space's own. */
 function policiesFor(pod: KubeObject, live: Rendered): readonly KubeObject[] {
-  const egress = required(live, 'NetworkPolicy', 'db-broker')['spec'].egress.filter(
-    ({ ports = [] }: Rule) => !ports.some(({ port }) => port === 53),
-  );
+  const egress = waysToServers(required(live, 'NetworkPolicy', 'db-broker'));
   const { name, namespace = '' } = pod.metadata;
   const only = { podSelector: { matchLabels: { [LABEL]: name } } };
   const policy = (named: string, spec: object): KubeObject => ({

@@ -22,6 +22,11 @@ export interface Looking {
   readonly signal: AbortSignal;
 }
 
+export interface Furnishing extends Looking {
+  /** Where pods reach each server, by the host that is in URLs: a new Capsule may be placed on any. */
+  readonly addresses: ReadonlyMap<string, string>;
+}
+
 const POLL_MS = 500;
 const FURNISHED_WITHIN_MS = 300_000;
 const READY_WITHIN_MS = 300_000;
@@ -54,20 +59,18 @@ const conditionOf = (object: KubeObject | undefined, type: string): Condition | 
 
 /** @throws RestoreProblem where an Assistant, or the Capsule, gets none */
 export async function furnished(
-  about: Looking,
+  about: Furnishing,
   server: Place,
   tenant: Tenant,
   step: Step,
 ): Promise<Furnished> {
   const { kube, namespaces, signal } = about;
   const { name } = tenant.capsule.metadata;
-  const service = await kube.get('service', 'postgres', namespaces.services);
-  const address: string = service?.['spec'].clusterIP ?? '';
   const deadline = performance.now() + FURNISHED_WITHIN_MS;
   for (;;) {
     const capsule = await kube.get('capsule', name, namespaces.release);
     const inside: string | undefined = capsule?.['status']?.namespace;
-    const databases = inside === undefined ? undefined : await accesses(about, tenant, inside, address);
+    const databases = inside === undefined ? undefined : await accesses(about, tenant, inside);
     const files = databases && (await filesOf(server, name));
     if (databases && files && tenant.assistants.every((one) => files.apps[idOf(one)] !== undefined))
       return { databases, files };
@@ -83,10 +86,9 @@ export async function furnished(
 
 /** Undefined while one is missing. */
 async function accesses(
-  { kube, namespaces }: Looking,
+  { kube, namespaces, addresses }: Furnishing,
   { capsule, assistants }: Tenant,
   inside: string,
-  address: string,
 ): Promise<ReadonlyMap<string, Access> | undefined> {
   const found = new Map<string, Access>();
   for (const { metadata, ...one } of assistants) {
@@ -103,13 +105,30 @@ async function accesses(
     const url = decoded(secret, 'DATABASE_URL');
     const owner = secret?.metadata.annotations?.['platform.space/owner-uid'];
     if (url === undefined || owner !== assistant?.metadata.uid) return undefined;
-    found.set(id, { url, ca: secret?.['data']['ca.crt'], address });
+    found.set(id, accessOf(url, secret, addresses));
   }
   const own = await kube.get('secret', `capsule-${capsule.metadata.name}-database`, namespaces.system);
   const url = decoded(own, 'database-url');
   const [first] = found.values();
   if (url !== undefined && first !== undefined) found.set('', { ...first, url });
   return found;
+}
+
+/** @throws RestoreProblem for a server that the operator does not know */
+function accessOf(
+  url: string,
+  secret: KubeObject | undefined,
+  addresses: ReadonlyMap<string, string>,
+): Access {
+  const { hostname: host, searchParams } = new URL(url);
+  const address = addresses.get(host);
+  if (address === undefined)
+    throw new RestoreProblem(
+      `a database is on ${host}, which is no PostgreSQL server that the operator of this Space knows: give the command again once it does`,
+    );
+  // The file's name is that of the authority in the Secret; without it nothing is verified.
+  const [, authority] = /([^/]+)$/.exec(searchParams.get('sslrootcert') ?? '') ?? [];
+  return { url, host, address, ca: authority === undefined ? undefined : secret?.['data'][authority] };
 }
 
 /** Waits until all that is not suspended is Ready; answers what a person has to look at first. */

@@ -1,4 +1,6 @@
 /** One Capsule out of the backup into a Space that runs, under its own name or another, as it was at a moment. */
+
+import { operatorOf } from '../../space/servers.ts';
 import { refuseFuture } from '../copies.ts';
 import { phaseOf, removePod } from '../fill.ts';
 import { type Place, placeOf } from '../place.ts';
@@ -9,7 +11,7 @@ import { furnished, started } from './furnished.ts';
 import { applyTenant, letStart, refuseTaken } from './living.ts';
 import { notRestored } from './missing.ts';
 import { type CapsuleRestore, namespacesOf, type Places } from './model.ts';
-import { type Room, roomFor } from './pods.ts';
+import { addressesIn, type Room, roomFor } from './pods.ts';
 import { awake, type Tenant } from './tenant.ts';
 import { reachThen } from './then.ts';
 
@@ -21,6 +23,8 @@ export interface RestoredCapsule {
   /** What the database says of the moment that it reached. */
   readonly database: string;
   readonly databases: number;
+  /** Hosts of the PostgreSQL servers that they are on. */
+  readonly servers: readonly string[];
   readonly objects: object | undefined;
   readonly assistants: number;
   /** Assistants that wait for a person, and for what. */
@@ -37,6 +41,7 @@ export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCap
   const namespaces = namespacesOf(about);
   const live = await steps.run('look at the Space', () => living(about));
   const room = roomFor(as, live);
+  const addresses = addressesIn(about.space, live);
   refuseFuture(at, now());
   const isBegun = await refuseTaken(kube, namespaces, as, markOf(about));
   try {
@@ -46,7 +51,7 @@ export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCap
     const reached = now();
     const made = await steps.run(`make Capsule ${as}`, async (step) => {
       await applyTenant(kube, asleep(then.tenant), markOf(about));
-      return furnished({ ...about, namespaces }, places.server, then.tenant, step);
+      return furnished({ ...about, namespaces, addresses }, places.server, then.tenant, step);
     });
     const furnishedAt = now();
     const { loaded, objects } = await fillPlaces(about, places, then, made);
@@ -62,6 +67,7 @@ export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCap
       state: then.taken,
       database: then.reached,
       databases: loaded,
+      servers: [...new Set([...made.databases.values()].map(({ host }) => host))],
       objects,
       assistants: then.tenant.assistants.length,
       waiting,
@@ -86,16 +92,19 @@ const asleep = ({ capsule, assistants, inputs }: Tenant): Tenant => ({
 
 /** What runs there, of which the pods of a restore are made. */
 async function living({ kube, space, namespace }: CapsuleRestore): Promise<Rendered> {
-  const services = `${space}-services`;
-  const found = await Promise.all(
-    [
+  const [services, system] = [`${space}-services`, `${space}-system`];
+  const found = await Promise.all([
+    ...[
       ['cronjob', 'backup'],
       ['statefulset', 'postgres'],
+      ['service', 'postgres'],
       ['networkpolicy', 'postgres'],
+      ['networkpolicy', 'db-broker'],
       ['statefulset', 's3'],
       ['deployment', 'db-broker'],
     ].map(([kind = '', name = '']) => kube.get(kind, name, services)),
-  );
+    kube.get('deployment', operatorOf(space), system),
+  ]);
   if (found.every((one) => one === undefined))
     throw new RestoreProblem(
       `there is no Space ${space} that runs: name it with --space and --namespace (${namespace}), or restore all of it without --capsule`,

@@ -11,7 +11,8 @@ export type Kubectl = readonly [program: string, ...args: string[]];
 export interface Access {
   readonly url: string;
   readonly ca: string | undefined;
-  /** The address of the Space's server for pods. */
+  /** The server's name in the URL, and its address for pods. */
+  readonly host: string;
   readonly address: string;
 }
 

@@ -8,9 +8,9 @@ import { CHART, SOME_IMAGES } from '../../space/chart.ts';
 import { finish } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
 import { copyFor } from '../copies.ts';
-import { BACKUP, EXTERNAL } from '../testing/values.ts';
+import { BACKUP, EXTERNAL, SERVER_B } from '../testing/values.ts';
 
-import { roomFor } from './pods.ts';
+import { addressesIn, roomFor } from './pods.ts';
 
 let directory: string;
 let helm: string;
@@ -70,7 +70,12 @@ describe('what one Capsule’s data goes through', () => {
     expect(ofScratch).toMatchObject({ policyTypes: ['Ingress', 'Egress'], egress: server?.['spec'].egress });
     expect(ofLoader).toMatchObject({
       policyTypes: ['Ingress', 'Egress'],
-      egress: [{ to: [{ podSelector: server?.['spec'].podSelector }], ports: [{ port: 5432 }] }],
+      egress: [
+        {
+          to: [{ namespaceSelector: {}, podSelector: server?.['spec'].podSelector }],
+          ports: [{ port: 5432 }],
+        },
+      ],
     });
     expect([ofScratch.ingress, ofLoader.ingress]).toEqual([undefined, undefined]);
     expect(ofServer.podSelector).toEqual(server?.['spec'].podSelector);
@@ -86,6 +91,26 @@ describe('what one Capsule’s data goes through', () => {
       expect([selects(spec, scratch), selects(spec, loader)]).toEqual([false, false]);
       expect(selects(spec, objects)).toBe(policy.metadata.name === 'backup');
     }
+  });
+
+  it('reaches every server on which a new Capsule may be placed, and knows where each is', async () => {
+    const live = await render({ ...BACKUP, postgres: { servers: [SERVER_B] } });
+    const { policies, scratch } = roomFor('attic', live);
+    const [ofScratch, ofLoader] = policies.map((policy) => policy['spec']);
+    expect(ofLoader.egress).toHaveLength(2);
+    expect(ofLoader.egress[1]).toMatchObject({
+      to: [{ ipBlock: { cidr: '203.0.113.16/28' } }],
+      ports: [{ port: 6432 }],
+    });
+    expect(JSON.stringify(ofScratch)).not.toContain('203.0.113.16/28');
+    expect(scratch['spec'].hostAliases).toBeUndefined();
+    const own = live.find(({ kind, metadata }) => kind === 'Service' && metadata.name === 'postgres');
+    Object.assign(own?.['spec'], { clusterIP: '10.96.0.7' });
+    expect([...addressesIn('home', live)]).toEqual([
+      ['pg-b', '203.0.113.17'],
+      ['postgres', '10.96.0.7'],
+    ]);
+    expect(() => addressesIn('other', live)).toThrow(/Deployment other-operator .*is missing/);
   });
 
   it('is refused where the server is somebody else’s, and where there is no backup', async () => {

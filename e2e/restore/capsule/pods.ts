@@ -1,5 +1,6 @@
 /** Pods beside a running Space that one Capsule's data goes through, and what the network lets them to. */
 import type { KubeObject } from '../../space/kube-object.ts';
+import { databaseServers, operatorOf, waysToServers } from '../../space/servers.ts';
 import { type Container, doing, IDLE, podOf, type Rendered, statefulSet } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
 
@@ -7,7 +8,7 @@ import { RestoreProblem } from '../problem.ts';
 export interface Room {
   /** A server with what the Space's had at that moment; it reaches the bucket of the backup alone. */
   readonly scratch: KubeObject;
-  /** Has nothing but the URLs that it is told; it reaches the Space's server alone. */
+  /** Has nothing but the URLs that it is told; it reaches the Space's PostgreSQL servers alone. */
   readonly loader: KubeObject;
   /** Carries objects from the one bucket to the other. */
   readonly objects: KubeObject;
@@ -109,11 +110,17 @@ function objectsPod(name: string, cron: KubeObject): KubeObject {
 }
 
 function policies(live: Rendered, scratch: KubeObject, loader: KubeObject): readonly KubeObject[] {
-  const server = live.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'postgres');
+  const of = (name: string) =>
+    live.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === name);
+  const [server, broker] = [of('postgres'), of('db-broker')];
   const egress = server?.['spec'].egress;
   if (server === undefined || egress === undefined)
     throw new RestoreProblem(
       'NetworkPolicy postgres of the Space is missing, or has no way to the backup: repair the release with helm upgrade',
+    );
+  if (broker === undefined)
+    throw new RestoreProblem(
+      'NetworkPolicy db-broker of the Space is missing: repair the release with helm upgrade',
     );
   const { namespace = '' } = scratch.metadata;
   const policy = (name: string, spec: object): KubeObject => ({
@@ -124,18 +131,30 @@ function policies(live: Rendered, scratch: KubeObject, loader: KubeObject): read
   });
   const only = ({ metadata }: KubeObject) => ({ podSelector: { matchLabels: { [LABEL]: metadata.name } } });
   const { podSelector } = server['spec'];
-  const ports = [{ port: 5432 }];
   return [
     policy(scratch.metadata.name, { ...only(scratch), policyTypes: ['Ingress', 'Egress'], egress }),
     policy(loader.metadata.name, {
       ...only(loader),
       policyTypes: ['Ingress', 'Egress'],
-      egress: [{ to: [{ podSelector }], ports }],
+      egress: waysToServers(broker),
     }),
     policy(`${loader.metadata.name}-in`, {
       podSelector,
       policyTypes: ['Ingress'],
-      ingress: [{ from: [only(loader)], ports }],
+      ingress: [{ from: [only(loader)], ports: [{ port: 5432 }] }],
     }),
   ];
+}
+
+/** Where pods reach each server, by the name that is in URLs. */
+export function addressesIn(space: string, live: Rendered): ReadonlyMap<string, string> {
+  const of = (kind: string, name: string) =>
+    live.find((one) => one.kind === kind && one.metadata.name === name);
+  const operator = of('Deployment', operatorOf(space));
+  if (operator === undefined)
+    throw new RestoreProblem(
+      `Deployment ${operatorOf(space)} of the Space is missing: repair the release with helm upgrade`,
+    );
+  const servers = databaseServers(operator, of('Service', 'postgres'));
+  return new Map(servers.map(({ host, addresses }) => [host, addresses[0] ?? '']));
 }

@@ -19,3 +19,14 @@ export const EXTERNAL = {
     },
   },
 };
+
+/** A further server of one's own. */
+export const SERVER_B = {
+  name: 'b',
+  host: 'pg-b.databases.svc',
+  port: 6432,
+  ca: 'PEM',
+  cidrs: ['203.0.113.16/28'],
+  assistants: { host: 'pg-b', addresses: ['203.0.113.17'] },
+  existingSecret: 'pg-b-admin',
+};

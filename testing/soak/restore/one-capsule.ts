@@ -47,7 +47,13 @@ export async function restoreOne(
       buckets.backup('restore', '--at', at, ...moves),
       ...attic.map(async ({ app, url }) => {
         const name = databases.find((one) => one.app === app)?.name ?? '';
-        await load(kubectl, places, name, { url, ca: undefined, address: '127.0.0.1' }, signal);
+        await load(
+          kubectl,
+          places,
+          name,
+          { url, ca: undefined, host: '127.0.0.1', address: '127.0.0.1' },
+          signal,
+        );
       }),
     ]);
     const all = since();
