@@ -34,7 +34,9 @@ export async function asked(
     const { code, stdout, stderr } = await say(about, deployment, command, input);
     if (code === 0) return stdout;
     if (performance.now() > deadline)
-      throw new RestoreProblem(`${deployment} does not take ${command.join(' ')}: ${stderr.trim()}`);
+      throw new RestoreProblem(
+        `${deployment} does not take ${command.join(' ')}: ${stderr.trim()}. Its log may say why: kubectl -n ${about.space}-services logs deploy/${deployment}`,
+      );
     await wait(1_000, undefined, { signal: about.signal });
   }
 }

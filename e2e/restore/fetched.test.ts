@@ -10,6 +10,7 @@ const HEADER: StateHeader = {
   namespaces: { release: 'home', system: 'home-system', services: 'home-services' },
   version: '0.2.0',
   schemas: { database: 6, objectStore: 8 },
+  databaseHosts: { main: 'postgres' },
   taken: '2026-11-21T10:30:00.000Z',
   objects: 0,
 };

@@ -14,6 +14,8 @@ export interface State {
   readonly space: string;
   readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
   readonly taken: string;
+  /** Hosts of PostgreSQL servers by their names; a state of an older version says nothing of them. */
+  readonly databaseHosts?: Readonly<Record<string, string>>;
   readonly objects: readonly KubeObject[];
 }
 

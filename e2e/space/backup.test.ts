@@ -66,6 +66,7 @@ describe('a Space that is backed up', () => {
       file: '/run/backup/state.age',
       version: parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8')).version,
       schemas: { database: DATABASE_SCHEMA, objectStore: OBJECT_STORE_SCHEMA },
+      databaseHosts: { main: 'postgres' },
     });
     expect(readConfig(environmentOf(containers[0]))).toMatchObject({
       SPACE_NAME: 'home',
@@ -132,6 +133,7 @@ describe('a Space that is backed up', () => {
       'podSecurity.runAsUser=injected',
       'postgres.external.host=db.example.org',
       'postgres.external.ca=PEM',
+      'postgres.external.ownBackup=true',
       'postgres.external.cidrs={203.0.113.8/32}',
       'postgres.external.assistants.addresses={203.0.113.8}',
       'existingSecrets.dbAdmin=db',
@@ -187,6 +189,45 @@ describe('the chart refuses, with what to do', () => {
   ])('%s', async (_what, values, sentence) => {
     const { code, stderr } = await template(...SOME_BACKUP, ...values.flatMap((value) => ['--set', value]));
     expect([code, stderr]).toEqual([1, expect.stringMatching(sentence)]);
+  });
+
+  it('PostgreSQL servers that are in no backup, until the values say that each has one of its own', async () => {
+    const external = [
+      'host=db.example.org',
+      'ca=PEM',
+      'cidrs={203.0.113.8/32}',
+      'assistants.addresses={203.0.113.8}',
+    ];
+    const b = [
+      ...['name=b', 'host=pg-b.example.org', 'ca=PEM', 'cidrs={203.0.113.9/32}', 'existingSecret=pg-b'],
+      'assistants.addresses={203.0.113.9}',
+    ];
+    const values = [
+      ...external.map((one) => `postgres.external.${one}`),
+      ...b.map((one) => `postgres.servers[0].${one}`),
+      ...['existingSecrets.dbAdmin=db', 'existingSecrets.objectStoreRegistry=registry'],
+    ];
+    const made = (...more: string[]) =>
+      template(...SOME_BACKUP, ...[...values, ...more].flatMap((value) => ['--set', value]));
+    const said = ['postgres.external.ownBackup=true', 'postgres.servers[0].ownBackup=true'];
+    const sentences = [
+      /nothing of postgres\.external, postgres\.servers\[0\] \(b\) is in it\. .*ownBackup: true/,
+      /nothing of postgres\.servers\[0\] \(b\) is in it/,
+    ];
+    for (const [index, sentence] of sentences.entries())
+      expect(await made(...said.slice(0, index))).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(sentence),
+      });
+    const { code, stdout } = await made(...said);
+    expect(code).toBe(0);
+    const { initContainers } = carrier(objectsIn(stdout));
+    expect(JSON.parse(environmentOf(initContainers[0])['BACKUP'] ?? '')).toMatchObject({
+      databaseHosts: { main: 'db.example.org', b: 'pg-b.example.org' },
+    });
+    // Without a backup nothing is to be said of one.
+    const without = await template(...values.flatMap((value) => ['--set', value]));
+    expect(without.code).toBe(0);
   });
 
   it('the Space’s own bucket', async () => {

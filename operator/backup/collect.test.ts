@@ -14,6 +14,7 @@ const OPTIONS = {
   recipient: 'age1',
   file: '/nowhere',
   version: '0.2.0',
+  databaseHosts: { main: 'postgres' },
   schemas: { database: 1, objectStore: 1 },
 };
 /** More than the API server gives at once. */

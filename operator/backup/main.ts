@@ -21,8 +21,9 @@ try {
   const objects = await collect(apiClient(connection), options);
   const { space, releaseNamespace: release, systemNamespace: system, servicesNamespace: services } = options;
   const namespaces = { release, system, services };
-  const { version, schemas } = options;
-  const header = { format: 1, space, namespaces, version, schemas, taken, objects: objects.length } as const;
+  const { version, schemas, databaseHosts } = options;
+  const about = { format: 1, space, namespaces, version, schemas, databaseHosts, taken } as const;
+  const header = { ...about, objects: objects.length };
   await put(options.file, await seal(header, objects, options.recipient));
   log.info({ objects: objects.length }, 'state sealed');
 } catch (error) {

@@ -12,6 +12,8 @@ export const backupOptions = z.strictObject({
   recipient: z.string().startsWith('age1'),
   /** Where the sealed state is put for the program that carries it away. */
   file: z.string().min(1),
+  /** The host in URLs of each PostgreSQL server, by its name: which one a Capsule was on follows from its own URL. */
+  databaseHosts: z.record(z.string().min(1), z.string().min(1)).default({}),
   /** The versions of the chart and of its brokers' registries: an older version does not restore the backup. */
   version: z.string().min(1),
   schemas: z.strictObject({ database: z.int().min(1), objectStore: z.int().min(1) }),

@@ -11,6 +11,7 @@ export interface StateHeader {
   /** The versions of the chart and of its brokers' registries. */
   readonly version: string;
   readonly schemas: BackupOptions['schemas'];
+  readonly databaseHosts: BackupOptions['databaseHosts'];
   readonly taken: string;
   readonly objects: number;
 }

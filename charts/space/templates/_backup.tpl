@@ -24,11 +24,35 @@
 {{- fail "backup.s3.endpoint is set, and no NetworkPolicy lets anybody to it: name its addresses in backup.s3.cidrs or its pods in backup.s3.pods" }}
 {{- end }}
 {{- include "space.external.validate" (dict "pods" $at.pods "at" "backup.s3") }}
+{{- with include "space.backup.unsaid" . | fromJsonArray }}
+{{- fail (printf "backup.enabled is set, and the backup of a Space has what is on its embedded PostgreSQL alone: nothing of %s is in it. Have each backed up by its own means, and say so in the values, with ownBackup: true beside its host (docs/operations.md, \"A server beside main\")" (join ", " .)) }}
+{{- end }}
 {{- $own := .Values.objectStore.external | default dict }}
 {{- if and (eq $at.endpoint ($own.endpoint | default "")) (eq $at.bucket ($own.bucket | default "")) }}
 {{- fail (printf "backup.s3 and objectStore.external name the same bucket, %s: what is lost with it would be lost with its backup" $at.bucket) }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* PostgreSQL servers that nobody backs up, by what the values say. A JSON array. */}}
+{{- define "space.backup.unsaid" -}}
+{{- $unsaid := list }}
+{{- if and (not (include "space.postgres.embedded" .)) (not .Values.postgres.external.ownBackup) }}{{ $unsaid = append $unsaid "postgres.external" }}{{ end }}
+{{- range $index, $server := include "space.servers" . | fromJsonArray }}
+{{- if not .ownBackup }}{{ $unsaid = append $unsaid (printf "postgres.servers[%d] (%s)" $index .name) }}{{ end }}
+{{- end }}
+{{- $unsaid | toJson }}
+{{- end }}
+
+{{/* The hosts in URLs of all servers, by the names that the broker has for them: what a backup says of a Capsule's server. A JSON object. */}}
+{{- define "space.backup.databaseHosts" -}}
+{{- $main := "postgres" }}
+{{- if not (include "space.postgres.embedded" .) }}{{ $main = include "space.postgres.assistantsHost" .Values.postgres.external | trim }}{{ end }}
+{{- $hosts := dict "main" $main }}
+{{- range include "space.servers" . | fromJsonArray }}
+{{- $_ := set $hosts .name (include "space.postgres.assistantsHost" . | trim) }}
+{{- end }}
+{{- $hosts | toJson }}
 {{- end }}
 
 {{- define "space.backup.prefix" -}}

@@ -20,6 +20,7 @@ async function reached(server: string, databases: readonly object[] = []) {
     space: 'home',
     namespaces,
     ...KNOWN,
+    databaseHosts: { main: 'postgres' },
     taken: '2026-11-21T10:30:00.000Z',
     objects: 1,
   } as const;

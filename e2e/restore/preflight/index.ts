@@ -21,6 +21,7 @@ import {
 import { RestoreProblem } from '../problem.ts';
 import { merge, type State } from '../state.ts';
 import { requireDatabase } from './log.ts';
+import { refuseMissingServers } from './servers.ts';
 
 export interface States {
   readonly then: State;
@@ -39,6 +40,7 @@ export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: b
   const room = `${space}-restore-${randomBytes(3).toString('hex')}`;
   try {
     const states = await steps.run('open the state', () => openStates(about, objects, room));
+    refuseMissingServers(states.then, objects);
     // What is there of a restore that was cut short is of what was looked at then.
     if (!isBegun) await steps.run('look at the copies', () => requireCopies(about, objects, room, states));
     return states;

@@ -13,6 +13,7 @@ export const EXTERNAL = {
   postgres: {
     external: {
       host: 'pg.example.org',
+      ownBackup: true,
       ca: 'PEM',
       cidrs: ['203.0.113.9/32'],
       assistants: { addresses: ['203.0.113.9'] },
@@ -23,6 +24,7 @@ export const EXTERNAL = {
 /** A further server of one's own. */
 export const SERVER_B = {
   name: 'b',
+  ownBackup: true,
   host: 'pg-b.databases.svc',
   port: 6432,
   ca: 'PEM',
