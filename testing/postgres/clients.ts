@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { run } from '../../e2e/cluster/run.ts';
@@ -12,13 +13,23 @@ export interface Clients {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
+/** Those of the directory in POSTGRES_CLIENTS where there is one: of a version that this Debian has not. */
 export async function findClients(): Promise<Clients> {
+  const given = process.env['POSTGRES_CLIENTS'];
+  if (given !== undefined) return clientsIn(given);
   const depends = await run(['apt-cache', 'depends', 'postgresql-client']);
   const [, major] = /Depends: postgresql-client-(\d+)/.exec(depends) ?? [];
   if (!isMajor(major)) throw new Error('apt knows no postgresql-client that the tests have a server for');
   const bin = `usr/lib/postgresql/${major}/bin`;
   const { program, env } = await fromDebian(`postgresql-client-${major}`, bin);
   return { major, env: { ...env, PATH: `${program}:${process.env['PATH']}` } };
+}
+
+async function clientsIn(directory: string): Promise<Clients> {
+  const version = await run([join(directory, 'pg_dump'), '--version']);
+  const [, major] = /\(PostgreSQL\) (\d+)/.exec(version) ?? [];
+  if (!isMajor(major)) throw new Error(`${directory}: the tests have no server of the version of ${version}`);
+  return { major, env: { PATH: `${directory}:${process.env['PATH']}` } };
 }
 
 const isMajor = (major: string | undefined): major is PostgresMajor =>
