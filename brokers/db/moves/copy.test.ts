@@ -54,6 +54,32 @@ describe('a copy', () => {
     ).toEqual([{ rows: 20_000 }]);
   });
 
+  it('has what its role has set of an extension, which only a session that uses it may set', async () => {
+    const { from, to } = await pair();
+    await query(
+      from,
+      `CREATE EXTENSION pg_trgm; SELECT similarity('a', 'b');
+       ALTER ROLE CURRENT_USER SET pg_trgm.similarity_threshold = 0.71`,
+    );
+    expect(await complaint({ from, to })).toBe('copied');
+    const shown = 'SELECT show_limit()::text AS limit';
+    expect(await query(to, shown)).toEqual([{ limit: '0.71' }]);
+  });
+
+  it('says which setting, and which large object, is another one', async () => {
+    const { from, to } = await pair();
+    const elsewhere = `current_database() = '${new URL(to).pathname.slice(1)}'`;
+    // What a tenant does while it is copied, in a way that the copy itself brings about.
+    await query(
+      from,
+      `SELECT lo_from_bytea(4711, 'one');
+       CREATE FUNCTION spoil() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+         IF ${elsewhere} THEN PERFORM pg_catalog.lo_from_bytea(4712, 'two'); END IF; RETURN true; END $$;
+       CREATE TABLE spoilt (i int CHECK (public.spoil())); INSERT INTO spoilt VALUES (1)`,
+    );
+    expect(await complaint({ from, to })).toMatch(/^differs: large object 4712\n/m);
+  });
+
   it('is not ended by the transaction_timeout of its role, which servers have since version 17', async () => {
     const work = mkdtempSync(join(tmpdir(), 'space-copy-'));
     const seen = join(work, 'seen');

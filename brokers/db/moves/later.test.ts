@@ -64,6 +64,7 @@ describe.skipIf(clients.major === '15')(
         found: 1,
         views: [2, 2],
         memory: '9MB',
+        limit: 0.71,
         here: 'mine, public',
         odd: 'value = with, commas',
         policy: 1,
@@ -99,6 +100,16 @@ describe.skipIf(clients.major === '15')(
       );
       expect(await sqlstate(await now(capsule))).toBe('ok');
       expect(await move(broker, 'there', 'b')).toEqual({ moved: 'there', to: 'b' });
+    });
+
+    it('stays where it is if its role has a setting that the later version has no more, which is named', async () => {
+      const capsule = await onMain('setting');
+      await query(capsule.url, 'ALTER ROLE CURRENT_USER SET force_parallel_mode = off');
+      const { copies = [] } = await move(broker, 'setting', 'b');
+      const said = await Promise.all(copies.map((copy) => copyDatabase(clients, copy).catch(String)));
+      expect(said.join()).toMatch(/settings that the target does not know: .* RESET force_parallel_mode\n/);
+      await move(broker, 'setting', '--back');
+      expect(await sqlstate(capsule.url)).toBe('ok');
     });
 
     it('stays where it is if a row of it cannot be there, and nothing is left there', async () => {
@@ -153,6 +164,8 @@ const FURNITURE = `
   CREATE STATISTICS mine.both ON a, b FROM mine.line;
   CREATE PROCEDURE mine.nothing() LANGUAGE plpgsql AS 'BEGIN END';
   ALTER ROLE CURRENT_USER SET work_mem = '9MB';
+  SELECT similarity('a', 'b');
+  ALTER ROLE CURRENT_USER SET pg_trgm.similarity_threshold = 0.71;
   ALTER ROLE CURRENT_USER SET application_name = 'value = with, commas';
   DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = mine, public', current_database()); END $$;`;
 
@@ -169,6 +182,6 @@ const FACTS = `SELECT current_setting('server_version_num')::int / 10000 AS vers
   (SELECT count(*)::int FROM mine.line WHERE at @> '2026-01-15'::date) AS ranges,
   (SELECT count(*)::int FROM mine.word WHERE text LIKE '%a10%') AS found,
   (SELECT json_build_array((SELECT count FROM mine.seen), (SELECT count FROM mine.counted))) AS views,
-  current_setting('work_mem') AS memory, current_setting('search_path') AS here, current_setting('application_name') AS odd,
+  current_setting('work_mem') AS memory, public.show_limit()::numeric::float AS limit, current_setting('search_path') AS here, current_setting('application_name') AS odd,
   (SELECT count(*)::int FROM pg_policy) AS policy,
   enum_range(NULL::mine.kind)::text[] AS kind`;

@@ -113,6 +113,26 @@ if [ -s "$work/grants" ]; then
 fi
 rm "$work/dump"
 
+# Only in a session that has an extension's library may a role set what that defines, such as hnsw.ef_search: it is loaded when a
+# function of it is looked up, which a plan does that nobody runs.
+libraries=$(quietly ask to "SELECT coalesce(string_agg(plan, ' '), '') FROM (
+  SELECT DISTINCT ON (p.probin) format('EXPLAIN SELECT %I.%I(%s);', n.nspname, p.proname,
+      (SELECT string_agg(format('(SELECT NULL::%s)', format_type(type, NULL)), ', ' ORDER BY number)
+       FROM unnest(p.proargtypes) WITH ORDINALITY a (type, number))) AS plan
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
+      JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+    WHERE l.lanname = 'c' AND p.prokind = 'f' AND p.pronargs > 0 AND p.provariadic = 0 AND NOT p.proretset
+      AND NOT EXISTS (SELECT FROM unnest(p.proargtypes::oid[] || p.prorettype) t JOIN pg_type y ON y.oid = t WHERE y.typtype = 'p')
+    ORDER BY p.probin, p.oid) one") || fail 'the extensions cannot be listed'
+
+names=$(quietly ask from "SELECT coalesce(string_agg(DISTINCT quote_literal(split_part(one, '=', 1)), ', '), '')
+  FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
+  WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = current_user)") || fail 'settings of the role cannot be read'
+unknown=$(quietly ask to "$libraries SELECT concat('unknown ', string_agg(name, ' ')) FROM unnest(ARRAY[$names]::text[]) name
+  WHERE current_setting(name, true) IS NULL") || fail 'settings of the role cannot be looked up'
+unknown=$(printf '%s\n' "$unknown" | sed -n '$s/^unknown //p')
+[ -z "$unknown" ] || fail "the role has settings that the target does not know: its Assistant has to take them away, with ALTER ROLE CURRENT_USER RESET $unknown"
+
 # Each is set by the tenant's own role, which may set nothing that it could not set before.
 settings=$(quietly ask from "SELECT coalesce(string_agg(format(
     'SELECT pg_catalog.set_config(%L, %L, false); ALTER ROLE CURRENT_USER %s SET %s FROM CURRENT;',
@@ -121,7 +141,7 @@ settings=$(quietly ask from "SELECT coalesce(string_agg(format(
     (SELECT string_agg(quote_ident(part), '.') FROM unnest(string_to_array(split_part(one, '=', 1), '.')) part)), ''), '')
   FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
   WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = current_user)")
-quietly ask to "ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE $(ask to 'SELECT quote_ident(current_database())') RESET ALL; $settings" \
+quietly ask to "$libraries ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE $(ask to 'SELECT quote_ident(current_database())') RESET ALL; $settings" \
   >/dev/null || fail 'settings of the role cannot be copied'
 
 ask to 'ANALYZE' >/dev/null 2>&1 || true
@@ -143,13 +163,13 @@ SELECT format('SELECT %L, last_value, is_called FROM %I.%I', format('%I.%I', n.n
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
   ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C"
 \gexec
-SELECT m.oid, whole.bytes, whole.hash FROM pg_largeobject_metadata m CROSS JOIN LATERAL (
+SELECT format('large object %s', m.oid), whole.bytes, whole.hash FROM pg_largeobject_metadata m CROSS JOIN LATERAL (
   WITH RECURSIVE piece (number, data) AS (
     SELECT 0, lo_get(m.oid, 0, 1048576)
     UNION ALL SELECT number + 1, lo_get(m.oid, (number + 1) * 1048576::bigint, 1048576) FROM piece WHERE length(data) = 1048576)
   SELECT sum(length(data)) AS bytes, md5(string_agg(md5(data), '' ORDER BY number)) AS hash FROM piece) whole
   ORDER BY m.oid;
-SELECT s.setdatabase <> 0, split_part(one, '=', 1) FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
+SELECT format('setting %s', split_part(one, '=', 1)), s.setdatabase <> 0 FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) one
   WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = current_user) ORDER BY s.setdatabase <> 0, one COLLATE "C";
 SQL
 }
