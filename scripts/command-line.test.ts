@@ -1,8 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { resolve } from 'node:path';
-import { expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
+
+const folder = mkdtempSync(join(tmpdir(), 'space-command-line-'));
+const IDENTITY = join(folder, 'identity');
+writeFileSync(IDENTITY, 'AGE-SECRET-KEY-1NOTHING\n');
+afterAll(() => rmSync(folder, { recursive: true }));
 
 it.each([
   ['e2e/down.ts', 'npm run down'],
@@ -24,4 +31,60 @@ it.each([
   expect(stderr).toContain(command);
   // No stack.
   expect(stderr).not.toMatch(/^ +at /m);
+});
+
+const WHOLE = ['--space', 'home', '--values', '/nowhere/values', '--key', '/nowhere/key'];
+const restored = (...args: readonly string[]) =>
+  spawnSync(process.execPath, ['e2e/restore/main.ts', ...args], { cwd: ROOT, encoding: 'utf8' });
+
+it.each([
+  { file: 'an identity', named: '--identity /nowhere/identity', args: ['--secret', 'egress-keys'] },
+  { file: 'an identity', named: '--identity /nowhere/identity', args: ['--capsule', 'household'] },
+  { file: 'an identity', named: '--identity /nowhere/identity', args: WHOLE },
+  { file: 'a file of values', named: '--values /nowhere/values', identity: IDENTITY, args: WHOLE },
+  {
+    file: 'a kubeconfig',
+    named: '--kubeconfig /nowhere/config',
+    identity: IDENTITY,
+    args: ['--secret', 'egress-keys', '--kubeconfig', '/nowhere/config'],
+  },
+])('a restore with $file that is not there says which: $named', ({ named, identity, args }) => {
+  const { status, stderr } = restored('--identity', identity ?? '/nowhere/identity', ...args);
+  expect(status).toBe(1);
+  expect(stderr).toBe(`${named}: the file cannot be read (there is none of that name)\n`);
+});
+
+it('a restore with a file that is no identity says what an identity looks like', () => {
+  const { status, stderr } = restored('--secret', 'egress-keys', '--identity', 'package.json');
+  expect(status).toBe(1);
+  expect(stderr).toBe('--identity package.json: the file has no line AGE-SECRET-KEY-1…\n');
+});
+
+it('a restore with a kubeconfig that is none says that it cannot be used', () => {
+  const { status, stderr } = restored(
+    '--secret',
+    'keys',
+    '--identity',
+    IDENTITY,
+    '--kubeconfig',
+    'package.json',
+  );
+  expect(status).toBe(1);
+  expect(stderr).not.toBe('');
+  expect(stderr).not.toMatch(/^ +at /m);
+});
+
+it.each([
+  { args: [], missing: '--identity FILE is missing' },
+  { args: ['--space', 'home', '--identity', 'FILE'], missing: '--values FILE and --key FILE are missing' },
+  { args: [...WHOLE, '--identity', 'FILE', '--as', 'attic'], missing: '--as belongs to --capsule' },
+  {
+    args: ['--capsule', 'household', '--secret', 'egress-keys', '--identity', 'FILE'],
+    missing: '--capsule and --secret are two commands',
+  },
+])('a restore that lacks an option names it: $missing', ({ args, missing }) => {
+  const { status, stderr } = restored(...args);
+  expect(status).toBe(2);
+  expect(stderr.split('\n')[0]).toContain(missing);
+  expect(stderr).toContain('usage: npm run restore');
 });

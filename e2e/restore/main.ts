@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
-import { createSteps } from '../progress/index.ts';
+import { createSteps, type Steps } from '../progress/index.ts';
 import { CHART } from '../space/chart.ts';
 import { createKube, finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
@@ -65,6 +65,18 @@ function momentOf(text: string | undefined): string | undefined {
   return moment.toISOString();
 }
 
+/** Of a file that an option names; who misspelt it reads which option and which file. */
+async function contentOf(option: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new RestoreProblem(
+      `${option} ${file}: the file cannot be read (${code === 'ENOENT' ? 'there is none of that name' : code})`,
+    );
+  }
+}
+
 const { values: options } = commandLine(USAGE, {
   options: {
     values: { type: 'string', multiple: true, default: [] },
@@ -107,7 +119,7 @@ async function wholeSpace(
     acceptedLost,
     now: () => Date.now(),
     values: values.map((file) => resolve(file)),
-    key: keyIn(await readFile(key, 'utf8')),
+    key: keyIn(await contentOf('--key', key)),
     parse: (yaml) =>
       parseAllDocuments(yaml)
         .map((document) => document.toJS() as KubeObject | null)
@@ -145,33 +157,51 @@ function restoredBy(begun: Begun, options: Options): Promise<object> {
   return wholeSpace(begun, options);
 }
 
-async function main(options: Options): Promise<void> {
-  const { identity = '', space, namespace = space } = options;
+async function main(options: Options, steps: Steps): Promise<void> {
+  const { identity = '', space, namespace = space, kubeconfig } = options;
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   const at = momentOf(options.at);
-  const tools = await programs(options.kubeconfig);
-  const steps = createSteps();
-  try {
-    const identities = identitiesIn(await readFile(identity, 'utf8'));
-    const begun = { ...tools, space, namespace, at, identities, steps, signal: stop.signal };
-    const restored = await restoredBy(begun, options);
-    console.log(JSON.stringify(restored, null, 2));
-  } finally {
-    steps.close();
-  }
+  const identities = identitiesIn(await contentOf('--identity', identity));
+  if (identities.length === 0)
+    throw new RestoreProblem(`--identity ${identity}: the file has no line AGE-SECRET-KEY-1…`);
+  for (const file of options.values) await contentOf('--values', file);
+  if (kubeconfig !== undefined) await contentOf('--kubeconfig', kubeconfig);
+  const tools = await programs(kubeconfig);
+  const begun = { ...tools, space, namespace, at, identities, steps, signal: stop.signal };
+  const restored = await restoredBy(begun, options);
+  console.log(JSON.stringify(restored, null, 2));
+}
+
+/** The first thing that is wrong with a command line whose options are all known. */
+function missing(): string {
+  const { capsule, secret, identity, key, values, as } = options;
+  if (capsule !== undefined && secret !== undefined) return '--capsule and --secret are two commands';
+  if (identity === undefined) return '--identity FILE is missing';
+  if (as !== undefined) return '--as belongs to --capsule';
+  const lacking = [
+    ...(values.length === 0 ? ['--values FILE'] : []),
+    ...(key === undefined ? ['--key FILE'] : []),
+  ];
+  return `${lacking.join(' and ')} ${lacking.length > 1 ? 'are' : 'is'} missing: a whole Space takes them; otherwise name one part with --capsule or --secret`;
 }
 
 const isWhole = options.key !== undefined && options.values.length > 0 && options.as === undefined;
 const isOne = (options.capsule === undefined) !== (options.secret === undefined);
 if (options.identity === undefined || !(isOne || isWhole)) {
-  console.error(USAGE);
+  console.error(`${missing()}\n${USAGE}`);
   process.exitCode = 2;
-} else
+} else {
+  const steps = createSteps();
   try {
-    await main(options);
+    await main(options, steps);
   } catch (error) {
-    // A step that failed has told it already.
-    if (error instanceof RestoreProblem) console.error(error.message);
     process.exitCode = 1;
+    // A step that failed has told it already.
+    const isTold = steps.summary().some(({ outcome }) => outcome === 'failed');
+    if (error instanceof RestoreProblem || !isTold)
+      console.error(error instanceof Error ? error.message : error);
+  } finally {
+    steps.close();
   }
+}
