@@ -9,7 +9,7 @@ import {
   type Provider,
   startProvider,
 } from './support/own-bucket.ts';
-import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
+import { CHART, helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
 import {
   assistant,
   capsule,
@@ -359,8 +359,17 @@ describe('two Spaces in one cluster', () => {
   );
 
   it('one is not uninstalled while it has a Capsule; and then goes without a trace in the other', async () => {
-    await expect(helm(cabin, ['uninstall', cabin.space])).rejects.toThrow(/uninstall-guard|pre-delete/);
+    const refusal = await helm(cabin, ['uninstall', cabin.space]).catch(({ message }: Error) => message);
+    expect(refusal).toMatch(/uninstall-guard|pre-delete/);
+    expect(refusal).toContain(`This Space still has 1 Capsules: ${same}.`);
     await ready('assistant', same, cabin.namespace);
+    // Helm upgrades no release of which it began to uninstall anything; the guard says how it goes on.
+    const [, ...mend] = /helm (-n \S+ )(rollback \S+ \d+)/.exec(refusal) ?? [];
+    expect(mend).toEqual([`-n ${cabin.namespace} `, expect.stringContaining(`rollback ${cabin.space} `)]);
+    const upgrade = ['upgrade', cabin.space, CHART, '--reset-then-reuse-values', '--skip-crds'];
+    await expect(helm(cabin, upgrade)).rejects.toThrow(/no deployed releases/);
+    await helm(cabin, (mend[1] ?? '').split(' '));
+    await helm(cabin, upgrade);
     await kube.remove('capsule', same, cabin.namespace);
     await gone('capsule', same, cabin.namespace);
     const before = await atRest(home);

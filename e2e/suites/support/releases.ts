@@ -5,7 +5,7 @@ import { isRolledOut } from '../../space/rollout.ts';
 import { installed, kube } from './space.ts';
 import { until } from './until.ts';
 
-const CHART = resolve(import.meta.dirname, '../../../charts/space');
+export const CHART = resolve(import.meta.dirname, '../../../charts/space');
 
 /** Another Space on the suites' cluster; its release's namespace has its name. */
 export interface Release {
