@@ -186,6 +186,10 @@ describe('an administrator', () => {
     await command('close', ['doomed']);
     expect(await command('drop', ['doomed'])).toEqual({ dropped: [expect.any(String), expect.any(String)] });
     expect((await capsule.create('doomed', 'app')).status).toBe(403);
+    // The operator finds a Capsule of which an administrator dropped the data without a principal, and asks for another.
+    await expect(command('replace-principal', ['doomed'], newToken('dbp').reveal())).rejects.toThrow(
+      /finalized: its data was dropped.* Delete the Capsule and apply it anew/,
+    );
     expect(
       (await fixture.broker.provisioner.provision('doomed', newToken('dbp').reveal())).json.created,
     ).toBe(true);

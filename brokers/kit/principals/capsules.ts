@@ -113,7 +113,10 @@ export async function exchangePrincipal(
   const row = await lockCapsule(session, capsule, 'UPDATE');
   if (row === undefined) throw new ServiceError('not_found', 'no such Capsule');
   if (row.principal === null)
-    throw new ServiceError('conflict', `the Capsule is ${row.state}: it has no principal`);
+    throw new ServiceError(
+      'conflict',
+      `the Capsule is ${row.state}: its data was dropped, and it has no principal to replace. Delete the Capsule and apply it anew; it begins with nothing`,
+    );
   if (row.principal.equals(principal)) return { replaced: false };
   await retirePrincipal(session, capsule, row.principal);
   await replacePrincipal(session, capsule, row.principal, principal);
