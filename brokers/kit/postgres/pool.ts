@@ -41,6 +41,12 @@ const SETTINGS = {
   idle_in_transaction_session_timeout: '30s',
 };
 
+/**
+ * Longer than a connection is kept idle here, and than anybody waits for something else with one in hand. The server ends one
+ * that is idle for longer, with the locks that it holds: it is of a broker that was stopped, whose kernel goes on answering for it.
+ */
+const LEFT_ALONE = { idle_session_timeout: '100s' };
+
 export function createPool(
   address: Watched<ServerAddress>,
   log: Logger,
@@ -74,7 +80,7 @@ export function createPool(
     application_name: application,
     keepAlive: true,
     keepAliveInitialDelayMillis: QUIET_MS,
-    options: Object.entries({ ...SETTINGS, ...settings })
+    options: Object.entries({ ...SETTINGS, ...(kept ? {} : LEFT_ALONE), ...settings })
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   });

@@ -75,6 +75,30 @@ describe('while connections are open to a server that is lost', () => {
   });
 });
 
+it('a broker that was stopped where it held a lock, and whose connections stay, keeps it from the others for some minutes at most', async () => {
+  const held = Promise.withResolvers<void>();
+  const lock = 'SELECT pg_advisory_lock(4711)';
+  // As of a process that is stopped: nothing more comes of it, and its kernel answers for it.
+  const ended = new AbortController();
+  const stopped = connections
+    .session(async (session) => {
+      await session.run('lock', lock);
+      held.resolve();
+      await new Promise((_, reject) =>
+        ended.signal.addEventListener('abort', () => reject(ended.signal.reason)),
+      );
+    })
+    .catch((error: unknown) => error);
+  await held.promise;
+  await eventually(
+    () =>
+      connections.session((session) => session.run('try', 'SELECT pg_advisory_lock(4711)').then(() => true)),
+    { what: 'the lock' },
+  );
+  ended.abort(new Error('goes on'));
+  await stopped;
+});
+
 /** In how many seconds the kernel asks the other end of each connection to this port, by what it says of its timers. */
 function keepAlivesTo(port: number): number[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
