@@ -58,6 +58,13 @@ export function createQuota(options: QuotaOptions): Quota {
     if (lease === lost) lease = begin();
   }
 
+  const isLost = ({ renewedAt }: Lease) => now() - renewedAt > LOST_MS;
+
+  function giveUp(lost: Lease, why: string): void {
+    log.warn({ why }, 'quota blocks begun anew');
+    lose(lost);
+  }
+
   function blockOf({ replica, blocks }: Lease, capsulePrefix: string): CapsuleBlock {
     const known = blocks.get(capsulePrefix);
     if (known !== undefined) return known;
@@ -68,6 +75,8 @@ export function createQuota(options: QuotaOptions): Quota {
 
   async function reserve(capsule: Capsule, bytes: number): Promise<Reservation> {
     for (let attempt = 1; ; attempt += 1) {
+      // Also before the next tick: a process that was stopped goes on with its requests first.
+      if (isLost(lease)) giveUp(lease, 'could not renew');
       const mine = lease;
       const block = blockOf(mine, capsule.capsulePrefix);
       const reservation = block.reserve(bytes);
@@ -101,16 +110,13 @@ export function createQuota(options: QuotaOptions): Quota {
   }
 
   async function renew(mine: Lease): Promise<void> {
-    const lost = (why: string) => {
-      log.warn({ why }, 'quota blocks begun anew');
-      lose(mine);
-    };
-    if (now() - mine.renewedAt > LOST_MS) return lost('could not renew');
+    if (isLost(mine)) return giveUp(mine, 'could not renew');
     const begun = now();
     const there = await renewBlocks(registry.lookup, mine.replica);
     mine.renewedAt = begun;
     for (const [capsulePrefix, block] of mine.blocks)
-      if (!there.has(capsulePrefix) && block.bytes > 0 && !block.isUnsure) return lost('a block is gone');
+      if (!there.has(capsulePrefix) && block.bytes > 0 && !block.isUnsure)
+        return giveUp(mine, 'a block is gone');
   }
 
   return {

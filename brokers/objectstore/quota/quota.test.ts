@@ -279,6 +279,25 @@ test('a replica that could not renew for long begins anew, before others bury it
   await one.close();
 });
 
+test('a replica that was stopped for hours writes nothing into what others have counted since', async () => {
+  const capsule = { capsulePrefix: newPrefix(), quotaBytes: MIB };
+  let now = 0;
+  const stopped = start({ now: () => now });
+  (await stopped.reserve(capsule, KIB)).release();
+  await fixture.registry(
+    "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1",
+    [capsule.capsulePrefix],
+  );
+  await start().tick();
+  await fixture.registry('DELETE FROM broker.object_doubt WHERE place = $1', [capsule.capsulePrefix]);
+  now += 3 * 3_600_000;
+  // A request is there before the next tick.
+  (await stopped.reserve(capsule, KIB)).settle();
+  await stopped.tick();
+  await stopped.close();
+  expect(await sums(capsule.capsulePrefix)).toEqual({ used: KIB, blocks: 0 });
+});
+
 describe('an Assistant', () => {
   const put = async (who: Assistant, key: string, bytes: number) =>
     (await who.put(key, Buffer.alloc(bytes))).json?.error?.code ?? 'ok';
