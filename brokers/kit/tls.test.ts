@@ -60,7 +60,7 @@ function served(): Promise<string | undefined> {
     };
     request({ ...options, ca: readFileSync(authority.cert) }, (response) => {
       const { CN } = (response.socket as TLSSocket).getPeerCertificate().subject;
-      response.resume().on('end', () => resolve(CN));
+      response.resume().on('end', () => resolve(String(CN)));
     })
       .on('error', reject)
       .end();
