@@ -3,9 +3,10 @@
  * and beside it the chart's values that name them. Where there is no way out, that and the chart are all that has to be carried
  * in. Where no platform is named it is this machine's own; of several, each name leads to an index, of which a node takes its own.
  */
+import { accessSync, constants } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { dirname, resolve } from 'node:path';
+import { commandLine } from '../scripts/command-line.ts';
 import { writeAirGap } from './cluster/index.ts';
 import { createSteps } from './progress/index.ts';
 import { imageValues, platformsOf, pushLines } from './space/air-gap.ts';
@@ -35,17 +36,29 @@ try {
 }
 
 function wanted() {
+  const usage = 'usage: npm run air-gap -- FILE [--platform linux/amd64,linux/arm64]';
+  const { values, positionals } = commandLine(usage, {
+    options: { platform: { type: 'string' } },
+    allowPositionals: true,
+  });
   try {
-    const { values, positionals } = parseArgs({
-      options: { platform: { type: 'string' } },
-      allowPositionals: true,
-    });
     const [given, ...more] = positionals;
     if (given === undefined || more.length > 0) throw new Error('exactly one FILE is to be named');
-    return { given, platforms: platformsOf(values.platform) };
+    return { given: writable(given), platforms: platformsOf(values.platform) };
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
-    console.error('usage: npm run air-gap -- FILE [--platform linux/amd64,linux/arm64]');
+    console.error(usage);
     process.exit(2);
   }
+}
+
+/** Building takes minutes, so whether the archive can be written is asked before. */
+function writable(file: string): string {
+  const folder = dirname(resolve(file));
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch {
+    throw new Error(`${file}: the folder ${folder} is not there or not yours to write to`);
+  }
+  return file;
 }

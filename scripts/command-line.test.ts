@@ -20,6 +20,8 @@ it.each([
   ['testing/soak/main.ts', 'npm run soak'],
   ['bench/main.ts', 'npm run bench'],
   ['scripts/test.ts', 'npm test'],
+  ['e2e/air-gap.ts', 'npm run air-gap'],
+  ['e2e/move/main.ts', 'npm run move'],
 ])('%s names an option that it does not know, and says how it is used', (program, command) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--mistyped'], {
     cwd: ROOT,
@@ -87,4 +89,39 @@ it.each([
   expect(status).toBe(2);
   expect(stderr.split('\n')[0]).toContain(missing);
   expect(stderr).toContain('usage: npm run restore');
+});
+
+it('images for an air gap are not built for a folder that is not there', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/air-gap.ts', '/nowhere/space.tar'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { PATH: '/nowhere' },
+  });
+  expect([status, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/^\/nowhere\/space\.tar: the folder \/nowhere is not there/);
+});
+
+it.each([
+  'bench/main.ts',
+  'e2e/air-gap.ts',
+  'e2e/cluster/kind-lab/nightly.ts',
+  'e2e/cluster/main.ts',
+  'e2e/down.ts',
+  'e2e/move/main.ts',
+  'e2e/restore/main.ts',
+  'e2e/undelete/main.ts',
+  'e2e/up.ts',
+  'e2e/verify/main.ts',
+  'scripts/test.ts',
+  'testing/soak/main.ts',
+])('%s --help says how it is used, and does nothing', (program) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--help'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    // Whatever is begun in spite of it finds no program of the machine.
+    env: { PATH: '/nowhere' },
+    timeout: 60_000,
+  });
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/^usage: /);
 });

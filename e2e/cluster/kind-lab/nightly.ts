@@ -3,6 +3,7 @@
  * where it has none that can. It fails, too, when the machine, the engine or the lab's namespaces are not as they were. Without a
  * filter the project `nightly` goes first, where this is root; where it is not, the last lines say so.
  */
+import { helpIfAsked } from '../../../scripts/command-line.ts';
 import { createSteps } from '../../progress/index.ts';
 import { engineServes } from '../kind/provider.ts';
 import { environment } from './engine.ts';
@@ -41,6 +42,9 @@ async function suites(inLab: boolean, filters: readonly string[]): Promise<reado
   ];
 }
 
+helpIfAsked(`usage: npm run nightly -- [FILTER…]
+  FILTER   of the suites on kind, such as e2e/suites/files; anything else that vitest takes. Without one all suites run, and before
+           them, as root, ${NIGHTLY}`);
 process.on('SIGINT', () => undefined); // the suites get it, too, and what they began is taken down after them
 const started = performance.now();
 const steps = createSteps();
