@@ -20,7 +20,8 @@ if (tool === undefined) {
 const { name, rest } = chooseCluster(args);
 const cluster = await openCluster(name);
 if (cluster === undefined) {
-  console.error(`The cluster ${name} is not running. Bring it up with: npm run up`);
+  const chosen = name === DEFAULT_CLUSTER ? '' : ` -- --cluster ${name}`;
+  console.error(`The cluster ${name} is not running. Bring it up with: npm run up${chosen}`);
   process.exit(1);
 }
 const { status, error } = spawnSync(await cluster.tool(tool), rest, {

@@ -91,6 +91,30 @@ it.each([
   expect(stderr).toContain('usage: npm run restore');
 });
 
+it.each([
+  { option: '--kubeconfig', file: '/nowhere/config' },
+  { option: '--key', file: '/nowhere/key' },
+])(
+  'verify with a file of $option that is not there says so, and not that something is left',
+  ({ option, file }) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/verify/main.ts', option, file], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    expect([status, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(`${option} ${file}: the file cannot be read\n`);
+  },
+);
+
+it('kubectl of a cluster that is not up says how just this one is brought up', () => {
+  const args = ['e2e/tool.ts', 'kubectl', '--cluster', 'nowhere', 'get', 'pods'];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  expect(status).toBe(1);
+  expect(stderr).toBe(
+    'The cluster nowhere is not running. Bring it up with: npm run up -- --cluster nowhere\n',
+  );
+});
+
 it('images for an air gap are not built for a folder that is not there', () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/air-gap.ts', '/nowhere/space.tar'], {
     cwd: ROOT,

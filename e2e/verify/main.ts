@@ -45,11 +45,19 @@ function addressOf(text: string) {
   return { address, port: Number(port) };
 }
 
+/** Before anything is looked at: what fails later is told as something that may be left in the cluster. */
+function contentOf(option: string, file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new Error(`${option} ${file}: the file cannot be read`, { cause });
+  });
+}
+
 async function main(): Promise<boolean> {
   const outside = values.outside.map(addressOf);
   if (!(Number(values.patience) > 0))
     throw new Error(`--patience ${values.patience}: write a number of seconds`);
-  const key = values.key === undefined ? undefined : createPrivateKey(await readFile(values.key));
+  const key = values.key === undefined ? undefined : createPrivateKey(await contentOf('--key', values.key));
+  if (values.kubeconfig !== undefined) await contentOf('--kubeconfig', values.kubeconfig);
   const { kubectl, kubeconfig } = await cluster();
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
