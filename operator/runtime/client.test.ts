@@ -78,6 +78,23 @@ describe('a call', () => {
     expect(String(error)).toContain('slow down');
   });
 
+  test.each([
+    ['1', 1_000],
+    ['3600', 30_000],
+    ['4000000', 30_000],
+    ['1e999', 30_000],
+    ['Fri, 31 Dec 2100 23:59:59 GMT', undefined],
+    ['-1', undefined],
+  ])('is not put off for long by a proxy that says to retry after %s', async (said, retryAfterMs) => {
+    const { client } = await clientOf((_, response) => {
+      response.writeHead(503, { 'retry-after': said });
+      response.end('maintenance');
+    });
+    const error = await client.call(get).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ status: 503, retryAfterMs });
+  });
+
   test.each<[string, (response: ServerResponse) => void]>([
     ['nothing', (response) => void response.destroy()],
     [

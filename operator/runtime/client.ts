@@ -34,6 +34,8 @@ export const APPLY = 'application/apply-patch+yaml';
 
 const DEFAULT_TIMEOUT_MS = 15_000;
 const HEADERS_TIMEOUT_MS = 15_000;
+/** What is before a server may say an hour for a maintenance of minutes, and a timer of more than 24 days rings at once. */
+const LONGEST_RETRY_AFTER_MS = 30_000;
 
 export function apiClient(connection: Connection, observe: Observe = () => {}): ApiClient {
   async function send(asked: ApiRequest, signal: AbortSignal | undefined, bodyTimeout: number) {
@@ -134,6 +136,6 @@ function apiError(asked: ApiRequest, answer: Dispatcher.ResponseData, text: stri
     reason: status.reason ?? '',
     message: `${asked.method} ${asked.path}: ${answer.statusCode} ${status.message ?? 'without a status object'}`,
     ...(status.message === undefined ? {} : { said: status.message }),
-    retryAfterMs: Number.isFinite(retryAfter) && retryAfter > 0 ? retryAfter * 1000 : undefined,
+    retryAfterMs: retryAfter > 0 ? Math.min(retryAfter * 1000, LONGEST_RETRY_AFTER_MS) : undefined,
   });
 }
