@@ -587,6 +587,31 @@ test('a principal that was another Assistant’s is not handed on', async () => 
   expect(now?.data?.['EGRESS_TOKEN']).not.toBe(old?.data?.['EGRESS_TOKEN']);
 });
 
+test.each([
+  ['nothing', null],
+  ['another', Buffer.from('http://egr:old@assistant-egress:3128').toString('base64')],
+])(
+  'the URL of the gateway that somebody changed in its Secret to %s is put back, with the same principal',
+  async (_, changed) => {
+    await addReplica();
+    await space.assistant('ledger', {
+      capsule: home,
+      manifest: outside({ allowed_hosts: ['api.bank.org'] }),
+    });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const namespace = space.namespaceOf(home);
+    const read = async () => (await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', namespace))?.data;
+    const made = await read();
+    await space.patch(SECRET, 'ledger-egress', { data: { HTTPS_PROXY: changed } }, namespace);
+    await touch();
+    const restored = async () => {
+      expect(await read()).toEqual(made);
+      return true;
+    };
+    await eventually(restored, { what: 'the URL is back' });
+  },
+);
+
 test('a replica that could not be told to narrow is told as soon as it can be', async () => {
   await addReplica();
   await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });

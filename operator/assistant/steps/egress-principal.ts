@@ -20,20 +20,32 @@ export async function ensurePrincipal(
   const uid = workload.assistant.metadata.uid ?? '';
   const found = await readSecret(context, namespace, name, signal);
   const known = found?.data?.['EGRESS_TOKEN'];
-  if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid)
-    return sha256(Buffer.from(known, 'base64').toString());
+  if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid) {
+    const principal = Buffer.from(known, 'base64').toString();
+    const data = dataOf(principal);
+    // Somebody may have changed or lost the one that tunnels are opened with, and no pod starts without it.
+    if (found.data?.['HTTPS_PROXY'] !== data.HTTPS_PROXY)
+      await context.writer.merge(SECRET, found, { metadata: versionOf(found), data }, signal);
+    return sha256(principal);
+  }
   // It belongs to an earlier Assistant with this id, whose principal this one must not have.
   if (found) await context.writer.remove(SECRET, found, signal);
   const principal = `spc_egr_${randomBytes(32).toString('base64url')}`;
-  const proxy = `http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`;
   await context.writer.create<SecretObject>(
     SECRET,
     {
       metadata: workloadMetadata(workload, name),
       type: 'Opaque',
-      data: { EGRESS_TOKEN: encode(principal), HTTPS_PROXY: encode(proxy) },
+      data: dataOf(principal),
     },
     signal,
   );
   return sha256(principal);
 }
+
+const dataOf = (principal: string) => ({
+  EGRESS_TOKEN: encode(principal),
+  HTTPS_PROXY: encode(`http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`),
+});
+
+const versionOf = ({ metadata: { resourceVersion } }: SecretObject) => ({ resourceVersion });
