@@ -159,6 +159,7 @@ describe('a claim whose owner was taken off', () => {
     await eventually(owned, { what: 'the claim has its owner' });
     expect(await space.urlOf('ledger')).toBe(url);
     expect(await podsOf()).toEqual(pods);
+    await space.removed(CAPSULE, home);
   });
 
   test('goes with its Assistant, and the next of its id has a database that is there', async () => {
@@ -173,6 +174,7 @@ describe('a claim whose owner was taken off', () => {
     await space.assistant('ledger', { capsule: home });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect((await environment.databases()).length).toBe(without.length + 2);
+    await space.removed(CAPSULE, home);
   });
 
   test('gives its URL to no other Assistant, since it may open nothing any more', async () => {
@@ -190,6 +192,7 @@ describe('a claim whose owner was taken off', () => {
     const { data } = (await claimOf(namespace)) ?? {};
     expect(data?.['DATABASE_URL']).not.toBe(claim?.data?.['DATABASE_URL']);
     expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe(READY);
+    await space.removed(CAPSULE, home);
   });
 });
 
