@@ -19,7 +19,7 @@ const at = (plural: string, kind: string): Resource => ({
 export const POLICY = at('validatingadmissionpolicies', 'ValidatingAdmissionPolicy');
 export const POLICY_BINDING = at('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding');
 
-/** Many Assistants that are scheduled together have one look, and at rest nobody has any. */
+/** Assistants that are scheduled at the same time share one check, and an idle operator makes none. */
 const FRESH_MS = 5_000;
 
 type Names = Pick<SpaceNames, 'space' | 'systemNamespace'>;
@@ -28,12 +28,12 @@ interface Judge extends KubeObject {
   readonly spec: unknown;
 }
 
-/** The spec of each policy and binding as the chart recorded it, by the object's name. */
+/** The spec of each policy and binding as the chart recorded it, by the name of the object. */
 type Specs = Readonly<Record<string, unknown>>;
 
 /**
- * Asks the API server itself whether each admission policy of the release, and each binding, stands as the release has
- * it. Answers the first that does not.
+ * Returns a check that asks the API server itself whether every admission policy and binding of the release is as the
+ * release has it. The check returns a finding about the first one that is not, and undefined if all are.
  */
 export function admissionLook(
   { client, names }: { readonly client: ApiClient; readonly names: Names },
@@ -55,7 +55,8 @@ async function findGap(
     });
   const read = <T>(resource: Resource, name: string, namespace?: string) =>
     ask<T>(pathOf(resource, namespace, name));
-  // Two lists cost the API server a tenth of what each by its name does; one that has lost its label is not in them.
+  // Two lists cost the API server a tenth of a GET for each name. A policy that has lost its label is missing from the
+  // list, and so counts as missing.
   const list = async (resource: Resource): Promise<ReadonlyMap<string, Judge>> => {
     const labelSelector = `${LABEL.space}=${space}`;
     const found = await ask<{ readonly items: readonly Judge[] }>(pathOf(resource), { labelSelector });
@@ -104,7 +105,7 @@ function specsIn({ data = {} }: ConfigMap, { kind }: Resource): Specs {
   }
 }
 
-/** Both say the same, each field that the API server fills in for one that was left out being said. */
+/** Compares two specs after each field that the API server fills in has been set in both. */
 const isSame = (wish: unknown, live: unknown) =>
   isDeepStrictEqual(withoutDefaults(wish), withoutDefaults(live));
 
@@ -125,6 +126,6 @@ function withoutDefaults(value: unknown): unknown {
   );
 }
 
-/** No selector is one that selects all. */
+/** An empty selector selects everything, just as an absent one does. */
 const isEmpty = (value: unknown) =>
   value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0);

@@ -8,7 +8,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Every type of condition there is, beside `Ready` and `Stalled`, which sum them up. */
+/** Every type of condition beside `Ready` and `Stalled`, which sum them up. */
 export type ConditionType =
   | 'SandboxReady'
   | 'DatabaseReady'
@@ -110,7 +110,7 @@ export const unknown = (reason: Reason, message: string): Finding => ({ status: 
 
 export const isTrue = (finding: Finding | undefined): boolean => finding?.status === 'True';
 
-/** Nothing but another spec goes on from these: not time, not other objects, not an administrator. */
+/** Only a change of the spec resolves these: not time, not other objects, not an administrator. */
 const STALLED = new Set<Reason>([
   'InvalidName',
   'QuotaInvalid',
@@ -125,9 +125,9 @@ const STALLED = new Set<Reason>([
 const LONGEST_MESSAGE = 1000;
 
 /**
- * Findings in their order become conditions, with `Ready` after them: true when all are, else with the reason of
- * the first that is false, or else unknown. `Stalled` is there only when it is true, as tools that follow kstatus expect,
- * so that they give up instead of waiting. A time moves only with its status.
+ * Makes conditions of findings, in their order, with `Ready` after them: True if all are, else with the reason of the
+ * first False one, else Unknown. `Stalled` exists only while it is True, as kstatus expects, so that tools give up
+ * instead of waiting. A transition time changes only with its status.
  */
 export function toConditions(
   findings: Findings,
@@ -160,7 +160,7 @@ export function toConditions(
   });
 }
 
-/** What was known before a deletion stays told: that a database was provisioned is needed to the end. */
+/** The findings before a deletion, which stay in the status: that a database was provisioned matters until the end. */
 export function lastFindings(conditions: readonly StatusCondition[] = []): Findings {
   const kept = conditions.filter(
     ({ type }) => type !== 'Ready' && type !== 'Stalled' && type !== 'Finalized',
@@ -170,7 +170,7 @@ export function lastFindings(conditions: readonly StatusCondition[] = []): Findi
   );
 }
 
-/** Times as the API server writes them, without fractions. */
+/** A time as the API server writes it, without fractions of a second. */
 export function wireTime(date = new Date()): string {
   return date.toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -15,7 +15,7 @@ const databaseServer = z.strictObject({
   egress: z.array(z.looseObject({ to: z.array(z.looseObject({})).min(1) })).min(1),
 });
 
-/** A rule without `to` would let Assistants to everything, so it is refused like what is no JSON at all. */
+/** A rule without `to` would let Assistants reach everything, so it is refused, as is a text that is not JSON. */
 function readServer(text: string | undefined, context: z.RefinementCtx): DatabaseServer | undefined {
   if (text === undefined) return undefined;
   try {
@@ -202,7 +202,7 @@ export const schema = z
     { path: ['OBJECT_STORE_BROKER_URL'], message: 'must be https where SPACE_CA_FILE is set' },
   );
 
-/** What the operator is told by its environment; see docs/configuration.md. */
+/** The operator's configuration, from its environment; see docs/configuration.md. */
 export interface Config {
   readonly space: string;
   readonly namespace: string;
@@ -222,7 +222,7 @@ export interface Config {
   readonly databaseServer: DatabaseServer | undefined;
   readonly furtherDatabaseServers: readonly DatabaseServer[];
   readonly databaseCaFile: string | undefined;
-  /** Which pod this is; a UID of chance where nobody said. */
+  /** This pod; its UID is random if the environment has none. */
   readonly pod: { readonly name: string; readonly uid: string };
   readonly objectStoreBrokerUrl: string | undefined;
   readonly objectStoreProvisionerTokenFile: string;

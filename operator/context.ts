@@ -24,7 +24,7 @@ export interface Identity {
   readonly namespace?: string;
 }
 
-/** What every reconcile works with. */
+/** What every reconcile uses. */
 export interface Context {
   readonly names: SpaceNames;
   readonly identity: Identity;
@@ -33,31 +33,36 @@ export interface Context {
   readonly writer: Writer;
   readonly events: EventRecorder;
   readonly database: DatabaseBroker;
-  /** The Space's authority, PEM, as it is now; Assistants verify the services with it. */
+  /** The Space's current authority in PEM, by which Assistants verify the services. */
   readonly spaceCa: () => Promise<string | undefined>;
-  /** Authorities of PostgreSQL servers that the Space does not run; Assistants verify those with them alone. */
+  /**
+   * Authorities in PEM of PostgreSQL servers that the Space does not run. Assistants trust them for these servers only.
+   */
   readonly databaseCa: () => Promise<string | undefined>;
   /** Undefined in a Space without an object store. */
   readonly objectStore: ObjectStoreBroker | undefined;
-  /** Undefined where objects are always in the Space's bucket. Read for every use: one that was exchanged signs at once. */
+  /**
+   * Undefined if objects are always in the Space's bucket. The key is read for every use, so that an exchanged one
+   * signs at once.
+   */
   readonly grantKey: (() => Promise<GrantKey>) | undefined;
   readonly gateways: Gateways;
   readonly gate: () => Finding;
   /** Whether network policies are enforced. */
   readonly network: () => Finding;
-  /** What of the release's admission policies does not stand; undefined when all do. */
+  /** A finding about an admission policy of the release that is missing or changed; undefined if all are in place. */
   readonly admission: (signal: AbortSignal) => Promise<Finding | undefined>;
   readonly now: () => string;
   readonly log: Logger;
-  /** What Capsules' databases held when the broker was asked last. */
+  /** The last known usage of Capsules' databases. */
   readonly databaseUsages: Usages<DatabaseUsage | Finding>;
-  /** What Capsules' objects took when that broker was asked last. */
+  /** The last known usage of Capsules' objects. */
   readonly objectUsages: Usages<ObjectsUsage | Finding>;
-  /** What an Assistant's database and files took when the brokers were asked last. */
+  /** The last known usage of an Assistant's database and files. */
   readonly appUsages: Usages<AppUsage>;
-  /** The selection of each Capsule, by name, which is read once for all its Assistants. */
+  /** The selection of each Capsule, by its name, which is read once for all Assistants of the Capsule. */
   readonly selections: Kept<Selection | undefined>;
-  /** Between two reconciles of an object that nothing has touched. */
+  /** The time until an object is reconciled again that nothing has changed. */
   readonly sweepMs: () => number;
 }
 

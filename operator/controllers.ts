@@ -15,23 +15,23 @@ import type { Sightings } from './sandbox/sightings.ts';
 import type { Stores } from './stores.ts';
 
 const CAPSULE_WORKERS = 8;
-/** Of one Capsule at most half of them, which is as many as a broker works on for it at once. */
+/** One Capsule gets at most half of them, which is also how many requests a broker serves for it at once. */
 const ASSISTANT_WORKERS = 24;
 const PROBE_WORKERS = 4;
 const GATEWAY_WORKERS = 4;
 /**
- * How many workers may be busy with keys of low priority, which a start or a sweep brings: enough to keep an API server
- * busy, which still answers others at once.
+ * How many workers may process low-priority keys, which come from a start or a sweep: enough to use an API server well,
+ * and few enough that it still answers others at once.
  */
 const CAPSULES_LOW = 2;
 const ASSISTANTS_LOW = 4;
 const LONGEST_RETRY_MS = 30_000;
-/** Nobody gets out through a replica that is not in step. */
+/** A replica that is not in step serves nobody, so the wait is short. */
 const LONGEST_GATEWAY_RETRY_MS = 5_000;
-/** Longer than the longest call of a broker. */
+/** Longer than the longest call to a broker. */
 const RECONCILE_DEADLINE_MS = 90_000;
 
-/** The keys that wait to be reconciled, a queue for each controller. */
+/** One queue for each controller, with the keys to reconcile. */
 export interface Queues {
   readonly capsules: Queue;
   readonly assistants: Queue;
@@ -76,7 +76,7 @@ export interface ControllersOptions {
   readonly metrics: RuntimeMetrics;
 }
 
-/** What is done with the keys of each queue, in the order in which the controllers start. */
+/** The controllers with their queues, in the order in which they start. */
 export function makeControllers(options: ControllersOptions): ControllerOptions[] {
   const { context, queues, inStep, sightings, log, metrics } = options;
   const controller = (
@@ -103,9 +103,9 @@ export function makeControllers(options: ControllersOptions): ControllerOptions[
   };
   return [
     controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(sweepOrphans)),
-    // One worker is one writer: of two, the slower would put an older list in the place of a newer one.
+    // With one worker there is one writer; with two, the slower one could overwrite a newer list with an older one.
     controller('role', queues.roles, 1, reconcileConsoleRole),
-    // Before the Assistants, so that few of them are worked on twice at the start.
+    // This controller starts before that of Assistants, so that few of them are reconciled twice at the start.
     controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
     controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
     controller('probe', queues.probes, PROBE_WORKERS, (context, key, signal) =>

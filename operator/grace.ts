@@ -2,18 +2,18 @@ import { type Finding, no } from './conditions.ts';
 import type { Context } from './context.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
 
-/** A timer is not set for longer, as Node's own end after 24 days. */
+/** The longest timer, in milliseconds; Node's own overflow after 24 days. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** Data that is still kept although what it belongs to is being deleted. */
+/** Data that is still kept although its owner is being deleted. */
 export interface Grace {
   readonly finding: Finding;
   readonly requeueAfterMs: number;
 }
 
 /**
- * Whether the data of an object that is being deleted still waits for its drop (`retention.grace`), counted from the
- * deletion on, by the API server's clock and then by ours.
+ * The rest of the grace period (`retention.grace`) of an object that is being deleted. It counts from the deletion, by
+ * the clocks of the API server and of this process.
  */
 export function graceOf(
   { names, now }: Pick<Context, 'names' | 'now'>,
@@ -22,7 +22,7 @@ export function graceOf(
   if (names.graceMs === 0 || metadata.deletionTimestamp === undefined) return undefined;
   const end = Date.parse(metadata.deletionTimestamp) + names.graceMs;
   const left = end - Date.parse(now());
-  // What cannot be read is no order to drop.
+  // A deletion time that cannot be read is no reason to drop data.
   if (left <= 0) return undefined;
   const until = Number.isNaN(left) ? 'an unknown time' : new Date(end).toISOString();
   return {

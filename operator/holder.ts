@@ -5,14 +5,15 @@ import { type KubeObject, pathOf } from './runtime/kube-object.ts';
 
 const SEPARATOR = '_';
 
-/** Identifies the holder of the Lease: the pod's name and UID, as in its token, and one process of it. */
+/** Identifies the holder of the Lease: the pod's name and UID, as in its token, and one process of the pod. */
 export function holderOf(pod: { readonly name: string; readonly uid: string }): string {
   return [pod.name, pod.uid, randomBytes(6).toString('hex')].join(SEPARATOR);
 }
 
 /**
- * Whether a holder cannot write any more, asked of the API server itself and not of a store. A pod that is gone has no
- * token that is taken; and of this very pod only one container runs, so that an earlier process of it is dead.
+ * Returns a test whether a holder can no longer write, which asks the API server and not a store. The token of a
+ * deleted pod is not accepted; and a pod runs one operator container at a time, so an earlier process of this pod is
+ * dead.
  */
 export function podIsGone(client: ApiClient, namespace: string, own: { readonly uid: string }) {
   return async (holder: string, signal: AbortSignal): Promise<boolean> => {

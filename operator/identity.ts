@@ -8,11 +8,11 @@ const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 
 export interface Account {
   readonly identity: Identity;
-  /** The ServiceAccount as an object, by which what it made goes when it goes. */
+  /** The ServiceAccount, as the owner of objects that are deleted with it. */
   readonly owner?: OwnerReference;
 }
 
-/** Asks the API server who we are, until it answers, so that nobody has to configure it. */
+/** Asks the API server for the operator's own identity until it answers, so that nobody has to configure it. */
 export async function identify(client: ApiClient, clock: Clock, signal: AbortSignal): Promise<Account> {
   const backoff = new Backoff({ firstMs: 100, longestMs: 5_000 }, clock);
   for (;;) {

@@ -2,7 +2,7 @@ import type { Assistant, Capsule } from './kinds.ts';
 import { ANNOTATION } from './names.ts';
 import type { Stores } from './stores.ts';
 
-/** What an object's condition `Ready` says; `Unknown` where nothing was said yet. */
+/** The condition `Ready` of an object; `Unknown` if it is not set yet. */
 interface Verdict {
   readonly kind: 'Capsule' | 'Assistant';
   readonly ready: string;
@@ -11,9 +11,9 @@ interface Verdict {
 
 /** What metrics count, read from the stores at each scrape. */
 export interface Inventory {
-  /** One for every Capsule and Assistant. */
+  /** One verdict for each Capsule and Assistant. */
   readonly verdicts: () => Iterable<Verdict>;
-  /** Kinds of the objects that somebody has opened to others, one by one. */
+  /** Kinds of the objects that somebody has opened to others with the annotation `platform.space/open`. */
   readonly opened: () => Iterable<'Namespace' | 'Capsule' | 'Assistant'>;
 }
 

@@ -98,7 +98,7 @@ export interface Pod extends KubeObject {
     readonly reason?: string;
     readonly message?: string;
     readonly podIP?: string;
-    /** One of each family, `podIP` first. */
+    /** One address of each family; the first one is `podIP`. */
     readonly podIPs?: readonly { readonly ip: string }[];
     readonly conditions?: readonly {
       readonly type: string;
@@ -142,7 +142,7 @@ export interface ConfigMap extends KubeObject {
 
 export interface SecretObject extends KubeObject {
   readonly type?: string;
-  /** Base64. */
+  /** Values are in base64. */
   readonly data?: Readonly<Record<string, string>>;
 }
 

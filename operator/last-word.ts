@@ -2,8 +2,8 @@ import type { Context } from './context.ts';
 import { type KubeObject, pathOf, type Resource } from './runtime/kube-object.ts';
 
 /**
- * An object of the release's namespace as the API server itself has it, and not our watch: its deletion policy may say
- * Retain since a moment ago, and a drop cannot be undone.
+ * Reads an object of the release's namespace from the API server and not from a store: its deletion policy may have
+ * changed to Retain a moment ago, and a drop cannot be undone.
  */
 export async function readAnew<T extends KubeObject>(
   { client, names }: Context,
@@ -20,6 +20,6 @@ export async function readAnew<T extends KubeObject>(
   return items[0];
 }
 
-/** What was read anew, or the object that we know where it is gone or another was made under its name since. */
+/** The object that was just read; or the known one, if the read found none, or another one of that name. */
 export const theSame = <T extends KubeObject>(read: T | undefined, known: T): T =>
   read?.metadata.uid === known.metadata.uid ? (read ?? known) : known;

@@ -7,17 +7,19 @@ import { Lease, type LeaseOptions } from './runtime/lease.ts';
 
 export interface LeadershipOptions {
   readonly client: ApiClient;
-  /** A way of its own to the API server, so that a renewal never waits for other calls; else that of all. */
+  /** A separate client, so that renewals never wait for other calls; by default the same client. */
   readonly leaseClient?: ApiClient;
   readonly clock: Clock;
   readonly names: { readonly space: string; readonly systemNamespace: string };
-  /** This process, among all that ever lead this Space. */
+  /** Identifies this process among all that ever lead this Space. */
   readonly holder: string;
   readonly lease?: Pick<LeaseOptions, 'durationMs' | 'giveUpMs' | 'renewMs' | 'lookMs' | 'isGone'>;
   readonly onProblem: (error: unknown) => void;
 }
 
-/** The Lease of the Space, and who the operator is to the API server, which it asks before it takes the Lease. */
+/**
+ * Holds the Lease of the Space and the operator's identity, which it asks the API server for before it takes the Lease.
+ */
 export class Leadership {
   readonly lease: Lease;
   readonly #options: LeadershipOptions;
@@ -38,7 +40,7 @@ export class Leadership {
     });
   }
 
-  /** @throws Error before the Lease was asked for */
+  /** @throws Error before the identity is known */
   get identity(): Identity {
     if (!this.#account) throw new Error('who the operator is was not asked yet');
     return this.#account.identity;

@@ -30,13 +30,13 @@ const registry = new Registry();
 collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 const measured = operatorMetrics(registry);
 
-/** The document is beside the bundle in an image, and in its own room in the sources. */
+/** In an image the document is beside the bundle; in the sources it is in the folder `manifests/driver/`. */
 async function driverDocument(file: string): Promise<Buffer> {
   const here = (path: string) => readFile(new URL(path, import.meta.url));
   return here(`driver/${file}`).catch(() => here(`../manifests/driver/${file}`));
 }
 
-/** While it is rotated the file holds two, the new one first. */
+/** During a rotation the file has two tokens, the new one first. */
 async function provisionerToken(path: string): Promise<Secret> {
   const text = await readFile(path, 'utf8');
   return new Secret(text.split('\n')[0]?.trim() ?? '');
@@ -78,7 +78,7 @@ const grantKey =
   grantSigningKeyFile === undefined
     ? undefined
     : async () => parseGrantKey(await readFile(grantSigningKeyFile, 'utf8'));
-// A Space that is told to grant and cannot does not start.
+// A Space that uses grants does not start without a valid signing key.
 await grantKey?.();
 
 const health = { live: () => true, ready: () => false };
@@ -89,7 +89,7 @@ const servers = [
 const metrics = runtimeMetrics(registry);
 const connection = connect(kubeConfig);
 const client = apiClient(connection, metrics.observeCall);
-// Renewals wait behind nothing, and one that hangs does not hold up the next.
+// Renewals of the Lease have a connection of their own without HTTP/2, so that they never wait for another call.
 const leaseConnection = connect(kubeConfig, { allowH2: false });
 const leaseClient = apiClient(leaseConnection, metrics.observeCall);
 const onGate = measured.observeGate;
@@ -109,7 +109,8 @@ const manager = startOperator({
   holder: holderOf(config.pod),
   lease: { isGone: podIsGone(leaseClient, config.systemNamespace, config.pod) },
   onLost(reason) {
-    // What still runs may not write, so there is nothing to wait for; a fresh process waits for its turn.
+    // After the loss of the Lease nothing may be written, so nothing is waited for; the restarted process waits for the
+    // Lease.
     log.fatal({ err: reason }, 'the lead is lost');
     process.exit(1);
   },

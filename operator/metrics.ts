@@ -2,7 +2,7 @@ import { Gauge, Histogram, type Registry } from 'prom-client';
 import type { Finding } from './conditions.ts';
 import type { Operator } from './operator.ts';
 
-/** What the operator measures beside its runtime. */
+/** The operator's metrics, beside those of its runtime. */
 export function operatorMetrics(registry: Registry) {
   const registers = [registry];
   const calls = new Histogram({
@@ -19,7 +19,7 @@ export function operatorMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** For the calls of one broker, or of the gateway's replicas. */
+    /** Returns an observer of the calls to one broker, or to the gateway's replicas. */
     observeCallsOf(broker: 'database' | 'objectstore' | 'egress') {
       return (operation: string, code: string, tookMs: number): void =>
         calls.observe({ broker, operation, code }, tookMs / 1000);
@@ -28,7 +28,7 @@ export function operatorMetrics(registry: Registry) {
       gate.reset();
       gate.set({ reason }, status === 'True' ? 1 : 0);
     },
-    /** Gauges that are read from a running operator when somebody asks. */
+    /** Registers gauges that are read from a running operator at each scrape. */
     watch: (operator: Watched) => watchOperator(registers, operator),
   };
 }

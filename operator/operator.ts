@@ -35,35 +35,35 @@ import { cacheWriteResults } from './write-results.ts';
 
 export interface OperatorOptions {
   readonly client: ApiClient;
-  /** A way of its own to the API server, so that a renewal never waits for other calls; else that of all. */
+  /** A separate client, so that renewals never wait for other calls; by default the same client. */
   readonly leaseClient?: ApiClient;
   readonly names: SpaceNames;
   readonly database: DatabaseBroker;
-  /** Reads the Space's authority, PEM, where there is one. */
+  /** Reads the Space's authority in PEM; absent without TLS. */
   readonly spaceCa?: (() => Promise<string>) | undefined;
   /** Reads the authorities of PostgreSQL servers that the Space does not run. */
   readonly databaseCa?: (() => Promise<string>) | undefined;
-  /** Left out in a Space without an object store. */
+  /** Absent in a Space without an object store. */
   readonly objectStore?: ObjectStoreBroker | undefined;
-  /** Left out where the data plane does not use Capsules' own credentials. */
+  /** Absent if the data plane does not use Capsules' own credentials. */
   readonly grantKey?: (() => Promise<GrantKey>) | undefined;
   readonly callReplica: CallReplica;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
-  /** This process, among all that ever lead this Space. */
+  /** Identifies this process among all that ever lead this Space. */
   readonly holder: string;
   readonly lease?: Pick<LeaseOptions, 'durationMs' | 'giveUpMs' | 'renewMs' | 'lookMs' | 'isGone'>;
-  /** Told that the lead is lost: nothing is written any more, and the process should end. */
+  /** Called when the Lease is lost: nothing is written any more, and the process should end. */
   readonly onLost?: (reason: unknown) => void;
-  /** Told when the gate's verdict changes. */
+  /** Called when the gate's verdict changes. */
   readonly onGate?: (finding: Finding) => void;
 }
 
-/** Between two reconciles of an object that nothing has touched. */
+/** The mean time until an object is reconciled again that nothing has changed, in milliseconds. */
 const SWEEP_MS = 10 * 60_000;
 
 export interface Operator extends Manager, Inventory {
-  /** What probes have shown, node by node: of the sandbox, and of the walls. */
+  /** What probes have shown on each node about the sandbox (`proofs`) and about network policies (`walls`). */
   readonly proofs: Gate['proofs'];
   readonly walls: Network['proofs'];
 }
@@ -88,7 +88,7 @@ export function startOperator(options: OperatorOptions): Operator {
     onProblem: (kind, error, retryInMs) =>
       log.warn({ err: error, kind, retryInMs: Math.round(retryInMs) }, 'watch failed'),
   });
-  // What is told or begun may wait for what users do meanwhile; what must stop may not.
+  // Starting or reporting something may wait for changes that users make; stopping may not.
   const urgency = (finding: Finding) => (names.onLoss === 'stop' && isLost(finding) ? 'live' : 'low');
   const gate = watchGate({ names, stores, reflectors, clock }, (finding) => {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
@@ -130,7 +130,7 @@ export function startOperator(options: OperatorOptions): Operator {
   };
 }
 
-/** Once the lead is lost no key is worked on any more, and whoever runs the process hears of it. */
+/** When the Lease is lost, the queues close and `onLost` is called. */
 function leadershipOf(options: OperatorOptions, queues: Queues, clock: Clock): Leadership {
   const leadership = new Leadership({
     ...options,
@@ -154,7 +154,7 @@ interface Parts {
   readonly clock: Clock;
 }
 
-/** What reconciles work with: every way out of the process is closed once the Lease is lost. */
+/** The context of all reconciles; after the loss of the Lease, none of its clients sends anything. */
 function makeContext(options: OperatorOptions, { stores, leadership, gate, network, clock }: Parts): Context {
   const { names, log, metrics, holder } = options;
   const { lease } = leadership;

@@ -4,34 +4,36 @@ import { oneLine } from './text.ts';
 
 const LONGEST = 400;
 
-/** A step's finding, and what is thrown once it is told: the write is tried again. */
+/**
+ * The finding of a step, and the error that is thrown after the finding is in the status, so that the write is retried.
+ */
 export interface Refused {
   readonly finding: Finding;
   readonly retry: unknown;
 }
 
 /**
- * What a person should know of a write that was refused, or undefined when the failure is of another kind. What a
- * namespace that is being deleted refuses is no news: its own condition says so.
+ * The finding about a refused write, or undefined for other errors. Refusals by a namespace that is being deleted are
+ * not reported here, since a condition says that it is being deleted.
  */
 function refusalOf(error: unknown): Refused | undefined {
   if (!(error instanceof WriteRefusedError) || error.said.includes('because it is being terminated'))
     return undefined;
   const finding = no(
     'WriteRefused',
-    `The API server does not let the operator ${error.write}: ${told(error.said)} It is tried again, and goes on by itself when the policy, the webhook or the missing right that says so is mended.`,
+    `The API server does not let the operator ${error.write}: ${quoted(error.said)} It is tried again, and goes on by itself when the policy, the webhook or the missing right that says so is mended.`,
   );
   return { finding, retry: error };
 }
 
-/** For `catch`: the refusal as what the step found; everything else is thrown on. */
+/** For `catch`: turns a refusal into the result of a step, and throws every other error. */
 export function asRefused(error: unknown): Refused {
   const refused = refusalOf(error);
   if (!refused) throw error;
   return refused;
 }
 
-/** For a deletion: what was refused is told before it is thrown on. */
+/** For a deletion: reports a refusal in the status, then throws it. */
 export async function tellingRefusal<T>(
   tell: (finding: Finding) => Promise<void>,
   act: () => Promise<T>,
@@ -45,7 +47,7 @@ export async function tellingRefusal<T>(
   }
 }
 
-/** Somebody else's words, in quotation marks. */
-export function told(text: string): string {
+/** The text of somebody else, in quotation marks. */
+export function quoted(text: string): string {
   return JSON.stringify(oneLine(text, LONGEST));
 }

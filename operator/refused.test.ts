@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
-import { asRefused, told } from './refusals.ts';
+import { asRefused, quoted } from './refusals.ts';
 import { Writer } from './runtime/apply.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
@@ -198,6 +198,6 @@ test('what a policy tells of a Secret is repeated nowhere', async () => {
 });
 
 test('somebody else’s words become one short line', () => {
-  expect(told('a\n\u001b[2Jb\u202e  c "d"')).toBe('"a [2Jb c \\"d\\""');
-  expect(told('x'.repeat(100_000)).length).toBe(402);
+  expect(quoted('a\n\u001b[2Jb\u202e  c "d"')).toBe('"a [2Jb c \\"d\\""');
+  expect(quoted('x'.repeat(100_000)).length).toBe(402);
 });

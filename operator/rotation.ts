@@ -4,12 +4,15 @@ import { sha256 } from './runtime/digest.ts';
 import type { Happening } from './runtime/events.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
 
-/** Kept as it was given, so that a person can wait for it. Anything else is kept as its digest, which is never that short. */
+/**
+ * A value of this form is stored as it is, so that a person can wait for it. Any other is stored as its digest, which
+ * is longer than this form permits.
+ */
 const PLAIN = /^[A-Za-z0-9._:+-]{1,63}$/;
 
 /**
- * What `platform.space/rotate` asks for and its Secret has not noted as served, as it will be noted there; each new
- * value is one request.
+ * The value of `platform.space/rotate` that was not served yet, in the form in which the Secret records it; undefined
+ * if there is none. Each new value is one request.
  */
 export function rotationAsked(object: KubeObject, secret: SecretObject | undefined): string | undefined {
   const value = object.metadata.annotations?.[ANNOTATION.rotate];
@@ -19,8 +22,8 @@ export function rotationAsked(object: KubeObject, secret: SecretObject | undefin
 }
 
 /**
- * The one write that serves a request: URL and note together, and only over the Secret that was seen. Whoever was
- * slower with an older URL is refused, looks again and so never writes it over the newer one.
+ * The one write that serves a request: it contains the URL and the record, and applies only to the version of the
+ * Secret that was read. A slower writer with an older URL gets a conflict, and so never overwrites the newer one.
  */
 export function issuedPatch(
   secret: SecretObject,
@@ -31,7 +34,7 @@ export function issuedPatch(
   return { metadata: { resourceVersion: secret.metadata.resourceVersion, ...annotations }, data };
 }
 
-/** Tells a person whether the broker had a new password for it. */
+/** The Event about whether the broker had a new password. */
 export function rotationEvent(changed: boolean, consequence: string, mark: string): Happening {
   return changed
     ? {

@@ -1,11 +1,11 @@
 import type { Finding } from './conditions.ts';
 
-/** What one step of a reconcile comes to. */
+/** The result of one step of a reconcile. */
 export interface Step<Output = never> {
-  /** The status of the condition that the step maintains. */
+  /** What the condition that the step maintains shall say. */
   readonly finding: Finding;
-  /** What later steps are made of; undefined when they cannot be taken. */
+  /** What later steps need; undefined if they cannot be taken. */
   readonly output?: Output | undefined;
-  /** Thrown once all findings are in the status, so that the queue tries again. */
+  /** An error that is thrown after all findings are in the status, so that the queue retries. */
   readonly retry?: unknown;
 }

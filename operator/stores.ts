@@ -20,7 +20,7 @@ import { Store } from './runtime/store.ts';
 import { isOutside } from './sandbox/attester.ts';
 import { probedNode } from './sandbox/probe.ts';
 
-/** Two ids as one index value; a slash is in neither. */
+/** Two ids as one index value; neither contains a slash. */
 export const pair = (capsule: string, id: string) => `${capsule}/${id}`;
 
 const label = (object: KubeObject, name: string): string | undefined => object.metadata.labels?.[name];
@@ -45,13 +45,13 @@ function byProbedNode(pod: Pod): string[] {
   return node === undefined ? [] : [node];
 }
 
-/** Pods of Assistants that were found outside the sandbox, by their node. */
+/** The node of an Assistant's pod that was found outside the sandbox, as an index. */
 function byNodeOutside(pod: Pod): string[] {
   const node = pod.spec?.nodeName;
   return node !== undefined && isOutside(pod) ? [node] : [];
 }
 
-/** The id that an Assistant asks for, valid or not. */
+/** The id in an Assistant's manifest, whether the manifest is valid or not. */
 export function claimedId(assistant: Assistant): string | undefined {
   const { manifest } = assistant.spec;
   if (typeof manifest !== 'object' || manifest === null) return undefined;
@@ -94,8 +94,8 @@ export function makeStores() {
 export type Stores = ReturnType<typeof makeStores>;
 
 /**
- * Whether an object is where the Space has what its labels say that it is. Watches go by labels, over all namespaces,
- * and anybody may write these labels in a namespace of their own.
+ * Whether an object is in the namespace that its labels imply. Watches select by labels in all namespaces, and anybody
+ * may set these labels in a namespace of their own.
  */
 export function isInPlace(
   { space, systemNamespace, servicesNamespace }: SpaceNames,
@@ -107,7 +107,7 @@ export function isInPlace(
   return capsule !== undefined && namespace === capsuleNamespace(space, capsule);
 }
 
-/** The addresses of the Service of a component, one of each family. */
+/** The addresses of a component's Service, one of each family. */
 export function addressesOf(
   names: SpaceNames,
   services: Stores['services'],
@@ -120,11 +120,11 @@ export function addressesOf(
       ({ metadata }) =>
         metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
     );
-  // A headless Service of the same component stands for its single pods, and has no address.
+  // A headless Service of the same component has no address of its own.
   return ofSpace.map(ownAddresses).find((addresses) => addresses.length > 0) ?? [];
 }
 
-/** One of each family; none of a headless Service. */
+/** One address of each family; none for a headless Service. */
 export function ownAddresses({ spec }: Service): readonly string[] {
   const { clusterIP, clusterIPs = clusterIP === undefined ? [] : [clusterIP] } = spec ?? {};
   return clusterIPs.filter((address) => address !== '' && address !== 'None');

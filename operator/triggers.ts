@@ -11,17 +11,17 @@ import { CANARY } from './sandbox/network.ts';
 import { claimedId, ownAddresses, pair, type Stores } from './stores.ts';
 
 export interface Triggers {
-  /** Puts every Capsule and Assistant to work again: the gate has changed. */
+  /** Adds every Capsule and Assistant to the queues, since the gate has changed. */
   readonly everything: (priority: Priority) => void;
 }
 
 const COUNT_AFTER_MS = 250;
-/** The names of many Capsules that arrive together are written in one update. */
+/** Milliseconds in which the names of new Capsules are collected for one update of the Role. */
 const NAME_AFTER_MS = 100;
-/** Components whose Service's address is in the pods of Assistants. */
+/** Components with a Service whose address is in the pods of Assistants. */
 const ADDRESSED = new Set(['postgres', 'objectstore', CANARY, EGRESS_COMPONENT]);
 
-/** What there is, and what is put to work. */
+/** The stores that change and the queues that get keys. */
 interface Wiring {
   readonly namespace: string;
   readonly stores: Stores;
@@ -29,8 +29,9 @@ interface Wiring {
 }
 
 /**
- * Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. What a list brings is
- * low, what others change is live, and what the operator itself writes is as urgent as the run that wrote it.
+ * Connects the stores to the queues. Only keys are passed on, since a reconcile reads the stores. Keys from a list have
+ * low priority, changes by others are live, and the operator's own writes have the priority of the reconcile that wrote
+ * them.
  */
 export function connectTriggers(namespace: string, stores: Stores, queues: Wiring['queues']): Triggers {
   const wiring: Wiring = { namespace, stores, queues };
@@ -65,7 +66,7 @@ function onAssistant(wiring: Wiring, change: Change<Assistant>): void {
   if (!assistant || !concernsOthers(change)) return;
   countAssistants(wiring, assistant.spec.capsule, priority);
   if (change.before && change.now) return;
-  // One that went frees its id, and its place in the Capsule.
+  // A deleted Assistant frees its id, and its place in the Capsule's quota.
   const id = claimedId(assistant);
   if (id !== undefined) {
     const rivals = stores.assistants.by('claim', pair(assistant.spec.capsule, id));
@@ -78,7 +79,10 @@ function onAssistant(wiring: Wiring, change: Change<Assistant>): void {
   }
 }
 
-/** A Capsule that only counts waits for more to count; one that is going waits for the last of them. */
+/**
+ * Adds the Capsule, which counts its Assistants: after a while, so that several changes are counted together, or at
+ * once if it is being deleted and waits for the last of them.
+ */
 function countAssistants({ namespace, stores, queues }: Wiring, name: string, priority: Priority): void {
   const going = stores.capsules.get(makeKey(namespace, name))?.metadata.deletionTimestamp !== undefined;
   queues.capsules.addAfter(makeKey(namespace, name), going ? 0 : COUNT_AFTER_MS, priority);
@@ -101,7 +105,7 @@ function onOwned({ namespace, stores, queues }: Wiring, change: Change<KubeObjec
   const { capsules, assistants } = queues;
   const priority = (queue: Queue, key: Key) =>
     change.origin === 'own' ? runOf(queue, key) : priorityOf(change);
-  // Somebody may have taken the labels off: the object as it was still says whose it is.
+  // Somebody may have removed the labels, so the owner is read from the object before the change, too.
   for (const object of [change.before, change.now]) {
     const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = object?.metadata.labels ?? {};
     if (capsule === undefined) continue;
@@ -113,7 +117,7 @@ function onOwned({ namespace, stores, queues }: Wiring, change: Change<KubeObjec
   }
 }
 
-/** What somebody changed is put back, and a Capsule that waited to be named goes on. */
+/** Restores a Role that somebody changed, and continues Capsules that waited to be named in it. */
 function onRole({ stores, queues }: Wiring, change: Change<Role>): void {
   if (change.origin !== 'own') queues.roles.add(change.key, priorityOf(change));
   const [wasReadable, isReadable] = [readableIn(change.before), readableIn(change.now)];
@@ -129,7 +133,7 @@ function onService(wiring: Wiring, change: Change<Service>): void {
     addAssistants(wiring, wiring.stores.assistants.list(), priorityOf(change));
 }
 
-/** A replica that starts knows no policy, and one that serves must have them all. */
+/** A replica that has started has no policy, and one that serves must have all of them. */
 function onGateway(wiring: Wiring, change: Change<Pod>): void {
   const pod = change.now ?? change.before;
   if (!pod || !isGateway(pod)) return;
@@ -150,10 +154,10 @@ function addAssistants(
 
 const priorityOf = (change: Change<KubeObject>): Priority => (change.origin === 'list' ? 'low' : 'live');
 
-/** The priority of the run that is working on the key. */
+/** The priority of the reconcile that is working on the key. */
 const runOf = (queue: Queue, key: Key): Priority => queue.running(key) ?? 'live';
 
-/** The answer to an own write that brings nothing of a user's. */
+/** Whether the change is the answer to an own write and contains nothing that a user changed. */
 function isEcho({ before, now, origin }: Change<KubeObject>): boolean {
   return origin === 'own' && before !== undefined && now !== undefined && wishOf(before) === wishOf(now);
 }
@@ -164,7 +168,10 @@ function wishOf({ metadata }: KubeObject): string {
 
 const nameOf = ({ now, before }: Change<Capsule>): string => (now ?? before)?.metadata.name ?? '';
 
-/** A Capsule's counts are nobody else's business; its spec, its end, its conditions and whether its data is being put back are. */
+/**
+ * Whether a change of a Capsule concerns its Assistants: its spec, deletion, conditions or restore changed, and not
+ * only its counts.
+ */
 function concernsAssistants({ before, now }: Change<Capsule>): boolean {
   return !before || !now || gist(before) !== gist(now);
 }
@@ -175,7 +182,7 @@ function gist({ metadata, status }: Capsule): string {
   return JSON.stringify([metadata.generation, metadata.deletionTimestamp, restoring, conditions]);
 }
 
-/** A Capsule counts its Assistants, and its deletion waits for them. */
+/** Whether a change of an Assistant concerns its Capsule, which counts Assistants and waits for their deletion. */
 function concernsOthers({ before, now }: Change<Assistant>): boolean {
   return !before || !now || isReady(before) !== isReady(now);
 }

@@ -13,7 +13,7 @@ import { digestOf } from './runtime/digest.ts';
 import { onlyForeignOwners } from './runtime/foreign.ts';
 import type { KubeObject, Resource } from './runtime/kube-object.ts';
 
-/** What stores keep of objects: nothing that nobody reads, and nothing that the readers' types forbid. */
+/** What stores keep of objects: only fields that somebody reads, in the form that the types promise. */
 
 /** Kinds whose whole spec is the operator's. */
 const OWN_SPEC = new Set(
@@ -27,7 +27,10 @@ export function withoutOwners<T extends KubeObject>({ kind }: Resource, object: 
   return { ...object, metadata };
 }
 
-/** A Capsule that was stored under another schema may lack any field, and must not stop the watch of all others. */
+/**
+ * Completes a Capsule that was stored under another schema. It may lack any field, and must not stop the watch of all
+ * others.
+ */
 export function wholeCapsule(capsule: Capsule): Capsule {
   return { ...capsule, spec: asObject(capsule.spec) };
 }
@@ -41,15 +44,15 @@ function asObject<T>(value: T): T {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : ({} as T);
 }
 
-/** Where `trimConfigMap` leaves the digest of what it took away. */
+/** The key under which `trimConfigMap` leaves the digest of the removed content. */
 const CONTENT = 'digest';
 
-/** A manifest may be a megabyte; the store keeps what it says as a digest. */
+/** A manifest may be a megabyte, so the store keeps only a digest of it. */
 export function trimConfigMap(configMap: ConfigMap): ConfigMap {
   return configMap.data ? { ...configMap, data: { [CONTENT]: digestOf(configMap.data) } } : configMap;
 }
 
-/** Whether a ConfigMap of the store held exactly this. */
+/** Whether a ConfigMap, of which the store has the digest, contained exactly this. */
 export function holds(trimmed: ConfigMap, data: Readonly<Record<string, string>>): boolean {
   return trimmed.data?.[CONTENT] === digestOf(data);
 }

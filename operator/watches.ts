@@ -27,10 +27,10 @@ interface Selection<T> {
   readonly pageSize?: number;
 }
 
-/** Few enough that manifests of a megabyte each, as text and as objects, have room beside all that is kept. */
+/** Small enough that manifests of a megabyte each, as text and as objects, fit in memory beside everything else. */
 const LARGE_PAGE = 50;
 
-/** One watch a kind: of Secrets none, of everything else what carries this Space's label in a namespace of its own. */
+/** One watch for each kind except Secrets: objects with this Space's label in its own namespaces. */
 export function makeReflectors(options: WatchOptions) {
   const { names, stores } = options;
   const ours = {

@@ -4,7 +4,7 @@ import type { Store } from './runtime/store.ts';
 import type { Stores } from './stores.ts';
 import { trimConfigMap, wholeAssistant, wholeCapsule, withoutOwners } from './trim.ts';
 
-/** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
+/** Puts the object that a write returned into the store of its kind, ahead of the watch. Secrets have no store. */
 export function cacheWriteResults(stores: Stores): (resource: Resource, object: KubeObject) => void {
   const keep = <T extends KubeObject>(store: Store<T>, trim = (object: T) => object) => {
     return (resource: Resource, object: KubeObject) =>

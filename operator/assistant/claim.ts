@@ -6,7 +6,10 @@ import { isAlreadyExists } from '../runtime/errors.ts';
 import type { Step } from '../step.ts';
 import { type Workload, workloadLabels, workloadMetadata } from './identity.ts';
 
-/** UID of the Assistant that an id's Secret, and with it its database, belongs to; what is retained is nobody's. */
+/**
+ * UID of the Assistant that owns an id's Secret and, with it, the database; undefined for a retained Secret, which
+ * nobody owns.
+ */
 export function registeredOwner(secret: SecretObject | undefined): string | undefined {
   return isRetained(secret) ? undefined : secret?.metadata.annotations?.[ANNOTATION.owner];
 }
@@ -22,9 +25,9 @@ const LOST_RACE: Step<SecretObject> = {
 };
 
 /**
- * Takes the id by a Secret of its name, which says whose the id is and later has the URL of its database. It is made
- * before any broker hears of the id, so that a crash leaves a record of who owns what may have been made; one that is
- * retained is taken up.
+ * Claims the id by creating a Secret of its name, which records the owner and later holds the URL of the database. The
+ * Secret is created before any broker hears of the id, so that a crash leaves a record of the owner. A retained Secret
+ * is taken over by this Assistant.
  */
 export async function claimId(
   context: Context,
@@ -88,7 +91,10 @@ export async function retainClaim(context: Context, claim: SecretObject, signal:
   await context.writer.merge(SECRET, claim, { metadata, data: NO_URL }, signal);
 }
 
-/** The claim stays whose it is, without the URL: its data waits for its drop, and nobody is to use it meanwhile. */
+/**
+ * Removes the URL from the claim and leaves its owner as it is: the data waits to be dropped, and nobody may use it
+ * until then.
+ */
 export async function closeClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {
   if (claim.data?.['DATABASE_URL'] === undefined) return;
   const metadata = { resourceVersion: claim.metadata.resourceVersion };

@@ -27,15 +27,15 @@ import { ensureDocuments } from './steps/documents.ts';
 import { ensureEgress, narrowEgress } from './steps/egress.ts';
 import { ensureFiles } from './steps/files.ts';
 import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
-import { REFUSED_MS, tellUsage } from './steps/usage.ts';
+import { REFUSED_MS, readUsage } from './steps/usage.ts';
 
 const LOOK_AGAIN_MS = 15_000;
-/** A pod that starts may wait for a Secret that somebody deleted. */
+/** The longest wait before a starting pod is checked again: it may wait for a Secret that somebody deleted. */
 const STARTING_MS = 120_000;
-/** How old the value of a stored input may be, and what is known of whether its host tells it. */
+/** Stored inputs, and whether their hosts return the values, are read again after this time. */
 const INPUTS_MS = 60_000;
 
-/** The order of an Assistant: facts, plan, finalizer, steps, status. No step is taken before the plan says so. */
+/** Reconciles one Assistant: facts, plan, finalizer, steps, status. No step is taken before the plan allows it. */
 export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const assistant = context.stores.assistants.get(key);
   if (!assistant) return {};
@@ -45,15 +45,15 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const plan = planAssistant(facts);
   const outcome = await carryOut(context, facts, plan, signal).catch(refusedOutcome);
   const findings = { ...plan.findings, ...outcome.findings };
-  const told = { manifest: manifestOf(facts, plan), usage: outcome.usage };
-  await reportAssistant(context, assistant, told, findings, signal);
+  const report = { manifest: manifestOf(facts, plan), usage: outcome.usage };
+  await reportAssistant(context, assistant, report, findings, signal);
   if (outcome.retry) throw outcome.retry;
   return { requeueAfterMs: outcome.requeueAfterMs ?? requeueAfterMs(context, facts, plan, outcome) };
 }
 
-/** What the steps came to, all together. */
+/** The combined result of the steps. */
 interface Outcome {
-  /** They take the place of what the plan says. */
+  /** Findings of the steps, which replace those of the plan. */
   readonly findings: Findings;
   readonly retry?: unknown;
   readonly requeueAfterMs?: number | undefined;
@@ -66,11 +66,11 @@ function refusedOutcome(error: unknown): Outcome {
   return { findings: { WorkloadReady: finding }, retry };
 }
 
-/** Takes the steps that the plan allows: none of them before the finalizer is there. */
+/** Takes the steps that the plan allows, the finalizer first. */
 async function carryOut(context: Context, facts: Facts, plan: Plan, signal: AbortSignal): Promise<Outcome> {
   const { assistant, workload } = facts;
   if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
-  // What the manifest does not ask for any more ends at once, whatever stands in the way of the rest.
+  // Access that the manifest no longer asks for ends at once, whatever delays the other steps.
   const retry =
     workload && plan.accepted && !plan.run
       ? await narrowEgress(
@@ -92,9 +92,10 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
   return { findings: running ? { WorkloadReady: running } : {}, retry };
 }
 
-/** Database, files, egress and documents do not wait for one another; the Deployment waits for them all. */
+/** Database, files, egress and documents are prepared at the same time; the Deployment waits for all of them. */
 async function run(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
-  // What will be asked right before the first schedule is asked already, and kept so long; whether it failed is told then.
+  // The check before the first Deployment starts now, and its result is cached. A failure is reported when the
+  // Deployment step asks again.
   if (!facts.deployment) void context.admission(signal).catch(() => undefined);
   const [{ database, files }, egress, documents] = await together([
     ensureStores(context, facts, signal),
@@ -103,7 +104,7 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
   ]);
   const provided = { database, files, egress, documents };
   const deployment = await ensureDeployment(context, facts, provided, signal);
-  const { usage, lost } = await tellUsage(context, facts, signal);
+  const { usage, lost } = await readUsage(context, facts, signal);
   return {
     usage,
     findings: {
@@ -119,7 +120,7 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
   };
 }
 
-/** What its data is put back into, and nothing that only its pods have. */
+/** Prepares the database and the files that a backup is restored into, and nothing that only pods need. */
 async function furnish(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
   const { database, files } = await ensureStores(context, facts, signal);
   return {
@@ -131,7 +132,7 @@ async function furnish(context: Context, facts: RunFacts, signal: AbortSignal): 
   };
 }
 
-/** Once the id is taken, both brokers are asked at the same time. */
+/** Claims the id, then asks both brokers at the same time. */
 async function ensureStores(
   context: Context,
   facts: RunFacts,
@@ -159,7 +160,7 @@ function manifestOf({ assistant, workload }: Facts, { accepted }: Plan) {
   return { id, version, digest: `sha256:${workload.digest}` };
 }
 
-/** Secrets are not watched: where one may mend a finding, or change a value, it is read again soon. */
+/** Secrets are not watched, so one that can resolve a finding or change a value is read again soon. */
 function requeueAfterMs(
   context: Context,
   { assistant, entered, sealed }: Facts,
@@ -168,7 +169,7 @@ function requeueAfterMs(
 ): number {
   const isLostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
   if (isLostId || findings['InputsBound']?.status === 'False') return LOOK_AGAIN_MS;
-  // What it takes is asked once it runs, so that it does not wait for that.
+  // Usage is read only after the Assistant runs, so that its start does not wait for that.
   const isUnasked = !context.appUsages.isFresh(assistant.metadata.uid ?? '', Number.POSITIVE_INFINITY);
   if (now['WorkloadReady'] && isTrue(now['WorkloadReady']) && isUnasked) return LOOK_AGAIN_MS;
   const isRefused = [now['DatabaseReady'], now['ObjectStoreReady']].some(
@@ -182,7 +183,10 @@ function requeueAfterMs(
   return Math.min(starting, hasInputs ? INPUTS_MS : longestMs, longestMs);
 }
 
-/** After as long as it has been starting already, within bounds: one that never starts is looked at seldom. */
+/**
+ * Waits for as long as the Assistant has been starting already, within bounds, so that one that never starts is checked
+ * rarely.
+ */
 function startingMs(context: Context, { status }: Facts['assistant']): number {
   const since = status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.lastTransitionTime;
   const lasts = since === undefined ? 0 : Date.parse(context.now()) - Date.parse(since);

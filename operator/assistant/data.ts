@@ -10,7 +10,7 @@ import { makeKey } from '../runtime/kube-object.ts';
 import type { Fate } from './fate.ts';
 import { lockingFiles } from './retain.ts';
 
-/** What the brokers are asked for at the end of an Assistant, and what is told of it. */
+/** Calls to the brokers when an Assistant ends, and the Events about their results. */
 
 interface Blocked {
   readonly finding: Finding;
@@ -19,7 +19,7 @@ interface Blocked {
 
 type Kept = 'all' | 'files' | 'nothing' | 'left to its Capsule';
 
-/** Drops its data, or keeps of it what is still there, locked. */
+/** Drops the data of an Assistant, or locks what is kept of it. */
 export async function settleData(
   context: Context,
   assistant: Assistant,
@@ -32,7 +32,8 @@ export async function settleData(
       (await dropDatabase(context, assistant.spec.capsule, id, signal)) ??
       (objectStore && (await dropObjects(context, objectStore, assistant, id, signal)));
     if (!blocked) return 'nothing';
-    // The Capsule's own drop is for all of it, and does not end while a broker that refuses its principal has anything.
+    // The drop of the whole Capsule includes this data, and does not end while a broker that refuses the Capsule's
+    // principal has any.
     return isForbidden(blocked.cause) && isCapsuleGoing(context, assistant) ? 'left to its Capsule' : blocked;
   }
   const blocked =
@@ -45,14 +46,17 @@ function isCapsuleGoing({ stores, names }: Context, { spec: { capsule } }: Assis
   return metadata?.deletionTimestamp !== undefined;
 }
 
-/** A word to keep may come when a drop was sent and its answer never seen: then only the broker knows. */
+/**
+ * Finds out what is kept. `Retain` may be set after a drop was sent whose answer was lost, so only the broker knows
+ * what is left.
+ */
 async function whatIsLeft(
   context: Context,
   { metadata, spec: { capsule } }: Assistant,
   id: string,
   signal: AbortSignal,
 ): Promise<Blocked | Kept> {
-  // What nobody deleted, nobody has dropped.
+  // Without a deletion, no drop was ever sent.
   if (metadata.deletionTimestamp === undefined) return 'all';
   const name = principalSecretName(capsule);
   const principal = await readSecret(context, context.names.systemNamespace, name, signal);
@@ -68,14 +72,14 @@ async function whatIsLeft(
   }
 }
 
-/** `asked` says that all was to be kept. */
+/** Records an Event about the data. `asked` says that all of it was to be kept. */
 export function tellEnd(
   { events, objectStore }: Context,
   assistant: Assistant,
   id: string,
   { asked, kept }: { readonly asked: boolean; readonly kept: Kept },
 ): void {
-  // Its Capsule tells what becomes of it.
+  // The Capsule's own Events report what becomes of it.
   if (kept === 'left to its Capsule') return;
   const what = objectStore ? 'database, its role and its files' : 'database and its role';
   const next = `are kept for the next Assistant of the id "${id}" in this Capsule.`;
@@ -99,11 +103,11 @@ async function dropDatabase(
   const name = principalSecretName(capsule);
   const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
-  // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
+  // If the Capsule is gone, nothing can authorise the call, and there is nothing left to drop.
   return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
 }
 
-/** What was never registered has no principal to be dropped with. */
+/** Drops the objects. An Assistant that was never registered has no principal to drop them with. */
 async function dropObjects(
   context: Context,
   broker: Pick<ObjectStoreBroker, 'dropApp'>,
@@ -136,7 +140,7 @@ async function dropApp(
     await broker.dropApp(capsule, id, principalOf(principal), signal);
     return undefined;
   } catch (error) {
-    // Never made, or dropped by an earlier try whose answer was lost.
+    // The database was never created, or an earlier attempt dropped it and its answer was lost.
     return isRefusal(error, 404) ? undefined : blockedBy(context, { capsule, principal }, error);
   }
 }

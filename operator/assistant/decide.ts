@@ -12,15 +12,15 @@ import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
 import type { Workload } from './identity.ts';
 
-/** The owner of an id, and the Assistant that claims it. */
+/** The owner of an id, and the Assistants that claim it. */
 export interface Claim {
-  /** UID in the workload Secret, when there is one. */
+  /** UID in the workload Secret, if there is one. */
   readonly registered: string | undefined;
-  /** All Assistants of the Capsule with this id, this one too. */
+  /** All Assistants of the Capsule with this id, including this one. */
   readonly rivals: readonly Assistant[];
 }
 
-/** Whether the spec and its manifest are understood: admission has looked, and is trusted in nothing. */
+/** Whether the spec and its manifest are valid. Admission has checked both, but the operator does not rely on that. */
 export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): Finding {
   if (!manifest.ok) return no('ManifestInvalid', `The manifest is not valid. ${summarize(manifest.errors)}`);
   const whole = checkAssistantSpec(spec);
@@ -36,7 +36,7 @@ export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): F
   return yes('Ready', 'The manifest is valid and its references are understood.');
 }
 
-/** An id is for good: under another, what was made under the first would be nobody's. */
+/** The id of an Assistant never changes, since nobody would own what was created under the first id. */
 export function decideIdentity(assistant: Assistant): Finding | undefined {
   const known = assistant.status?.manifest?.id;
   if (known === undefined || known === claimedId(assistant)) return undefined;
@@ -46,7 +46,10 @@ export function decideIdentity(assistant: Assistant): Finding | undefined {
   );
 }
 
-/** Whether the Capsule's own number of Assistants has room: who has a place keeps it, then the older come first. */
+/**
+ * Whether the Capsule's quota of Assistants has room for this one. An Assistant that was admitted before stays
+ * admitted; after that, older ones come first.
+ */
 export function decideAssistantQuota(
   assistant: Assistant,
   capsule: Capsule | undefined,
@@ -62,7 +65,7 @@ export function decideAssistantQuota(
   );
 }
 
-/** The registered owner keeps its id; before one is registered, the oldest is to be it. */
+/** The registered owner keeps its id; if none is registered yet, the oldest claimant becomes the owner. */
 export function decideOwner(assistant: Assistant, { registered, rivals }: Claim): Finding | undefined {
   const { uid } = assistant.metadata;
   if (registered === uid) return undefined;
@@ -160,7 +163,7 @@ function asksForPower({ network, integrations = {}, stored_inputs = {} }: Manife
   );
 }
 
-/** The first step, in their order, that stands in the way of the next. */
+/** The type of the first finding that is not True, in the order of the steps. */
 export function firstUnmet(findings: Findings): ConditionType | undefined {
   return inOrder(findings).find(([, finding]) => finding.status !== 'True')?.[0];
 }

@@ -1,6 +1,6 @@
 import { EGRESS_HOST, egressSecretName } from '../names.ts';
 
-/** What an Assistant's pods need to reach the gateway. */
+/** What the pods of an Assistant need to reach the gateway. */
 export interface EgressBinding {
   /** The address of the gateway's Service. */
   readonly address: string;
@@ -8,19 +8,19 @@ export interface EgressBinding {
   readonly inputs: readonly string[];
 }
 
-/** What a pod that may reach the outside has more than others. */
+/** What is added to a pod that may reach hosts outside the cluster. */
 export interface EgressParts {
   readonly env: readonly { readonly name: string; readonly [source: string]: unknown }[];
   readonly hostAliases: readonly { readonly ip: string; readonly hostnames: readonly string[] }[];
-  /** Sources of the volume of credentials. */
+  /** Sources of the projected volume with credentials. */
   readonly sources: readonly object[];
 }
 
 const OWN_HOST = ['localhost', '127.0.0.1', '::1'];
 
 /**
- * Environment and files of allowed hosts and stored inputs: no value of an input is among them. `services` are the
- * names that the pod reaches by itself, not through the proxy.
+ * Environment and files for allowed hosts and stored inputs; they contain no value of an input. `services` are the
+ * names that the pod reaches directly and not through the proxy.
  */
 export function egressParts(
   id: string,
@@ -38,7 +38,7 @@ export function egressParts(
   return {
     env: [
       fromSecret('HTTPS_PROXY', 'HTTPS_PROXY'),
-      // Some programs know the one spelling, some the other.
+      // Some programs read the variable in lower case only, others in upper case only.
       fromSecret('https_proxy', 'HTTPS_PROXY'),
       { name: 'NO_PROXY', value: inside },
       { name: 'no_proxy', value: inside },
@@ -59,5 +59,5 @@ export function egressParts(
   };
 }
 
-/** `INPUT_<KEY>_URL`, hyphens as underscores; no key has an underscore, so no two are one. */
+/** `INPUT_<KEY>_URL`, with hyphens as underscores. A key contains no underscore, so no two keys share a variable. */
 const inputVariable = (key: string) => `INPUT_${key.toUpperCase().replaceAll('-', '_')}_URL`;

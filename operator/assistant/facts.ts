@@ -16,7 +16,7 @@ import { readStoredInputs } from './inputs/entered.ts';
 import { compareInputs, type EnteredInputs, judgeInputs } from './inputs/seal.ts';
 import { readSealed } from './inputs/sealed.ts';
 
-/** All that a reconcile goes by: read and compiled once, before anything is decided or done. */
+/** Everything that a reconcile decides by, read and compiled once before anything is decided or done. */
 export interface Facts extends EnteredInputs {
   readonly assistant: Assistant;
   readonly check: ManifestResult;
@@ -24,38 +24,38 @@ export interface Facts extends EnteredInputs {
   readonly workload: Workload | undefined;
   readonly capsule: Capsule | undefined;
   readonly sandbox: Finding;
-  /** All Assistants of its Capsule, this one too. */
+  /** All Assistants of the Capsule, including this one. */
   readonly neighbours: readonly Assistant[];
   readonly claim: Claim;
-  /** What was found of its stored inputs. */
+  /** The condition `InputsBound`. */
   readonly inputs: Finding;
-  /** Whether the workload Secret, when it is this Assistant's, already has its URL. */
+  /** Whether this Assistant owns the workload Secret and the Secret has a URL. */
   readonly provisioned: boolean;
   /** Undefined in a Space without an object store. */
   readonly objects: { readonly registered: boolean } | undefined;
-  /** The Secret by which its id is claimed, with the URL of its database. */
+  /** The Secret that claims the id and holds the URL of the database. */
   readonly databaseSecret: SecretObject | undefined;
-  /** The Secret with its token for the object store. */
+  /** The Secret with the Assistant's token for the object store. */
   readonly objectStoreSecret: SecretObject | undefined;
-  /** This Assistant's own; another's under the same id is not seen. */
+  /** The Assistant's own Deployment; one of another Assistant with the same id is not included. */
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
-  /** Nodes of its pods that report handlers, and not the one that they need. */
+  /** Nodes of the Assistant's pods that report handlers, but not the required one. */
   readonly without: ReadonlySet<string>;
-  /** Nodes of its pods that are not Ready. */
+  /** Nodes of the Assistant's pods that are not Ready. */
   readonly unready: ReadonlySet<string>;
-  /** Addresses of the Services that its pods reach. */
+  /** Addresses of the Services that the pods connect to. */
   readonly addresses: Readonly<Record<'postgres' | 'objectstore' | 'egress', string | undefined>>;
   /** Addresses of the Service that pods must not reach. */
   readonly canaryAddresses: readonly string[];
 }
 
-/** Facts of an Assistant whose manifest is valid, so that its steps can be taken. */
+/** The facts of an Assistant with a valid manifest, whose steps can be taken. */
 export interface RunFacts extends Facts {
   readonly workload: Workload;
 }
 
-/** Only Secrets need the API server. */
+/** Gathers the facts. Only Secrets are read from the API server; everything else comes from the stores. */
 export async function gatherFacts(
   context: Context,
   assistant: Assistant,
@@ -90,7 +90,7 @@ export async function gatherFacts(
     objects: context.objectStore && { registered: isRegistered(objectStoreSecret, uid) },
     databaseSecret,
     objectStoreSecret,
-    // What runs is watched also when its manifest is not valid any more.
+    // A running Deployment is observed even if its manifest is no longer valid.
     ...runningParts(context, assistant, namespace, id ?? assistant.status?.manifest?.id),
     addresses: {
       postgres: addressOf('postgres'),
@@ -122,7 +122,7 @@ const NO_INPUTS: EnteredInputs = {
 };
 const NO_MANIFEST: Finding = unknown('Waiting', 'Waits for Accepted.');
 
-/** What people entered and what was sealed of it; no Secret is read for a manifest without stored inputs. */
+/** The entered and the sealed values of stored inputs. No Secret is read for a manifest without stored inputs. */
 async function readInputs(
   context: Context,
   workload: Workload | undefined,
@@ -176,7 +176,10 @@ export function isRegistered(
   );
 }
 
-/** A namespace that is not there yet holds no Secret, and asking would be refused. */
+/**
+ * Reads a Secret of the Capsule's namespace. A namespace that does not exist yet has none, and the API server would
+ * refuse the request.
+ */
 export async function readWorkloadSecret(
   context: Context,
   namespace: string,

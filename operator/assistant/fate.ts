@@ -7,7 +7,10 @@ import { deletionPolicyOf } from './retain.ts';
 
 /** Pure decisions about the data of an Assistant that is being deleted. */
 
-/** The claim Secret names the owner. Without it the status decides, unless a rival asks. */
+/**
+ * Whether the data belongs to this Assistant. The claim Secret names the owner; without that Secret the status decides,
+ * unless another Assistant claims the id.
+ */
 export function ownsDatabase(
   assistant: Assistant,
   claim: SecretObject | undefined,
@@ -19,27 +22,31 @@ export function ownsDatabase(
   return hadDatabase(assistant) && rivals.every(({ metadata }) => metadata.uid === uid);
 }
 
-/** A Capsule that goes and keeps takes its namespace with it, and no broker is asked for anything. */
+/**
+ * Whether the data stays because the whole Capsule is deleted with the policy Retain. Its namespace goes, too, and no
+ * broker is called for this Assistant.
+ */
 export function staysWithCapsule(assistant: Assistant, capsule: Capsule | undefined): boolean {
   return (
     capsule?.metadata.deletionTimestamp !== undefined && deletionPolicyOf(assistant, capsule) === 'Retain'
   );
 }
 
-/** Neither retained nor in its grace, the data is dropped. */
+/** What becomes of the data: it is dropped if it is neither retained nor in its grace period. */
 export interface Fate {
   readonly retained: boolean;
   readonly grace: Grace | undefined;
 }
 
-/** Decides by the current state of the Assistant and its Capsule at the API server. */
+/** Decides by the state of the Assistant and its Capsule that was just read from the API server. */
 export function decideFate(
   context: Pick<Context, 'names' | 'now'>,
   assistant: Assistant,
   asked: Assistant | undefined,
   capsule: Capsule | undefined,
 ): Fate {
-  // What nobody deleted, and only lacks its Assistant, waits for the next of its id, or for the end of its Capsule.
+  // If nobody deleted the Assistant (its finalizer was removed by force), the data waits for the next Assistant of the
+  // id, or for the end of the Capsule.
   const isDeleted = assistant.metadata.deletionTimestamp !== undefined;
   const retained = !isDeleted || deletionPolicyOf(theSame(asked, assistant), capsule) === 'Retain';
   return { retained, grace: retained ? undefined : graceOf(context, assistant) };

@@ -34,8 +34,8 @@ import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
 
 /**
- * The order of a deletion: pods, database, objects, Secrets, finalizer. It waits for no gate. Only the registered owner of an
- * id drops its database; whoever lost the id leaves without a trace.
+ * Finalizes an Assistant: pods, database, objects, Secrets, finalizer. It does not wait for the sandbox gate. Only the
+ * registered owner of an id drops the database; any other Assistant leaves everything as it is.
  */
 export async function finalizeAssistant(
   context: Context,
@@ -54,22 +54,22 @@ export async function finalizeAssistant(
   return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
 }
 
-/** An Assistant that goes, and the id that it was known by. */
+/** An Assistant that is being deleted, and its id. */
 interface Leaving {
   readonly assistant: Assistant;
   readonly id: string;
-  /** Tells in its status what its end waits for. */
+  /** Reports in the status what the deletion waits for. */
   readonly wait: (finding: Finding) => Promise<void>;
 }
 
-/** All that is the Assistant's, in an order in which nothing is left that nobody finds. */
+/** Removes everything that belongs to the Assistant, in an order that leaves nothing behind if it is interrupted. */
 export async function takeAway(
   context: Context,
   assistant: Assistant,
   wait: (finding: Finding) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Result> {
-  // What it was known by counts, whatever its manifest says by now.
+  // The id in the status counts, whatever the manifest says now.
   const id = assistant.status?.manifest?.id ?? claimedId(assistant);
   context.appUsages.forget(assistant.metadata.uid ?? '');
   const done = () =>
@@ -95,14 +95,14 @@ export async function takeAway(
   }
   await removeEgress(context, assistant, id, signal);
   await removeOwn(context, assistant, SECRET, [retained ? undefined : claim, token], signal);
-  // From here on another may take the id up.
+  // From here on another Assistant may take the id over.
   if (retained && claim && !isRetained(claim)) await retainClaim(context, claim, signal);
   const configMaps = context.stores.configMaps.by('assistant', pair(assistant.spec.capsule, id));
   await removeOwn(context, assistant, CONFIG_MAP, configMaps, signal);
   return done();
 }
 
-/** Whether nothing of it runs any more. */
+/** Deletes the Deployment and its pods; returns whether none of them is left. */
 async function stopWorkload(
   context: Context,
   { assistant, id }: Leaving,
@@ -120,7 +120,7 @@ async function stopWorkload(
   );
 }
 
-/** The Secrets of its id in the Capsule's namespace, whoever they belong to. */
+/** The Secrets of the id in the Capsule's namespace, whoever owns them. */
 interface Secrets {
   readonly claim: SecretObject | undefined;
   /** The Secret with the object store's token. */
@@ -138,7 +138,7 @@ async function readSecrets(
   return { claim, token };
 }
 
-/** Whether the data is its own, and does not stay with its Capsule. */
+/** Whether the data belongs to the Assistant and does not stay with its Capsule. */
 function mustEndData(
   { names, stores }: Context,
   assistant: Assistant,
@@ -151,7 +151,7 @@ function mustEndData(
   return ownsDatabase(assistant, claim, rivals) && !staysWithCapsule(assistant, known);
 }
 
-/** Drops its data, or locks what is to stay; while neither is done for good, when to look again. */
+/** Drops the data, or locks what is kept. While neither is final, returns when to try again. */
 async function endData(
   context: Context,
   leaving: Leaving,
@@ -160,7 +160,7 @@ async function endData(
 ): Promise<'dropped' | 'retained' | Result> {
   const { assistant, id, wait } = leaving;
   const namespace = capsuleNamespace(context.names.space, assistant.spec.capsule);
-  // A drop cannot be undone, and a store is as old as its watch.
+  // A drop cannot be undone, and a store may lag behind the API server, so the API server is asked for pods.
   if (await findsPods(context, namespace, id, assistant.metadata.uid, signal)) {
     await wait(PODS_REMAIN);
     return { requeueAfterMs: LOOK_AGAIN_MS };

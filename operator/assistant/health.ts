@@ -8,11 +8,11 @@ export interface WorkloadView {
   readonly image: string;
   readonly attesterImage: string;
   readonly replicas: number;
-  /** The revision that is wished; pods of others are on their way out. */
+  /** The desired revision; pods of other revisions are on their way out. */
   readonly revision: string;
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
-  /** The handler that its pods need, and the nodes that report others and not that one. */
+  /** The handler that the pods need, and the nodes that report others but not this one. */
   readonly handler: string;
   readonly without: ReadonlySet<string>;
   /** Nodes that are not Ready. */
@@ -28,7 +28,10 @@ const PULL_FAILURES = new Set([
 ]);
 const CONFIG_FAILURES = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 
-/** Whether the workload works, and if not, what a person can do about it. Read from the pods, which know it first. */
+/**
+ * Whether the workload runs, and if not, what a person can do about it. This is read from the pods, which show a
+ * problem before the Deployment does.
+ */
 export function decideWorkload(view: WorkloadView): Finding {
   const pods = view.pods.filter(
     ({ metadata }) =>
@@ -53,7 +56,7 @@ function isTrue(pod: Pod, condition: string): boolean {
   return pod.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') ?? false;
 }
 
-/** What the pod said last is not known to hold any more. */
+/** The kubelet of a node that is not Ready no longer reports, so the pod's last status may be out of date. */
 function lostNode(pod: Pod, unready: ReadonlySet<string>): Finding | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || !unready.has(node)) return undefined;
@@ -63,7 +66,7 @@ function lostNode(pod: Pod, unready: ReadonlySet<string>): Finding | undefined {
   );
 }
 
-/** The kubelet tries for ever to make a sandbox with a handler that its runtime does not know. */
+/** The kubelet keeps retrying to create a sandbox with a handler that its runtime does not know. */
 function wrongNode(pod: Pod, { handler, without }: WorkloadView): Finding | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || !without.has(node) || attesterStatus(pod)?.state?.running) return undefined;
@@ -73,7 +76,7 @@ function wrongNode(pod: Pod, { handler, without }: WorkloadView): Finding | unde
   );
 }
 
-/** Until the attester runs and its hook has ended well, no other container of the pod is started. */
+/** No other container of the pod starts until the attester runs and its hook has succeeded. */
 function attesterProblem(pod: Pod, image: string): Finding | undefined {
   const attester = attesterStatus(pod);
   if (!attester) return undefined;
@@ -86,7 +89,7 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
       `The pod on node "${node}" is not in the sandbox: ${oneLine(ended.message ?? 'the attester says so', 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
     );
   }
-  // It ends with its pod, too, and is started anew should it end before.
+  // After initialization, the attester ends with its pod, and is restarted if it ends before.
   if (isTrue(pod, 'Initialized')) return undefined;
   if (ended.exitCode === WALLS_OPEN) {
     return no(
@@ -112,7 +115,7 @@ function pullFailure({ state }: ContainerStatus, image: string): Finding | undef
   );
 }
 
-/** Messages of the kubelet count seconds and tries; only what is stable is told on. */
+/** The kubelet's messages contain seconds and counts; only their stable part is reported. */
 function containerProblem(pod: Pod, image: string): Finding | undefined {
   for (const container of pod.status?.containerStatuses ?? []) {
     const { state, lastState, restartCount = 0 } = container;
@@ -141,7 +144,7 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
   return undefined;
 }
 
-/** Quota or Pod Security refuse the pod itself, and only the Deployment can tell. */
+/** Quota and Pod Security refuse the pod itself, and only the Deployment's status shows that. */
 function refusal(deployment: Deployment | undefined): Finding | undefined {
   const failure = deployment?.status?.conditions?.find(
     ({ type, status }) => type === 'ReplicaFailure' && status === 'True',

@@ -4,7 +4,7 @@ import type { Assistant } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL, type SpaceNames } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 
-/** An Assistant with a valid manifest, and what follows from the two alone, made once in each reconcile. */
+/** An Assistant with a valid manifest, and what is derived from both, once in each reconcile. */
 export interface Workload {
   readonly names: SpaceNames;
   readonly assistant: Assistant;
@@ -15,14 +15,17 @@ export interface Workload {
   readonly egress: CompiledEgress;
 }
 
-/** A ConfigMap with one key, named by the digest of its text: all of it, since who writes two texts can have their digests begin alike. */
+/**
+ * A ConfigMap with one key, named by the whole digest of its text: whoever writes two texts can make the beginnings of
+ * their digests equal.
+ */
 export interface Document {
   readonly name: string;
   readonly key: string;
   readonly text: string;
 }
 
-/** A manifest may be a megabyte, so that it is made canonical and hashed nowhere else in a reconcile. */
+/** Derives the workload. A manifest can be a megabyte, so it is canonicalised and hashed only here in a reconcile. */
 export function describeWorkload(names: SpaceNames, assistant: Assistant, manifest: Manifest): Workload {
   const { id, genesis } = manifest.platform;
   const text = canonicalJson(manifest);
@@ -40,7 +43,7 @@ export function describeWorkload(names: SpaceNames, assistant: Assistant, manife
   };
 }
 
-/** The Assistant and its id: all that the names and labels of its objects are made of. */
+/** The Assistant and its id, from which names and labels of its objects are made. */
 type Identity = Pick<Workload, 'names' | 'assistant' | 'manifest'>;
 
 export function workloadNamespace({ names, assistant }: Identity): string {
@@ -55,7 +58,10 @@ export function workloadLabels({ names, assistant, manifest }: Identity): Record
   };
 }
 
-/** Metadata of an object in the Capsule's namespace: an ownerReference cannot name an Assistant in another namespace. */
+/**
+ * Metadata of an object in the Capsule's namespace. It has labels, since an ownerReference cannot name an Assistant in
+ * another namespace.
+ */
 export function workloadMetadata(workload: Identity, name: string) {
   return {
     name,

@@ -13,10 +13,13 @@ import { isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 import { takeAway } from './finalize.ts';
 
-/** Few enough that manifests of a megabyte each are no burden. */
+/** Small enough that a page with manifests of a megabyte each fits in memory. */
 const PAGE = 50;
 
-/** An object with the labels and annotations of an Assistant that the store does not know, one for each. */
+/**
+ * The labels and annotations of an object that belongs to an Assistant which the store does not know; one object per
+ * Assistant.
+ */
 interface Suspect {
   readonly id: string;
   readonly uid: string;
@@ -25,8 +28,9 @@ interface Suspect {
 }
 
 /**
- * Takes away what an Assistant left whose finalizer was taken off by force, and keeps its data for the next of its id:
- * an absence, even one that the API server confirms, is nobody's order to drop anything. Answers whether there was any.
+ * Removes the objects of Assistants whose finalizer was removed by force, and keeps their data for the next Assistant
+ * of the id: the absence of an Assistant, even if the API server confirms it, is not an order to drop data. Returns
+ * whether there were any.
  */
 export async function sweepOrphans(
   context: Context,
@@ -74,7 +78,10 @@ function suspectsOf({ names, stores }: Context, capsule: Capsule): Suspect[] {
   return [...suspects.values()];
 }
 
-/** What an Assistant's own end took away a moment ago is in the store a little longer. */
+/**
+ * The store may still show an object that the Assistant's own finalization has just deleted, so the API server is
+ * asked.
+ */
 async function isThere(
   { client }: Context,
   resource: Resource,
@@ -90,7 +97,7 @@ async function isThere(
   }
 }
 
-/** Asked of the API server itself, for the whole Space: a store may lack what there is. */
+/** Asks the API server for the whole Space, since a store may lack an Assistant that exists. */
 async function isGone({ client, names }: Context, uid: string, signal: AbortSignal): Promise<boolean> {
   let next: string | undefined;
   do {

@@ -4,7 +4,7 @@ import { ANNOTATION } from '../names.ts';
 import * as decide from './decide.ts';
 import type { Facts } from './facts.ts';
 
-/** The facts that decide over an Assistant. */
+/** The facts that the plan depends on. */
 export type PlanFacts = Pick<
   Facts,
   | 'assistant'
@@ -19,21 +19,21 @@ export type PlanFacts = Pick<
   | 'objects'
 >;
 
-/** What the Assistant's conditions say before anything is done, and what may be done. */
+/** What the conditions say before any step, and which steps may be taken. */
 export interface Plan {
   readonly findings: Findings;
-  /** Whether its cleaning up must be waited for from now on. */
+  /** Whether the Assistant gets a finalizer, so that its deletion waits for the cleanup. */
   readonly accepted: boolean;
   readonly suspended: boolean;
-  /** The data of its Capsule is being put back: it has no pods meanwhile. */
+  /** The data of the Capsule is being restored, and the Assistant has no pods until that is done. */
   readonly restoring: boolean;
-  /** It gets the places that its data is put into, whatever else its pods would wait for. */
+  /** Whether database and files are prepared for a restore, whatever else the pods wait for. */
   readonly furnish: boolean;
-  /** Nothing stands in the way of provisioning and scheduling. */
+  /** Nothing prevents provisioning and scheduling. */
   readonly run: boolean;
 }
 
-/** The order of an Assistant, as a table of conditions. */
+/** Decides the conditions of an Assistant, in their order. */
 export function planAssistant(facts: PlanFacts): Plan {
   const { assistant, check, workload, capsule, sandbox, neighbours, claim, inputs, provisioned, objects } =
     facts;
@@ -96,7 +96,9 @@ const RESTORING = no(
   `The data of its Capsule is being put back from a backup. It starts when that is done, and the Capsule's annotation ${ANNOTATION.restoring} is gone.`,
 );
 
-/** A suspended Capsule may never have been provisioned, and is in place for what is suspended with it. */
+/**
+ * A suspended Capsule may never have been provisioned, and counts as ready for Assistants that are suspended with it.
+ */
 function suspendedCapsule(capsule: Capsule): Finding {
   return capsule.metadata.deletionTimestamp === undefined && capsule.spec.suspend
     ? yes('Ready', `Capsule "${capsule.metadata.name}" is suspended.`)

@@ -14,35 +14,35 @@ import type { Workload } from './identity.ts';
 const CONTAINER = 'assistant';
 const DEFAULT_PORT = 8080;
 const TEMPORARY_BYTES = '64Mi';
-/** Everybody in the pod reads it and nobody writes it: the image's user is not known here. */
+/** Every user in the pod may read and nobody may write, since the user of the image is not known here. */
 const READ_ONLY_MODE = 0o444;
-/** Nothing listens there, so a look-up fails at once instead of after seconds. */
+/** Nothing listens at this address, so a DNS look-up fails at once instead of after seconds. */
 const DEAD_NAMESERVER = '127.0.0.1';
-/** The name that Assistants know the data listener by, and where its token lies in what is mounted. */
+/** The host name of the object store's data listener inside a pod. */
 const OBJECT_STORE = 'objectstore';
 const OBJECT_STORE_TOKEN = 'credentials/OBJECT_STORE_TOKEN';
 const OBJECT_STORE_GRANT = 'credentials/OBJECT_STORE_GRANT';
 
-/** What a pod is made of when it has a database: a digest of its Secret, and which authorities are in it. */
+/** What a pod with a database depends on: a digest of its Secret, and which authorities the Secret contains. */
 export interface DatabaseAccess {
   readonly digest: string;
-  /** The Space's. */
+  /** The Secret contains the Space's authority. */
   readonly verified: boolean;
-  /** Those that signed nothing but certificates of servers that the Space does not run. */
+  /** The Secret contains authorities of servers that the Space does not run; they are trusted for nothing else. */
   readonly serverCa?: boolean;
 }
 
-/** Credentials and addresses that are not in the spec and are part of the pod all the same. */
+/** Credentials and addresses that are part of the pod and not of the Assistant's spec. */
 export interface Bindings {
   readonly database: DatabaseAccess;
   readonly postgresAddress: string;
-  /** What it must not reach, tried before anything of it starts. */
+  /** Addresses that must be unreachable; the attester tries them before anything else starts. */
   readonly canaryAddresses: readonly string[];
-  /** Left out in a Space without an object store. */
+  /** Absent in a Space without an object store. */
   readonly objects?: {
     readonly tokenDigest: string;
     readonly address: string;
-    /** The Space's data plane uses grants, of which the Assistant may be given one. */
+    /** Whether the data plane of the Space uses grants, so that the Assistant may get one. */
     readonly granted: boolean;
   };
   readonly egress?: EgressBinding | undefined;
@@ -50,7 +50,7 @@ export interface Bindings {
 
 export const portOf = ({ assistant }: Pick<Workload, 'assistant'>) => assistant.spec.port ?? DEFAULT_PORT;
 
-/** A pod of an Assistant: one container in the sandbox, which reaches what it was bound to and nothing else. */
+/** The pod of an Assistant: one container in the sandbox, which reaches only what it is bound to. */
 export function podSpec(workload: Workload, bindings: Bindings) {
   const { names } = workload;
   const { postgresAddress, canaryAddresses, objects, egress } = bindings;
@@ -93,7 +93,10 @@ export function podSpec(workload: Workload, bindings: Bindings) {
   };
 }
 
-/** Names of all PostgreSQL servers, for a URL may name any of them. Kubernetes takes an address once, with all its names. */
+/**
+ * Names of all PostgreSQL servers, since the URL may name any of them. Kubernetes accepts an address only once, with
+ * all of its names.
+ */
 function databaseAliases(
   { databaseServer, furtherDatabaseServers = [] }: SpaceNames,
   postgresAddress: string,
@@ -130,12 +133,12 @@ function assistantContainer(workload: Workload, bindings: Bindings, outside: Egr
   };
 }
 
-/** What the spec says comes first, so that what the platform sets is the last word. */
+/** Variables of the spec come first, so that those of the platform take precedence. */
 function environment(workload: Workload, { database, objects }: Bindings, outside: EgressParts) {
   const { assistant, manifest } = workload;
   const { env = [] } = assistant.spec;
   const { id } = manifest.platform;
-  // What has an authority speaks TLS, every service of it.
+  // If the Space has an authority, all of its services use TLS.
   const scheme = database.verified ? 'https' : 'http';
   const hasOwnAuthority = env.some(({ name }) => name === 'NODE_EXTRA_CA_CERTS');
   return [
@@ -143,7 +146,7 @@ function environment(workload: Workload, { database, objects }: Bindings, outsid
     { name: 'CAPSULE_ID', value: assistant.spec.capsule },
     { name: 'ASSISTANT_ID', value: id },
     { name: 'PORT', value: String(portOf(workload)) },
-    // Drivers of Node that pay no heed to the URL's sslrootcert; others take it from there.
+    // Some Node drivers ignore sslrootcert in the URL; all other drivers read it there.
     ...(database.verified && !hasOwnAuthority
       ? [{ name: 'NODE_EXTRA_CA_CERTS', value: '/etc/space/tls/ca.crt' }]
       : []),
@@ -164,7 +167,7 @@ function environment(workload: Workload, { database, objects }: Bindings, outsid
   ];
 }
 
-/** Documents and credentials, as files of one volume. */
+/** Documents and credentials as sources of one projected volume. */
 function mountedSources(workload: Workload, { database, objects }: Bindings, outside: EgressParts) {
   const { id } = workload.manifest.platform;
   const { manifest, genesis } = workload.documents;
@@ -180,7 +183,7 @@ function mountedSources(workload: Workload, { database, objects }: Bindings, out
     ...(objects
       ? [{ secret: { name: objectsSecret, items: [{ key: 'token', path: OBJECT_STORE_TOKEN }] } }]
       : []),
-    // The key is there while its Capsule has selected credentials of its own.
+    // The key exists while the Capsule has selected credentials of its own.
     ...(objects?.granted
       ? [
           {
@@ -196,7 +199,7 @@ function mountedSources(workload: Workload, { database, objects }: Bindings, out
   ];
 }
 
-/** Quantities may be numbers in YAML, and the server keeps them as text. */
+/** YAML allows quantities as numbers, and the API server stores them as strings. */
 function asTexts(resources: NonNullable<Assistant['spec']['resources']>) {
   return Object.fromEntries(
     Object.entries(resources).map(([part, quantities = {}]) => [

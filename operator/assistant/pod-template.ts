@@ -23,7 +23,8 @@ export function deploymentObject(
   const labels = workloadLabels(workload);
   const { annotations, ...rest } = workloadMetadata(workload, workload.manifest.platform.id);
   const spec = podSpec(workload, bindings);
-  // Names of ConfigMaps say what is in them; a Secret's name does not.
+  // The name of a ConfigMap contains a digest of its content; the name of a Secret does not, so its digest goes into
+  // the revision.
   const secrets = [
     bindings.database.digest,
     ...(bindings.objects ? [bindings.objects.tokenDigest] : []),

@@ -3,13 +3,13 @@ import { POD, type Pod } from '../kinds.ts';
 import { ANNOTATION, workloadSecretName } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 
-/** Returns addresses of both families if pods have both. Terminating pods count, since they may still send. */
+/** IP addresses of the pods, of both families if they have both. Terminating pods count, since they may still send. */
 export const addressesOfPods = (pods: readonly Pod[]): readonly string[] =>
   pods.flatMap(({ status: { podIP, podIPs } = {} }) => podIPs?.map(({ ip }) => ip) ?? podIP ?? []).toSorted();
 
 /**
- * Asks the API server itself for pods that are this Assistant's or have its database's URL, which is in a part of a pod
- * that nobody can change: labels and annotations may have been taken off.
+ * Whether the API server has pods that belong to this Assistant or mount its database's URL. The mount is in the
+ * immutable part of a pod, while labels and annotations may have been removed.
  */
 export async function findsPods(
   { client }: Context,

@@ -5,10 +5,10 @@ import { isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 import { type Workload, workloadNamespace } from './identity.ts';
 
-/** More than these make a note that nobody reads; `assistant-manifest diff` shows them all. */
-const MOST_TOLD = 5;
+/** An Event with more powers than these would not be read; `assistant-manifest diff` shows all of them. */
+const MOST_LISTED = 5;
 
-/** What the manifest that is about to run may do and the one that runs may not, as a sentence; undefined is nothing. */
+/** What the new manifest permits and the running one does not, as a sentence; undefined if there is nothing. */
 export async function widerPowers(
   context: Pick<Context, 'client'>,
   workload: Workload,
@@ -23,10 +23,10 @@ export async function widerPowers(
   if (!old?.ok) return undefined;
   const powers = newPowers(old.manifest, workload.manifest).map(({ says }) => says);
   if (powers.length === 0) return undefined;
-  const told = powers.slice(0, MOST_TOLD).join('; ');
-  const more = powers.length > MOST_TOLD ? `; and ${powers.length - MOST_TOLD} more` : '';
+  const listed = powers.slice(0, MOST_LISTED).join('; ');
+  const more = powers.length > MOST_LISTED ? `; and ${powers.length - MOST_LISTED} more` : '';
   const versions = [old.manifest, workload.manifest].map(({ platform }) => platform.version);
-  return `Version ${versions[1]} may do what ${versions[0]} could not: it ${told}${more}.`;
+  return `Version ${versions[1]} may do what ${versions[0]} could not: it ${listed}${more}.`;
 }
 
 export function tellWiderPowers(context: Context, { assistant }: Workload, note: string): void {
@@ -38,7 +38,7 @@ export function tellWiderPowers(context: Context, { assistant }: Workload, note:
   });
 }
 
-/** The name of the document that the pods of a Deployment mount. */
+/** The name of the manifest's ConfigMap that the pods of a Deployment mount. */
 function mountedManifest(deployment: Deployment | undefined, key: string): string | undefined {
   const volumes = deployment?.spec?.template.spec?.volumes ?? [];
   return volumes
@@ -57,7 +57,7 @@ async function readDocument(
     const path = pathOf(CONFIG_MAP, namespace, name);
     return (await context.client.call<ConfigMap>({ method: 'GET', path, signal })).data?.[key];
   } catch (error) {
-    // If somebody deleted it by hand, no Event is sent; the next version is compared again.
+    // If somebody deleted the ConfigMap, no Event is sent, and the next version is compared again.
     if (isNotFound(error)) return undefined;
     throw error;
   }

@@ -5,8 +5,9 @@ import type { Assistant, Capsule } from '../kinds.ts';
 type DeletionPolicy = NonNullable<AssistantStatus['deletionPolicy']>;
 
 /**
- * What becomes of an Assistant's data when it is deleted: a Capsule that goes decides for all that is in it, else the
- * Assistant's own word counts, then its Capsule's, then what was told last. An unknown word keeps.
+ * The policy for an Assistant's data when it is deleted. If the Capsule is being deleted, its policy decides for
+ * everything in it; otherwise the Assistant's own policy comes first, then the Capsule's, then the one in the status.
+ * An unknown policy means Retain.
  */
 export function deletionPolicyOf(
   { spec, status }: Assistant,
@@ -18,7 +19,7 @@ export function deletionPolicyOf(
   return policy === undefined || policy === 'Drop' ? policy : 'Retain';
 }
 
-/** A broker for which to drop is to lock: the token that it knows from now on is nobody's. */
+/** A broker whose drop only locks the files: it registers a new token, which nobody has. */
 export const lockingFiles = (broker: ObjectStoreBroker): Pick<ObjectStoreBroker, 'dropApp'> => ({
   dropApp: (capsule, id, principal, signal) =>
     broker.createApp(capsule, id, principal, newWorkloadPrincipal(), signal),

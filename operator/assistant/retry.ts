@@ -2,10 +2,10 @@ import type { Context } from '../context.ts';
 import { DEPLOYMENT, type Deployment } from '../kinds.ts';
 import { ANNOTATION, type SpaceNames } from '../names.ts';
 
-/** Admission learns of the class a moment after us, so that the first question may come too early. */
+/** Admission sees a new RuntimeClass a moment after the operator does, so the first attempt may come too early. */
 export const AGAIN_MS = 5_000;
 
-/** Whether admission refused its pods for the sandbox's sake, and for nothing that would still stand in the way. */
+/** Whether admission refused the pods only because the sandbox was missing. */
 export function refusedForSandbox(
   { space, runtimeClass }: Pick<SpaceNames, 'space' | 'runtimeClass'>,
   deployment: Deployment | undefined,
@@ -21,8 +21,8 @@ export function refusedForSandbox(
 }
 
 /**
- * After a long loss of the sandbox the cluster's own controller would ask for the pods again only after a quarter of an
- * hour. Any change of the Deployment makes it ask now. Answers whether that may be needed once more.
+ * After a long loss of the sandbox, the Deployment controller would try to create the pods only after up to a quarter
+ * of an hour. Any change of the Deployment makes it try at once. Returns whether another change may be needed.
  */
 export async function askAgain(
   context: Context,

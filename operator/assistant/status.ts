@@ -6,17 +6,17 @@ import { covers } from '../runtime/covers.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import { deletionPolicyOf } from './retain.ts';
 
-/** What its status tells beside conditions; what was told before of its usage stays where nothing newer is known. */
-interface Told {
+/** What the status contains beside conditions. The previous usage stays if no newer one is known. */
+interface Report {
   readonly manifest: AssistantStatus['manifest'] | undefined;
   readonly usage?: AssistantStatus['usage'] | undefined;
 }
 
-/** Writes the status when it says something new, and tells in Events what changed. */
+/** Writes the status if it changed, and records Events about the changes. */
 export async function reportAssistant(
   context: Context,
   assistant: Assistant,
-  told: Told,
+  report: Report,
   findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -24,21 +24,21 @@ export async function reportAssistant(
   const capsule = context.stores.capsules.get(makeKey(context.names.namespace, assistant.spec.capsule));
   const deletionPolicy = deletionPolicyOf(assistant, capsule);
   const conditions = toConditions(findings, before, assistant.metadata.generation, context.now);
-  const usage = { ...assistant.status?.usage, ...told.usage };
+  const usage = { ...assistant.status?.usage, ...report.usage };
   const status = {
     observedGeneration: assistant.metadata.generation,
-    ...(told.manifest ? { manifest: told.manifest } : {}),
+    ...(report.manifest ? { manifest: report.manifest } : {}),
     ...(Object.keys(usage).length === 0 ? {} : { usage }),
     ...(deletionPolicy ? { deletionPolicy } : {}),
     conditions,
   };
   if (covers(status, assistant.status ?? {})) return;
   await context.writer.applyStatus(ASSISTANT, assistant, status, signal);
-  tell(context, assistant, before ?? [], conditions);
+  recordEvents(context, assistant, before ?? [], conditions);
 }
 
-/** Unmet conditions of these types are worth an Event; others are on their way, or follow from these. */
-const TOLD = new Set([
+/** Unmet conditions of these types get an Event; the others are in progress, or follow from these. */
+const EVENT_TYPES = new Set([
   'Accepted',
   'IntegrationsGranted',
   'InputsBound',
@@ -47,7 +47,7 @@ const TOLD = new Set([
   'EgressReady',
   'SandboxReady',
 ]);
-const TOLD_REASONS = new Set([
+const EVENT_REASONS = new Set([
   'NotAttested',
   'NodeWithoutHandler',
   'NodeNotReady',
@@ -59,10 +59,10 @@ const TOLD_REASONS = new Set([
   'GuardrailsMissing',
 ]);
 
-/** Not yet, and not for now because somebody wished so: neither is a warning. */
+/** These reasons mean that something is not done yet, or is suspended on purpose, so they get no warning. */
 const QUIET_REASONS = new Set(['Waiting', 'Suspended', 'Restoring']);
 
-function tell(
+function recordEvents(
   context: Context,
   assistant: Assistant,
   before: readonly StatusCondition[],
@@ -80,11 +80,15 @@ function tell(
         note,
       });
     }
-    if (status === 'False' && (TOLD.has(type) || TOLD_REASONS.has(reason)) && !QUIET_REASONS.has(reason)) {
-      const told = type === 'SandboxReady' ? 'SandboxRefused' : reason;
+    if (
+      status === 'False' &&
+      (EVENT_TYPES.has(type) || EVENT_REASONS.has(reason)) &&
+      !QUIET_REASONS.has(reason)
+    ) {
+      const eventReason = type === 'SandboxReady' ? 'SandboxRefused' : reason;
       context.events.record(ASSISTANT, assistant, {
         type: 'Warning',
-        reason: told,
+        reason: eventReason,
         action: 'Reconcile',
         note: message,
       });

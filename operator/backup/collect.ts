@@ -3,7 +3,7 @@ import type { ApiClient } from '../runtime/client.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 import type { BackupOptions } from './options.ts';
 
-/** An object as it can be made again elsewhere. */
+/** A saved object, with the fields that are needed to create it elsewhere. */
 export interface SavedObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -20,17 +20,17 @@ export interface SavedObject {
 
 type Listed = KubeObject & Pick<SavedObject, 'type' | 'data' | 'spec'>;
 
-/** The page is small because a Secret may have a MiB. */
+/** The page is small because a Secret may have 1 MiB. */
 const PAGE = 100;
 const STORED_INPUT = 'platform.space/stored-input';
-/** What the cluster makes itself, and what Helm remembers of a release. */
+/** Types of Secrets that the cluster or Helm creates. */
 const NOT_OURS = /^(kubernetes\.io\/service-account-token|helm\.sh\/.*)$/;
-/** Marks that the API server writes, or a person for themselves alone. */
+/** Annotations that the API server writes for a person, or that one person keeps for themselves. */
 const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by', 'platform.space/record'];
 
 /**
- * All that Kubernetes alone holds of a Space, in the order in which it can be made again: its keys and principals, the
- * values of stored inputs, Capsules, Assistants. What follows from these the operator makes.
+ * Collects everything of a Space that is stored only in Kubernetes, in the order in which it can be created again: keys
+ * and principals, values of stored inputs, Capsules, Assistants. The operator creates everything else from these.
  */
 export async function collect(client: ApiClient, options: BackupOptions): Promise<readonly SavedObject[]> {
   const { releaseNamespace, systemNamespace, servicesNamespace } = options;
@@ -40,7 +40,7 @@ export async function collect(client: ApiClient, options: BackupOptions): Promis
       if (!NOT_OURS.test(secret.type ?? '')) saved.push(asSaved(SECRET, namespace, secret));
   for await (const secret of listed(client, SECRET, releaseNamespace, `type=${STORED_INPUT}`))
     saved.push(asSaved(SECRET, releaseNamespace, secret));
-  // What somebody deleted is on its way out.
+  // Objects that are being deleted are left out.
   for (const resource of [CAPSULE, ASSISTANT])
     for await (const object of listed(client, resource, releaseNamespace))
       if (object.metadata.deletionTimestamp === undefined)

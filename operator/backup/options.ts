@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { jsonOption } from '../json-option.ts';
 
-/** What the chart says of a Space whose state is backed up, as JSON in `BACKUP`. */
+/** What the chart says about a Space whose state is backed up, as JSON in `BACKUP`. */
 export const backupOptions = z.strictObject({
   space: z.string().min(1),
   /** Where people keep Capsules, Assistants and the values of stored inputs. */
@@ -10,7 +10,7 @@ export const backupOptions = z.strictObject({
   servicesNamespace: z.string().min(1),
   /** The age recipient whose identity the administrator keeps offline. */
   recipient: z.string().startsWith('age1'),
-  /** Where the sealed state is put for the program that carries it away. */
+  /** The file for the sealed state, which another program uploads. */
   file: z.string().min(1),
   /** The host in URLs of each PostgreSQL server, by its name: which one a Capsule was on follows from its own URL. */
   databaseHosts: z.record(z.string().min(1), z.string().min(1)).default({}),

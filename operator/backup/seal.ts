@@ -3,7 +3,7 @@ import { Encrypter } from 'age-encryption';
 import type { SavedObject } from './collect.ts';
 import type { BackupOptions } from './options.ts';
 
-/** The first line of a Space's state; an object is on each that follows. */
+/** The first line of a Space's state; each further line is one object. */
 export interface StateHeader {
   readonly format: 1;
   readonly space: string;
@@ -16,7 +16,7 @@ export interface StateHeader {
   readonly objects: number;
 }
 
-/** Only whoever has the recipient's identity can read it: nothing in the cluster has. */
+/** Encrypts for the recipient, whose identity is nowhere in the cluster. */
 export async function seal(
   header: StateHeader,
   objects: readonly SavedObject[],

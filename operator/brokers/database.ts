@@ -3,7 +3,7 @@ import { type BrokerOptions, brokerClient } from '@space/contracts/client';
 import { DATABASE } from '@space/contracts/database';
 import { Secret } from '@space/contracts/secret';
 
-/** The database broker as its wire has it. */
+/** The database broker's operations that the operator calls. */
 export interface DatabaseBroker {
   provision(capsule: string, principal: Secret, signal: AbortSignal): Promise<Secret>;
   createApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<Secret>;
@@ -12,7 +12,7 @@ export interface DatabaseBroker {
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
   /** Bytes that one workload's database takes of the disk. */
   appUsage(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<number>;
-  /** Tells what the Capsule may have, where undefined is the broker's default, and hears what it holds. */
+  /** Sets the Capsule's limits, where undefined means the broker's default, and returns its usage. */
   limits(capsule: string, limits: DatabaseLimits, signal: AbortSignal): Promise<DatabaseUsage>;
 }
 
@@ -29,12 +29,12 @@ export interface DatabaseUsage {
 }
 
 export interface DatabaseBrokerOptions extends Omit<BrokerOptions, 'broker'> {
-  /** Read for every call, as a rotated token is written over the old one. */
+  /** Read for every call, since a rotation replaces the token in its file. */
   readonly provisionerToken: () => Promise<Secret>;
 }
 
 const BROKER = { name: 'database broker', deployment: 'db-broker' };
-/** A drop waits for a checkpoint of the whole server. */
+/** A drop waits for a checkpoint of the whole server, so it may take longer than other calls. */
 const DROP_MS = 60_000;
 
 export function newPrincipal(): Secret {

@@ -1,4 +1,4 @@
-/** The same broker, asked nothing unless `check` lets it pass: it throws where the Lease is not held. */
+/** Wraps a broker so that each call first runs `check`, which throws if this process does not hold the Lease. */
 export function fenced<Broker extends object>(broker: Broker, check: () => void): Broker {
   const guarded = Object.entries(broker).map(([operation, call]) => [
     operation,

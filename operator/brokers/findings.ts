@@ -2,14 +2,14 @@ import { BrokerError } from '@space/contracts/client';
 import { type Finding, no } from '../conditions.ts';
 import type { SpaceNames } from '../names.ts';
 
-/** Where the principal is that a call on a Capsule's behalf was made with. */
+/** The Secret with the Capsule's principal that a call was made with. */
 export interface PrincipalRef {
   readonly names: Pick<SpaceNames, 'systemNamespace' | 'servicesNamespace'>;
   readonly capsule: string;
   readonly secretName: string;
 }
 
-/** What a person should know of a failed call, or `undefined` when it was no broker's failure. */
+/** A finding about a failed call, or `undefined` if the error is not a broker's. */
 export function brokerFinding(error: unknown, principal?: PrincipalRef): Finding | undefined {
   if (!(error instanceof BrokerError)) return undefined;
   const { name, deployment } = error.broker;
@@ -47,7 +47,7 @@ export function brokerFinding(error: unknown, principal?: PrincipalRef): Finding
   }
 }
 
-/** The same of a call that the Capsule's principal alone authorises. */
+/** The same for a call that only the Capsule's principal authorises. */
 export function principalFinding(error: unknown, principal: PrincipalRef): Finding | undefined {
   if (error instanceof BrokerError && error.failure === 'refused' && error.code === 'conflict')
     return no(
@@ -62,14 +62,17 @@ export function principalFinding(error: unknown, principal: PrincipalRef): Findi
   );
 }
 
-/** Whether a broker refused the call itself, with this status. */
+/** Whether a broker refused the call with this status. */
 export const isRefusal = (error: unknown, status: number): error is BrokerError =>
   error instanceof BrokerError && error.failure === 'refused' && error.status === status;
 
-/** The one refusal: a principal that is retired, or not the one that the broker knows. */
+/** Whether a broker refused the principal: it is retired, or not the one that the broker knows. */
 export const isForbidden = (error: unknown): error is BrokerError => isRefusal(error, 403);
 
-/** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
+/**
+ * A command that tells the broker the principal in the Secret. The principal is piped, so that no list of processes
+ * shows it.
+ */
 function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalRef): string {
   const read = `kubectl -n ${names.systemNamespace} get secret ${secretName} -o jsonpath='{.data.principal}' | base64 -d`;
   const write = `kubectl -n ${names.servicesNamespace} exec -i deploy/${deployment} -- node /app/admin.mjs replace-principal ${capsule}`;

@@ -4,9 +4,12 @@ import { OBJECT_STORE } from '@space/contracts/objectstore';
 import { Secret } from '@space/contracts/secret';
 import type { Selection } from '../grants/mint.ts';
 
-/** The object-storage broker's control listener as its wire has it: principals and what is selected, never an object. */
+/**
+ * The object-storage broker's operations that the operator calls. They concern principals and selections, never
+ * objects.
+ */
 export interface ObjectStoreBroker {
-  /** Again, with another quota: that one holds from now on. Undefined is the broker's default. */
+  /** Registers the Capsule, or sets its quota if it is registered; undefined means the broker's default. */
   provision(
     capsule: string,
     principal: Secret,
@@ -21,11 +24,11 @@ export interface ObjectStoreBroker {
     signal: AbortSignal,
   ): Promise<void>;
   dropApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<void>;
-  /** The credential set that the Capsule has selected; undefined is the Space-managed credential. */
+  /** The credential set that the Capsule has selected; undefined means the Space-managed credential. */
   selection(capsule: string, principal: Secret, signal: AbortSignal): Promise<Selection | undefined>;
-  /** What counts against the quota now. */
+  /** What counts against the quota. */
   usage(capsule: string, principal: Secret, signal: AbortSignal): Promise<ObjectsUsage>;
-  /** Bytes that one workload's own objects count; undefined until they are listed. */
+  /** Bytes of one workload's own objects; undefined until they have been listed. */
   appUsage(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<number | undefined>;
   drop(capsule: string, principal: Secret, signal: AbortSignal): Promise<void>;
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
@@ -38,12 +41,12 @@ export interface ObjectsUsage {
 }
 
 export interface ObjectStoreBrokerOptions extends Omit<BrokerOptions, 'broker'> {
-  /** Read for every call, as a rotated token is written over the old one. */
+  /** Read for every call, since a rotation replaces the token in its file. */
   readonly provisionerToken: () => Promise<Secret>;
 }
 
 const BROKER = { name: 'object-storage broker', deployment: 'objectstore-broker' };
-/** A drop deletes every object; one that takes longer is taken up again where it was. */
+/** A drop deletes every object; one that takes longer is continued by the next call. */
 const DROP_MS = 60_000;
 
 const token = (audience: 'osp' | 'osw') =>
@@ -72,7 +75,7 @@ export function objectStoreBroker({
     async selection(capsule_id, token, signal) {
       const { selected, sets } = await call('capsule.credential.list', { capsule_id }, { token, signal });
       const set = sets.find(({ set_id }) => set_id === selected);
-      // No error of ours: it would end the reconcile before anything is told of it.
+      // This is a BrokerError, since any other error would end the reconcile before the status reports it.
       if (selected !== null && set === undefined)
         throw new BrokerError(BROKER, 'unreachable', 'it has selected a set that it does not have');
       return set && { setId: set.set_id, generation: set.generation };

@@ -1,11 +1,11 @@
-/** What is heard of usage is believed until the next sweep. */
+/** A usage counts as current for this long, in milliseconds, which is less than the time between two sweeps. */
 export const USAGE_MS = 420_000;
 
 const MEBIBYTE = 2 ** 20;
-/** The status tells usage in steps of a twentieth of the limit, so that it is not written whenever a row is. */
+/** The status shows usage in steps of a twentieth of the limit, so that it is not written after every change. */
 const STEPS = 20;
 
-/** What is used, as a quantity, in steps; `shownBefore` is what the status says of it. */
+/** The usage as a quantity, in steps; `shownBefore` is the value in the status. */
 export function coarse(
   { usedBytes, limitBytes }: { readonly usedBytes: number; readonly limitBytes: number },
   shownBefore: number | undefined,
@@ -17,7 +17,7 @@ export function coarse(
   );
 }
 
-/** The same of what has no limit of its own: in steps of an eighth of it at most. */
+/** The same for a usage without a limit: the step is at most an eighth of the usage. */
 export function coarseAlone(usedBytes: number, shownBefore: number | undefined): string {
   const step = 2 ** (Math.floor(Math.log2(Math.max(1, usedBytes))) - 3);
   return stepped(usedBytes, Math.max(MEBIBYTE, step), shownBefore);

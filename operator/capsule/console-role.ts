@@ -8,8 +8,8 @@ import type { Key } from '../runtime/kube-object.ts';
 import { decideName } from './decide.ts';
 
 /**
- * Keeps the Role by which the console reads principals for the object store. The chart makes it without a rule and leaves
- * its rules alone; the operator writes the names of the Capsules' Secrets there, and nothing else.
+ * Maintains the Role by which the console reads principals for the object store. The chart creates it without a rule;
+ * the operator writes only the names of the Capsules' Secrets into it.
  */
 export async function reconcileConsoleRole(
   { stores, writer }: Context,
@@ -21,7 +21,10 @@ export async function reconcileConsoleRole(
   return {};
 }
 
-/** Tells which Capsules' principals the console may read: all, if there is no Role because there is no console. */
+/**
+ * Returns a test whether the console may read the principal of a Capsule. Without a Role there is no console, and every
+ * Capsule passes.
+ */
 export function readableIn(role: Role | undefined): (capsule: Capsule) => boolean {
   if (!role) return () => true;
   const names = new Set(role.rules?.flatMap(({ resourceNames = [] }) => resourceNames));
@@ -35,11 +38,14 @@ function roleObject({ metadata }: Role, capsules: readonly Capsule[]): Desired {
     .map(({ metadata }) => objectPrincipalSecretName(metadata.name))
     .toSorted();
   const rule = { apiGroups: [''], resources: ['secrets'], resourceNames, verbs: ['get'] };
-  // A rule without names would be one for every Secret.
+  // A rule without names would permit every Secret.
   return { metadata: { name, namespace, uid }, rules: resourceNames.length === 0 ? [] : [rule] };
 }
 
-/** A principal is named before it is made, so that it can be read once the Capsule is ready; one that is another's is not. */
+/**
+ * Whether the Role names the Capsule's principal. It is named before it is created, so that the console can read it
+ * once the Capsule is ready; a Secret of somebody else is not named.
+ */
 function isToBeRead({ metadata, status }: Capsule): boolean {
   return (
     metadata.deletionTimestamp === undefined &&

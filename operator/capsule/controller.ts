@@ -19,16 +19,16 @@ import { ensureGuardrails, type Guardrails } from './steps/namespace.ts';
 import { ensurePullSecret } from './steps/pull-secret.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
-/** Only a broker can say that they are over. */
+/** Findings whose cause only a broker knows to have ended. */
 const MENDABLE = new Set<Reason>(['QuotaExceeded', 'DatabaseLost', 'BrokerRefused']);
 const LOOK_AGAIN_MS = 15_000;
-/** The pods of an orphan are gone after about this long. */
+/** The time after which the pods of an orphan are usually gone. */
 const ORPHANS_MS = 2_000;
 
-/** Takes away what Assistants left that are gone; answers whether there was any. */
+/** Removes what Assistants without a finalizer left behind; returns whether there were any. */
 type SweepOrphans = (context: Context, capsule: Capsule, signal: AbortSignal) => Promise<boolean>;
 
-/** The order of a Capsule: facts, finalizer, guardrails, gate, principals, provision, status. */
+/** Reconciles one Capsule: facts, finalizer, guardrails, gate, principals, provision, status. */
 export function reconcileCapsules(sweepOrphans: SweepOrphans) {
   return async (context: Context, key: Key, signal: AbortSignal): Promise<Result> => {
     const capsule = context.stores.capsules.get(key);
@@ -74,7 +74,7 @@ function nothingBegun({ objectStore }: Context, { sandbox, name }: CapsuleFacts)
   };
 }
 
-/** Finalizer, guardrails and pull Secret: they stand whatever the gate and the brokers say. */
+/** Ensures finalizer, guardrails and pull Secret, whatever the gate and the brokers say. */
 async function ensureBounds(context: Context, facts: CapsuleFacts, signal: AbortSignal): Promise<Guardrails> {
   const { capsule } = facts;
   const guardrails = await addFinalizer(context.writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal).then(
@@ -89,7 +89,7 @@ async function ensureBounds(context: Context, facts: CapsuleFacts, signal: Abort
     : guardrails;
 }
 
-/** Nothing may be created for a Capsule that lacks its finalizer. */
+/** Without its finalizer nothing may be created for a Capsule. */
 function withoutFinalizer(error: unknown): Guardrails {
   const { finding, retry } = asRefused(error);
   return { namespace: finding, network: waitsFor('NamespaceReady'), restored: [], retry };
@@ -107,7 +107,7 @@ function tellRestored(context: Context, capsule: Capsule, kinds: readonly string
   }
 }
 
-/** What a broker already has is reconciled whatever else is in the way; what it has not is begun only when nothing is. */
+/** Data that a broker has already is reconciled in any case; new data is provisioned only if nothing prevents it. */
 async function ensureStores(
   context: Context,
   facts: CapsuleFacts,
@@ -129,7 +129,7 @@ async function ensureStores(
   return { database, files };
 }
 
-/** A foreign namespace or Secret in the way is not watched: it is read again soon. */
+/** Namespaces and Secrets of somebody else are not watched, so one that is in the way is read again soon. */
 function requeueAfterMs(context: Context, findings: Findings): number {
   const isStuck = Object.values(findings).some(
     ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),

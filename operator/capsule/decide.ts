@@ -12,7 +12,7 @@ export function decideName(name: string): Finding {
   );
 }
 
-/** What to do about the Capsule's namespace. It is never adopted: only one that this very Capsule made is ours. */
+/** What to do about the Capsule's namespace. It is ours only if this very Capsule created it; no other is adopted. */
 export type NamespaceVerdict =
   | { readonly act: 'create' }
   | { readonly act: 'keep' }
@@ -85,11 +85,14 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
   return { act: 'keep' };
 }
 
-/** A step is not taken yet, and says which one it waits for. */
+/** The finding of a step that waits for another condition. */
 export const waitsFor = (what: ConditionType | 'spec.suspend'): Finding =>
   unknown('Waiting', `Waits for ${what}.`);
 
-/** While the gate is closed a broker is told of nothing new, and what it was told before is so still. */
+/**
+ * The finding of a broker's step while the gate is closed: nothing new is provisioned, and what was provisioned before
+ * still is.
+ */
 export function asBefore(capsule: Capsule, condition: 'DatabaseReady' | 'ObjectStoreReady'): Finding {
   const known = capsule.status?.conditions?.find(({ type }) => type === condition);
   return known?.status === 'True' ? yes(known.reason as Reason, known.message) : waitsFor('SandboxReady');

@@ -4,14 +4,14 @@ import type { Capsule } from '../kinds.ts';
 import { capsuleNamespace } from '../names.ts';
 import { decideName } from './decide.ts';
 
-/** What a reconcile goes by before anything is done. Principals and live objects are read by the steps that write them. */
+/** What a reconcile decides by. Principals and live objects are read by the steps that write them. */
 export interface CapsuleFacts {
   readonly capsule: Capsule;
   readonly name: Finding;
-  /** The name of its namespace, whether it is there or not. */
+  /** The name of the Capsule's namespace, whether it exists or not. */
   readonly namespace: string;
   readonly sandbox: Finding;
-  /** Conditions that its status had true. */
+  /** Types of the conditions that are True in the status. */
   readonly wereTrue: ReadonlySet<string>;
 }
 

@@ -9,11 +9,11 @@ import { ANNOTATION } from '../names.ts';
 
 export interface Fate {
   readonly retain: boolean;
-  /** While there is any, nothing is dropped. */
+  /** The grace period; nothing is dropped before it ends. */
   readonly grace: Grace | undefined;
 }
 
-/** Decides by the Capsule's current state at the API server. */
+/** Decides by the state of the Capsule that was just read from the API server. */
 export function decideFate(
   context: Pick<Context, 'names' | 'now'>,
   capsule: Capsule,
@@ -23,18 +23,18 @@ export function decideFate(
   return { retain, grace: retain ? undefined : graceOf(context, capsule) };
 }
 
-/** A principal of another Capsule of this name closes nothing of this one's. */
+/** The Secret, if it belongs to this Capsule and not to another of the same name. */
 export const ownPrincipal = (capsule: Capsule, secret: SecretObject | undefined): SecretObject | undefined =>
   secret?.metadata.annotations?.[ANNOTATION.owner] === capsule.metadata.uid ? secret : undefined;
 
-/** How far the drop of what a principal opened has come: once it is begun, only the broker knows what is left. */
+/** How far the drop has come that this principal authorises. Once it has begun, only the broker knows what is left. */
 export function releaseOf(secret: SecretObject): 'not begun' | 'begun' | 'done' {
   const mark = secret.metadata.annotations?.[ANNOTATION.finalized];
   if (mark === undefined) return 'not begun';
   return mark === 'true' ? 'done' : 'begun';
 }
 
-/** Whether a broker may hold anything for the Capsule that was not released yet. */
+/** Whether a broker may have data of the Capsule that is neither dropped nor kept yet. */
 export function mustRelease(
   capsule: Capsule,
   condition: ConditionType,

@@ -16,9 +16,8 @@ import { endPrincipal, readBrokerData, type Settled, settle } from './release.ts
 import { reportCapsule } from './status.ts';
 
 /**
- * The order of a deletion: Assistants (which wait for their pods), databases, objects, namespace, principals,
- * finalizer.
- * It waits for no gate. A broker that is away delays it and is never skipped.
+ * Finalizes a Capsule: Assistants (which wait for their pods), databases, objects, namespace, principals, finalizer. It
+ * does not wait for the sandbox gate. A broker that is unavailable delays it and is never skipped.
  */
 export async function finalizeCapsule(
   context: Context,
@@ -95,8 +94,8 @@ async function takeAway(
 }
 
 /**
- * The Capsule's namespace, whose it is by the mark of its owner. Our watch loses sight of one that lost its labels, which are put back:
- * without them the operator may not delete it, and would not see it go.
+ * Finds the Capsule's namespace by the annotation with its owner. If its labels were removed, the watch no longer sees
+ * it, so they are restored: without them the operator may not delete it, and would not notice that it is gone.
  */
 async function leftNamespace(
   { client, names, stores, writer }: Context,
@@ -122,7 +121,7 @@ async function leftNamespace(
 
 const WHAT = { DatabaseReady: 'databases', ObjectStoreReady: 'files' } as const;
 
-/** What is kept, and what is not although it was asked for. */
+/** What is kept, and what is dropped although it should have been kept. */
 function noteOf(settled: readonly Settled[], retain: boolean): string {
   if (!retain) return 'Nothing of the Capsule is left.';
   const those = (which: Settled['outcome']) =>

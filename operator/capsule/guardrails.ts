@@ -12,22 +12,24 @@ import {
 } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 
-/** What a container gets that says nothing of resources. */
+/** The limits of a container that declares none. */
 const DEFAULT_LIMITS = { cpu: '1', memory: '512Mi' };
-/** The most of one container in a Capsule whose quota does not say it. */
+/** The highest limits of a container in a Capsule whose quota says nothing. */
 const MOST = { cpu: '8', memory: '16Gi' };
-/** What a pod without resources of its own is counted with, container and attester, in thousandths of a core and MiB. */
+/** The limits of a pod that declares none, container and attester together, in thousandths of a core and MiB. */
 const DEFAULT_POD = { milliCpu: 1_010, mebibytes: 528 };
 const DEFAULT_REQUESTS = { cpu: '25m', memory: '64Mi' };
 const DEFAULT_PODS = 100;
 const EGRESS_PORT = 3128;
 
-/** Labels of everything that belongs to a Capsule. */
+/** Labels of all objects that belong to a Capsule. */
 export function capsuleLabels(names: SpaceNames, capsule: string): Record<string, string> {
   return { [LABEL.space]: names.space, [LABEL.capsule]: capsule };
 }
 
-/** Pod Security `restricted` in all three modes, so that a refusal is also seen by who writes the pod. */
+/**
+ * The namespace, with Pod Security `restricted` in all three modes, so that the author of a pod sees the refusal, too.
+ */
 export function namespaceObject(names: SpaceNames, capsule: Capsule): Desired {
   const { name, uid = '' } = capsule.metadata;
   const security: Record<string, string> = {};
@@ -51,10 +53,10 @@ export function quotaObject(names: SpaceNames, capsule: Capsule): Desired {
     spec: {
       hard: {
         pods: String(pods),
-        // Nothing of a tenant's is reachable around its Service inside the cluster.
+        // Inside the cluster, nothing of a tenant is reachable other than by its Service.
         'services.nodeports': '0',
         'services.loadbalancers': '0',
-        // What is not said is as much as all its pods have by default, so that no Capsule is without a bound.
+        // Without a quota, the sum of what all pods have by default is the limit, so that every Capsule has one.
         'limits.cpu': String(cpu ?? `${pods * DEFAULT_POD.milliCpu}m`),
         'limits.memory': String(memory ?? `${pods * DEFAULT_POD.mebibytes}Mi`),
       },
@@ -64,7 +66,7 @@ export function quotaObject(names: SpaceNames, capsule: Capsule): Desired {
 
 export function limitRangeObject(names: SpaceNames, capsule: Capsule): Desired {
   const { cpu, memory } = capsule.spec.quota ?? {};
-  // Where the quota says it, it bounds a container, too; a maximum below the default would be no LimitRange.
+  // A quota also limits a single container. A maximum below the default would be invalid in a LimitRange.
   const max = {
     ...(cpu === undefined ? { cpu: MOST.cpu } : {}),
     ...(memory === undefined ? { memory: MOST.memory } : {}),
@@ -76,7 +78,7 @@ export function limitRangeObject(names: SpaceNames, capsule: Capsule): Desired {
   };
 }
 
-/** Nothing in, nothing out, for every pod; what is allowed is in the policies beside it. */
+/** Denies all traffic of every pod; other policies add what is allowed. */
 export function defaultDenyObject(names: SpaceNames, capsule: Capsule): Desired {
   return {
     metadata: inNamespace(names, capsule, 'space-default-deny'),
@@ -84,7 +86,9 @@ export function defaultDenyObject(names: SpaceNames, capsule: Capsule): Desired 
   };
 }
 
-/** Assistants are reached by the Space's clients and reach the Space's PostgreSQL, object store and egress gateway. */
+/**
+ * Clients of the Space may reach Assistants, which may reach PostgreSQL, object store and egress gateway of the Space.
+ */
 export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Desired {
   const namespace = (name: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
   return {
@@ -122,7 +126,7 @@ export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Des
               podSelector: { matchLabels: { [LABEL.component]: 'objectstore-broker' } },
             },
           ],
-          // Objects alone: the control listener is on another port.
+          // Only the data listener; the control listener has another port.
           ports: [{ protocol: 'TCP', port: OBJECT_STORE_PORT }],
         },
         {
@@ -139,7 +143,7 @@ export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Des
   };
 }
 
-/** The operator's own way to this namespace's Secrets, and to no other's. */
+/** Permits the operator to use the Secrets of this namespace. */
 export function secretsBindingObject(names: SpaceNames, capsule: Capsule, identity: Identity): Desired {
   const apiGroup = 'rbac.authorization.k8s.io';
   return {

@@ -11,7 +11,10 @@ export interface PrincipalKind {
   readonly condition: 'DatabaseReady' | 'ObjectStoreReady';
   readonly secretName: string;
   readonly make: () => Secret;
-  /** What its Secret forgets when a new Capsule of the name takes it up, so that the broker is asked again. */
+  /**
+   * Fields of the Secret that are cleared when a new Capsule of the name takes it over, so that the broker is called
+   * again.
+   */
   readonly forget: {
     readonly data?: Readonly<Record<string, null>>;
     readonly annotations?: Readonly<Record<string, null>>;
@@ -19,8 +22,8 @@ export interface PrincipalKind {
 }
 
 /**
- * The principal is in its Secret before any broker hears of it, so that a crash at any line keeps it. A retained one
- * goes over to the new Capsule of its name, in one write.
+ * Ensures that the principal is in its Secret before any broker hears of it, so that a crash at any point does not lose
+ * it. A retained Secret is handed over to the new Capsule of its name in one write.
  */
 export async function ensurePrincipal(
   context: Context,
@@ -40,7 +43,7 @@ export async function ensurePrincipal(
   return { secret };
 }
 
-/** Reads the Capsule's principal for a call on its behalf. */
+/** The Capsule's principal from its Secret. */
 export function principalOf(secret: SecretObject): Secret {
   return new Secret(Buffer.from(secret.data?.['principal'] ?? '', 'base64').toString('utf8'));
 }

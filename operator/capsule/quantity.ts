@@ -4,8 +4,8 @@ const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'];
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
 /**
- * Bytes of a Kubernetes quantity, rounded up, at least one and at most what a number can say exactly; undefined for
- * none. What is not a quantity, admission has refused.
+ * Bytes of a Kubernetes quantity, rounded up, between 1 and the largest exact integer; undefined without a quantity.
+ * Admission has refused anything that is not a quantity.
  */
 export function bytesOf(quantity: string | number | undefined): number | undefined {
   if (quantity === undefined) return undefined;

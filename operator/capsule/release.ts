@@ -8,12 +8,12 @@ import { ANNOTATION, LABEL, objectPrincipalSecretName, principalSecretName } fro
 import { mustRelease, ownPrincipal, releaseOf } from './fate.ts';
 import { principalOf } from './principal.ts';
 
-/** What one broker keeps for a Capsule, and the principal that closes it, when it is this Capsule's own. */
+/** The data of a Capsule at one broker, and the principal that authorises its drop, if it is this Capsule's own. */
 export interface BrokerData {
-  /** True in the Capsule's status once the broker had opened anything. */
+  /** The condition that is True in the Capsule's status once the broker had any data. */
   readonly condition: 'DatabaseReady' | 'ObjectStoreReady';
   readonly broker: Pick<DatabaseBroker, 'drop' | 'finalize'>;
-  /** Changes nothing, and is refused to a principal that is in force no more. */
+  /** A call without effect, which the broker refuses if the principal is no longer valid. */
   readonly ask: (principal: Secret, signal: AbortSignal) => Promise<unknown>;
   readonly secret: SecretObject | undefined;
 }
@@ -23,7 +23,7 @@ export interface Blocked {
   readonly cause: unknown;
 }
 
-/** What became of it. Without its principal nobody knows whether a broker still has what it is to keep. */
+/** What became of the data; unknown if the principal is missing. */
 export interface Settled extends Pick<BrokerData, 'condition' | 'secret'> {
   readonly outcome: 'kept' | 'dropped' | 'lost';
 }
@@ -43,7 +43,7 @@ export async function readBrokerData(
     read(principalSecretName(name), {
       condition: 'DatabaseReady',
       broker: database,
-      // Any workload will do, existing or not: the request only tests the authority over the Capsule.
+      // The name of the workload does not matter: the call only tests whether the principal is valid.
       ask: (principal, asking) => database.appUsage(name, name, principal, asking).catch(ignore(404)),
     }),
     ...(objectStore
@@ -58,7 +58,7 @@ export async function readBrokerData(
   ]);
 }
 
-/** Keeps what one broker has, as far as it is there, or has it dropped. */
+/** Keeps the data at one broker, as far as it still exists, or has it dropped. */
 export async function settle(
   context: Context,
   capsule: Capsule,
@@ -91,7 +91,10 @@ export async function settle(
   }
 }
 
-/** A word to keep may come when a drop was sent and its answer never seen: then only the broker knows. */
+/**
+ * Whether the data still exists. `Retain` may be set after a drop was sent whose answer was lost, so only the broker
+ * knows.
+ */
 async function isThere(secret: SecretObject, { ask }: BrokerData, signal: AbortSignal): Promise<boolean> {
   const released = releaseOf(secret);
   if (released !== 'begun') return released === 'not begun';
@@ -104,7 +107,7 @@ async function isThere(secret: SecretObject, { ask }: BrokerData, signal: AbortS
   }
 }
 
-/** Drop, then finalize; what says that it was done before is as good as doing it. */
+/** Drops the data, then releases the id. Answers that say that this was done before count as success. */
 async function release(
   context: Context,
   capsule: Capsule,
@@ -119,18 +122,21 @@ async function release(
     await broker.drop(name, principalOf(secret), signal).catch(ignore(403));
   }
   await broker.finalize(name, signal).catch(ignore(404));
-  // The namespace may take long to go: what is done with the broker is not done again meanwhile.
+  // The namespace may take long to go; until then the broker is not called again.
   if (secret) await mark(context, secret, 'true', signal);
 }
 
-/** Over what was seen: on the principal of a later Capsule it would keep that one's data from being dropped. */
+/**
+ * Writes only over the version that was read: on the principal of a later Capsule, this mark would prevent the drop of
+ * that Capsule's data.
+ */
 function mark(context: Context, secret: SecretObject, finalized: 'begun' | 'true', signal: AbortSignal) {
   const { resourceVersion } = secret.metadata;
   const metadata = { resourceVersion, annotations: { [ANNOTATION.finalized]: finalized } };
   return context.writer.merge<SecretObject>(SECRET, secret, { metadata }, signal);
 }
 
-/** The principal goes with what it opened, or waits for the next Capsule of the name. */
+/** Deletes the principal whose data is dropped, or keeps it for the next Capsule of the name. */
 export async function endPrincipal(
   { writer }: Context,
   { secret, outcome }: Settled,
@@ -140,12 +146,16 @@ export async function endPrincipal(
   const { resourceVersion, labels } = secret.metadata;
   if (outcome !== 'kept') return writer.remove(SECRET, secret, signal);
   if (labels?.[LABEL.retained] === 'true') return;
-  // Over what was seen, too: a later Capsule's would be free for whoever has the name next.
+  // Written only over the version that was read: the principal of a later Capsule must not become available to the next
+  // one.
   const metadata = { resourceVersion, labels: { [LABEL.retained]: 'true' } };
   await writer.merge(SECRET, secret, { metadata }, signal);
 }
 
-/** A retired principal is refused with 403, and then `finalize` says how things are. */
+/**
+ * Makes errors of this status count as success: a retired principal is refused with 403, and `finalize` then reports
+ * what is left.
+ */
 function ignore(status: number) {
   return (error: unknown) => {
     if (!isRefusal(error, status)) throw error;

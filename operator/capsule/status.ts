@@ -6,7 +6,7 @@ import { covers } from '../runtime/covers.ts';
 
 type CapsuleUsage = NonNullable<CapsuleStatus['usage']>;
 
-/** Writes the status when it says something new, and tells in Events what changed. */
+/** Writes the status if it changed, and records Events about the changes. */
 export async function reportCapsule(
   context: Context,
   capsule: Capsule,
@@ -39,7 +39,7 @@ export function isReady(object: Capsule | Assistant): boolean {
   );
 }
 
-/** `Ready` only sums up, and a deletion that goes on is no news; nor is that somebody wished it suspended. */
+/** These get no Event: `Ready` only sums up, and a deletion in progress or a requested suspension is expected. */
 const QUIET = new Set(['Ready', 'Finalized']);
 
 function tellCapsule(

@@ -1,17 +1,17 @@
 import type { StatusCondition } from '@space/manifests';
 import { type Finding, no, type Reason } from '../conditions.ts';
 
-/** What one Assistant takes, in bytes, or what its condition says where a broker has nothing of it; undefined is what nobody has said yet. */
+/** Usage of one Assistant in bytes, or a finding if the broker has no data of it; undefined if it is not known yet. */
 export interface AppUsage {
   readonly database: number | Finding | undefined;
   readonly storage: number | 'unlisted' | Finding | undefined;
 }
 
-/** Whether a broker answered with something that a condition tells, and not with a usage. */
-export const isTrouble = (heard: unknown): heard is Finding =>
-  typeof heard === 'object' && heard !== null && 'reason' in heard;
+/** Whether the answer is a finding and not a usage. */
+export const isTrouble = (answer: unknown): answer is Finding =>
+  typeof answer === 'object' && answer !== null && 'reason' in answer;
 
-/** What an operator before this one was told by a broker, for one of these reasons. */
+/** The finding that an earlier operator process wrote into the condition, if it has one of these reasons. */
 export function troubleBefore(
   conditions: readonly StatusCondition[] | undefined,
   condition: 'DatabaseReady' | 'ObjectStoreReady',
@@ -22,7 +22,7 @@ export function troubleBefore(
   return known && reason && reasons.has(reason) ? no(reason, known.message) : undefined;
 }
 
-/** What was found out about objects and may be believed for a while, so that nobody is asked at every look. */
+/** Caches answers of a broker by the UID of an object, so that not every reconcile calls the broker. */
 export class Usages<T> {
   readonly #known = new Map<string, { readonly value: T | undefined; readonly at: number }>();
   readonly #now: () => number;
@@ -31,25 +31,28 @@ export class Usages<T> {
     this.#now = now;
   }
 
-  /** The last that was heard; undefined when nothing was. */
+  /** The last answer; undefined if there was none. */
   last(uid: string): T | undefined {
     return this.#known.get(uid)?.value;
   }
 
-  /** Was somebody asked within that time, answered or not? */
+  /** Whether the broker was asked within that time, whether it answered or not. */
   isFresh(uid: string, withinMs: number): boolean {
     const known = this.#known.get(uid);
     return known !== undefined && this.#now() - known.at < withinMs;
   }
 
-  /** Must somebody be asked? What an operator before this one has told is believed as long as what is heard now. */
-  isDue(uid: string, withinMs: number, isTold: boolean): boolean {
+  /**
+   * Whether the broker must be asked. `isInStatus` says that the status has an answer from an earlier operator process,
+   * which counts as one from now.
+   */
+  isDue(uid: string, withinMs: number, isInStatus: boolean): boolean {
     if (this.#known.has(uid)) return !this.isFresh(uid, withinMs);
-    if (isTold) this.note(uid);
-    return !isTold;
+    if (isInStatus) this.note(uid);
+    return !isInStatus;
   }
 
-  /** Notes an answer; without one, that what was known is all there is for now. */
+  /** Stores an answer; without one, the last answer counts as current. */
   note(uid: string, value: T | undefined = this.last(uid)): void {
     this.#known.set(uid, { value, at: this.#now() });
   }

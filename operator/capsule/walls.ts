@@ -15,9 +15,9 @@ import {
 } from './guardrails.ts';
 
 /**
- * Asks the API server itself whether all that bounds a Capsule's namespace stands at this moment: what stores and
- * conditions say is older, and much older where a watch is behind. Undefined when it does. What is seen goes into the
- * stores, which puts the Capsule to work on it.
+ * Asks the API server itself whether all guardrails of a Capsule's namespace are in place, since stores and conditions
+ * may lag behind, and far behind if a watch fails. Returns a finding about a missing one, or undefined. The objects
+ * that were read go into the stores, which makes the Capsule's controller repair them.
  */
 export async function findBreach(
   context: Context,

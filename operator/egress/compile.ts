@@ -9,7 +9,7 @@ import {
 } from '@space/manifests';
 import { type Finding, no, yes } from '../conditions.ts';
 
-/** What a gateway can enforce of a manifest. Nothing in it is wider than the manifest. */
+/** The part of a manifest that a gateway can enforce; it never permits more than the manifest. */
 export interface EgressPolicy {
   readonly allowedHosts: readonly string[];
   readonly inputs: Readonly<Record<string, Definition>>;
@@ -17,14 +17,17 @@ export interface EgressPolicy {
 
 export const CLOSED: EgressPolicy = { allowedHosts: [], inputs: {} };
 
-/** A manifest as a gateway sees it: what it can enforce, and whether that is all of it. */
+/** A compiled manifest: what a gateway can enforce, and whether that is all of it. */
 export interface CompiledEgress {
   readonly policy: EgressPolicy;
-  /** True (`Ready`, or `NotNeeded` when it asks for nothing), or the first reason why it must not be scheduled. */
+  /**
+   * True (`Ready`, or `NotNeeded` for a manifest without egress), or the first reason why the Assistant must not be
+   * scheduled.
+   */
   readonly finding: Finding;
 }
 
-/** An entry that cannot be enforced opens nothing and keeps the whole Assistant from being scheduled. */
+/** Compiles a manifest. An entry that cannot be enforced permits nothing, and prevents scheduling the Assistant. */
 export function compileEgress(manifest: Manifest): CompiledEgress {
   const hosts = manifest.network.allowed_hosts;
   const inputs = Object.entries(manifest.stored_inputs ?? {});
@@ -74,7 +77,7 @@ function hostFaults(where: string, host: string): Fault[] {
     : [{ reason: 'HostNotEnforceable', says: `${where}, "${shown(host)}", ${fault}` }];
 }
 
-/** Any text may stand for a host in a manifest. */
+/** The host, shortened and escaped: in a manifest it may be any text. */
 function shown(host: string): string {
   const plain = host.replace(/[^\x20-\x7e]/g, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
   return plain.length > 80 ? `${plain.slice(0, 79)}…` : plain;

@@ -16,9 +16,9 @@ test('what a replica has is not told it again, and of an Assistant that was remo
   const gateways = egressGateways(() => [replica], call);
   await gateways.narrow(narrow, signal);
   await gateways.narrow(narrow, signal);
-  expect([asked, gateways.heard(replica, about)]).toEqual([['policy.narrow'], true]);
+  expect([asked, gateways.settled(replica, about)]).toEqual([['policy.narrow'], true]);
   await gateways.remove(about, signal);
-  expect(gateways.heard(replica, about)).toBeUndefined();
+  expect(gateways.settled(replica, about)).toBeUndefined();
   await gateways.narrow(narrow, signal);
   expect(asked).toEqual(['policy.narrow', 'policy.remove', 'policy.narrow']);
 });

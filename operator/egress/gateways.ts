@@ -4,55 +4,60 @@ import { canonicalJson, type Definition } from '@space/manifests';
 import { sha256 } from '../runtime/digest.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
 
-/** What became of a policy: all replicas that callers are sent to have it, or not yet. */
+/** How many replicas have acknowledged a policy. */
 export interface Acknowledged {
   readonly serving: number;
   readonly acknowledged: number;
   /** Stored inputs whose value was entered for another definition. */
   readonly reentry: readonly string[];
-  /** Envelopes that take the place of older ones. */
+  /** Envelopes that replace older ones. */
   readonly resealed: Readonly<Record<string, string>>;
   readonly problem?: unknown;
 }
 
-/** A policy with definitions as manifests have them: whether there is such a signing profile, the gateway judges. */
+/** A policy with definitions as in the manifest; the gateway decides whether it knows a signing profile. */
 type Put = Omit<PolicyPut, 'stored_inputs'> & {
   readonly stored_inputs: Readonly<
     Record<string, { readonly definition: Definition; readonly envelope: string }>
   >;
 };
 
-/** All replicas of the egress gateway as one. What a replica has acknowledged it is not told again. */
+/** All replicas of the egress gateway together. A policy that a replica has acknowledged is not sent again. */
 export interface Gateways {
   put(put: Put, signal: AbortSignal): Promise<Acknowledged>;
   narrow(narrow: PolicyNarrow, signal: AbortSignal): Promise<Acknowledged>;
-  /** For good: the Assistant is going. */
+  /** Removes the policy for good, since the Assistant is being deleted. */
   remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
-  /** Stored inputs that a replica does not use any more, as their hosts told the values. */
+  /** Stored inputs that a replica has suspended because their hosts returned the values. */
   suspended(about: About, signal: AbortSignal): Promise<readonly string[]>;
-  /** A value, sealed for exactly this definition. @throws ReplicaError */
+  /** Seals a value for exactly this definition. @throws ReplicaError */
   seal(
     about: About & { readonly input: string; readonly definition: Definition },
     value: Secret,
     signal: AbortSignal,
   ): Promise<string>;
-  /** The start of the replica's process, and whether it knows that it was told of every Assistant. @throws ReplicaError */
+  /**
+   * Identifies the running process of the replica and says whether it is in step, that is, has been told of every
+   * Assistant. @throws ReplicaError
+   */
   stateOf(replica: Replica, signal: AbortSignal): Promise<ReplicaState>;
-  /** Tells this very start that it was told of every Assistant. @throws ReplicaError */
+  /** Tells this process of the replica that it is in step. @throws ReplicaError */
   markInStep(replica: Replica, instance: string, signal: AbortSignal): Promise<void>;
-  /** Whether a replica took, or refused for good, what it was last told of an Assistant; undefined if nothing was. */
-  heard(replica: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>): boolean | undefined;
-  /** It is another start than was thought, and is told everything again. */
+  /** Whether a replica accepted, or finally refused, the last policy of an Assistant; undefined if none was sent. */
+  settled(replica: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>): boolean | undefined;
+  /** Forgets what the replica was sent, since its process has restarted; everything is sent again. */
   forget(replica: Pick<Replica, 'key'>): void;
 }
 
 interface ReplicaState {
   readonly inStep: boolean;
-  /** Random for each start. */
+  /** A random identifier of the replica's process. */
   readonly instance: string;
 }
 
-/** What a replica would say again however often it is asked: the fault is the one Assistant's. */
+/**
+ * Errors that a replica would return again for the same policy: one Assistant's policy is at fault, not the replica.
+ */
 const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'too_large']);
 
 const NOTHING = { reentry: [], resealed: {} };
@@ -69,7 +74,7 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
     async markInStep(replica, instance, signal) {
       await call(replica, 'replica.in_step', { instance }, signal);
     },
-    heard: record.heard,
+    settled: record.settled,
     forget: record.forget,
   };
 }
@@ -85,7 +90,7 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
           if (answer.revision !== put.revision) throw new ReplicaError('another revision');
           return answer;
         },
-        // Names of inputs are told to people, and so only those that are the Assistant's.
+        // Names of inputs are shown to people, so only those of this Assistant are taken.
         ({ reentry, resealed }) => ({
           reentry: reentry.filter((key) => Object.hasOwn(put.stored_inputs, key)),
           resealed,
@@ -106,7 +111,7 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
         (replica) => call(replica, 'policy.remove', about, signal),
         () => NOTHING,
       );
-      // Nobody will ask about it any more; another of its name is told everything anew.
+      // This Assistant is gone; another one of its name is sent everything again.
       record.forgetTenant(about);
       return outcome;
     },
@@ -124,7 +129,7 @@ function inputCalls(
         replicas().map((replica) =>
           call(replica, 'input.suspended', about, signal).then(
             ({ suspended }) => suspended,
-            // One that cannot be asked now is asked the next time.
+            // A replica that cannot be asked now is asked the next time.
             () => [],
           ),
         ),
@@ -142,27 +147,27 @@ function inputCalls(
 
 type ReplicaRecord = ReturnType<typeof recordOf>;
 
-/** What each replica was told, and what it said to that. */
+/** Records what each replica was sent and what it answered. */
 function recordOf(replicas: () => readonly Replica[]) {
-  /** Policies sent, by the replica's start, then by Assistant: a digest and the replica's answer. */
-  const told = new Map<string, Map<string, Told>>();
-  /** The same keys: whether the replica accepted, or refused for good, the last policy. */
-  const heard = new Map<string, Map<string, boolean>>();
+  /** Policies that were sent, by the replica's process, then by Assistant: a digest and the answer. */
+  const outcomes = new Map<string, Map<string, Outcome>>();
+  /** With the same keys: whether the replica accepted, or finally refused, the last policy. */
+  const settled = new Map<string, Map<string, boolean>>();
 
   async function tellAll<T>(
     about: About,
     digest: string,
     tell: (replica: Replica) => Promise<T>,
-    outcomeOf: (answer: T) => Pick<Told, 'reentry' | 'resealed'>,
+    outcomeOf: (answer: T) => Pick<Outcome, 'reentry' | 'resealed'>,
   ): Promise<Acknowledged> {
     const now = replicas();
-    for (const known of [told, heard])
+    for (const known of [outcomes, settled])
       for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
     const tenant = tenantOf(about);
     const answers = await Promise.all(
       now.map(async (replica): Promise<Answered> => {
-        const had = ofReplica(told, replica.key);
-        const answered = ofReplica(heard, replica.key);
+        const had = ofReplica(outcomes, replica.key);
+        const answered = ofReplica(settled, replica.key);
         const known = had.get(tenant);
         if (known?.digest === digest) return { replica, outcome: known };
         // Until the replica answers, its policy is unknown.
@@ -183,22 +188,22 @@ function recordOf(replicas: () => readonly Replica[]) {
 
   return {
     tellAll,
-    heard: ({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>) =>
-      heard.get(key)?.get(tenantOf(about)),
+    settled: ({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>) =>
+      settled.get(key)?.get(tenantOf(about)),
     forget({ key }: Pick<Replica, 'key'>): void {
-      told.delete(key);
-      heard.delete(key);
+      outcomes.delete(key);
+      settled.delete(key);
     },
     forgetTenant(about: About): void {
-      for (const known of [...told.values(), ...heard.values()]) known.delete(tenantOf(about));
+      for (const known of [...outcomes.values(), ...settled.values()]) known.delete(tenantOf(about));
     },
   };
 }
 
-/** What a replica has by now, or why it has not. */
+/** The answer of one replica, or the error. */
 interface Answered {
   readonly replica: Replica;
-  readonly outcome?: Told;
+  readonly outcome?: Outcome;
   readonly problem?: unknown;
 }
 
@@ -210,7 +215,7 @@ function acknowledgedOf(answers: readonly Answered[]): Acknowledged {
     serving: serving.length,
     acknowledged: serving.filter(({ outcome }) => outcome).length,
     reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
-    // Without what every object has: a manifest may call an input "constructor".
+    // The object has no prototype, since a manifest may name an input "constructor".
     resealed: Object.assign(Object.create(null), ...acknowledged.map(({ resealed }) => resealed)),
     ...(problem === undefined ? {} : { problem }),
   };
@@ -224,6 +229,6 @@ function ofReplica<T>(all: Map<string, Map<string, T>>, key: string): Map<string
 
 const tenantOf = ({ capsule_id, app_id }: Pick<About, 'capsule_id' | 'app_id'>) => `${capsule_id}/${app_id}`;
 
-interface Told extends Pick<Acknowledged, 'reentry' | 'resealed'> {
+interface Outcome extends Pick<Acknowledged, 'reentry' | 'resealed'> {
   readonly digest: string;
 }

@@ -8,18 +8,24 @@ import { claimedId } from '../stores.ts';
 import type { Replica } from './replica.ts';
 import { isGateway, replicaOf } from './replicas.ts';
 
-/** How long Assistants that cannot be worked on hold up a replica that was told of all others, and how often they are tried. */
+/**
+ * How long Assistants that cannot be reconciled delay a replica that was told of all others, and the interval of the
+ * attempts, in milliseconds.
+ */
 const PATIENCE_MS = 60_000;
 const AGAIN_MS = 2_000;
 
-/** What is known of one start of a replica that is not in step yet. */
+/** A process of a replica that is not in step yet. */
 interface Start {
   readonly pod: Key;
   readonly instance: string;
   readonly since: number;
-  /** Assistants that it was not told of, of those that there were when it was seen; undefined until they are counted. */
+  /**
+   * Assistants that existed when the process was first seen and that it was not told of; undefined until they are
+   * counted.
+   */
   left?: { untried: Set<Key>; tried: Set<Key> };
-  /** When none was untried any more. */
+  /** When every Assistant had been tried once. */
   triedAt?: number;
 }
 
@@ -31,16 +37,16 @@ interface InStepOptions {
 }
 
 /**
- * Replicas start with no policy, and until they are told that they are in step they ask whom they do not know to come
- * again. That is when each Assistant there was has been worked on since the replica answered first, or nothing more
- * came of it for a while that the replica is not to blame for.
+ * Replicas start without policies. Until the operator tells a replica that it is in step, it answers unknown callers
+ * that they shall try again. A replica is in step once each Assistant has been reconciled since the replica first
+ * answered, or after a while if the rest fails for reasons that are not the replica's.
  */
 export function keepInStep(options: InStepOptions) {
   const { clock, queues } = options;
   const { gateways } = queues;
   const starts = new Map<Replica['key'], Start>();
 
-  /** Its keys are those of the replicas' pods. */
+  /** Reconciles a replica; the key is that of its pod. */
   const reconcile: Reconcile = async (context, key, signal) => {
     const replica = replicaAt(context, key);
     for (const [at, { pod }] of starts) if (pod === key && at !== replica?.key) starts.delete(at);
@@ -57,21 +63,21 @@ export function keepInStep(options: InStepOptions) {
     try {
       await context.gateways.markInStep(replica, start.instance, signal);
     } catch (error) {
-      // It may be another one by now: whatever it was told is told again.
+      // The replica may have restarted, so everything is sent again.
       starts.delete(replica.key);
       context.gateways.forget(replica);
       throw error;
     }
-    // Nothing waits for it any more; its next look asks the replica itself.
+    // The next reconcile asks the replica itself whether it is in step.
     starts.delete(replica.key);
     return {};
   };
 
-  /** Takes down for which replicas an Assistant need not be waited for any more. */
+  /** Wraps the reconciler of Assistants: notes which replicas no longer have to wait for the Assistant. */
   const watching =
     (work: Reconcile): Reconcile =>
     async (context, key, signal) => {
-      // What began before a replica was seen may not have told it.
+      // A reconcile that began before a replica was seen may not have told it.
       const open = [...starts].filter(([, { left }]) => left?.untried.has(key) || left?.tried.has(key));
       let failed = true;
       try {
@@ -93,7 +99,7 @@ export function keepInStep(options: InStepOptions) {
   return { reconcile, watching };
 }
 
-/** Why it is not to be told yet; undefined when it is. */
+/** How long to wait before the replica may be in step; undefined if it may be now. */
 function waitOf(
   { clock, queues: { assistants } }: InStepOptions,
   context: Context,
@@ -101,10 +107,10 @@ function waitOf(
   priority: ReturnType<Queue['running']> = 'low',
 ): Result | undefined {
   if (start.left === undefined) {
-    // One that goes is given no policy any more.
+    // An Assistant that is being deleted gets no policy any more.
     const staying = context.stores.assistants.list().filter(({ metadata }) => !metadata.deletionTimestamp);
     const all = staying.map(keyOf);
-    // No policy is put while the gate is closed, though running pods continue.
+    // No policy is sent while the gate is closed, though running pods continue.
     const closed = all.length > 0 && !isTrue(context.gate());
     if (closed && clock.now() - start.since < PATIENCE_MS) return { requeueAfterMs: AGAIN_MS };
     start.left = { untried: new Set(all), tried: new Set() };
@@ -127,7 +133,7 @@ function waitOf(
   return {};
 }
 
-/** The replica of a pod, if it is one of this Space's that stays. */
+/** The replica in a pod, if the pod belongs to this Space and is not being deleted. */
 function replicaAt({ stores, names }: Context, key: Key): Replica | undefined {
   const pod = stores.pods.get(key);
   const found =
@@ -138,7 +144,10 @@ function replicaAt({ stores, names }: Context, key: Key): Replica | undefined {
   return found ? replicaOf(pod) : undefined;
 }
 
-/** What the replica said of the Assistant counts; where it was told nothing, that nothing was left to do. */
+/**
+ * Whether the Assistant no longer delays the replica. The replica's answer decides; without one, the reconcile's
+ * success does.
+ */
 function isSettled(
   { stores, gateways }: Context,
   key: Key,
@@ -149,5 +158,5 @@ function isSettled(
   if (!assistant || assistant.metadata.deletionTimestamp) return true;
   const id = assistant.status?.manifest?.id ?? claimedId(assistant);
   const about = id === undefined ? undefined : { capsule_id: assistant.spec.capsule, app_id: id };
-  return (about && gateways.heard({ key: replica }, about)) ?? !failed;
+  return (about && gateways.settled({ key: replica }, about)) ?? !failed;
 }

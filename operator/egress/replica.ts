@@ -3,16 +3,16 @@ import { createTransport, type TransportOptions, understand } from '@space/contr
 import { EGRESS } from '@space/contracts/egress';
 import type { Secret } from '@space/contracts/secret';
 
-/** One running copy of the gateway. */
+/** One running process of the gateway. */
 export interface Replica {
-  /** It names one start of its process: after another start a replica has forgotten everything. */
+  /** Identifies one process: a replica that restarts has forgotten everything. */
   readonly key: string;
   readonly address: string;
-  /** Whether callers are sent to it, so that it must acknowledge. */
+  /** Whether callers are sent to this replica, so that it must acknowledge. */
   readonly serving: boolean;
 }
 
-/** Why a replica did not do what it was told; the message holds nothing that was sent. */
+/** Why a call to a replica failed; the message contains nothing that was sent. */
 export class ReplicaError extends Error {
   override readonly name = 'ReplicaError';
   readonly code: string;
@@ -26,7 +26,7 @@ export class ReplicaError extends Error {
 export interface ReplicaOptions extends Pick<TransportOptions, 'onCall'> {
   readonly port: number;
   readonly token: () => Promise<Secret>;
-  /** The only authority whose certificates are believed, and the name that they are for; without both, plain HTTP. */
+  /** The only trusted authority, and the name in the replicas' certificates; without both, plain HTTP. */
   readonly trust?: { readonly readCa: () => Promise<string>; readonly name: string } | undefined;
 }
 
@@ -40,7 +40,7 @@ export type CallReplica = <Name extends Operation>(
   signal: AbortSignal,
 ) => Promise<AnswerOf<typeof EGRESS, Name>>;
 
-/** The way to a replica, by its pod's address. A call is made once; the work queue tries again. */
+/** Returns a function that calls a replica by the address of its pod. A call is made once; the work queue retries. */
 export function replicaCaller({ port, token, trust, onCall }: ReplicaOptions): CallReplica {
   const scheme = trust ? 'https' : 'http';
   const transport = createTransport({ trust, connectMs: CALL_MS, onCall });

@@ -5,7 +5,7 @@ import type { Replica } from './replica.ts';
 
 export const EGRESS_COMPONENT = 'egress';
 
-/** The running pods of the gateway, from what the watch has seen. */
+/** The running replicas of the gateway, according to the watch. */
 export function replicasIn(stores: Pick<Stores, 'pods'>, names: SpaceNames): readonly Replica[] {
   return stores.pods
     .by('component', EGRESS_COMPONENT)
@@ -13,7 +13,10 @@ export function replicasIn(stores: Pick<Stores, 'pods'>, names: SpaceNames): rea
     .flatMap((pod) => replicaOf(pod) ?? []);
 }
 
-/** One that has no address yet, has ended or does not listen yet is none. It need not be ready: that waits for us. */
+/**
+ * The replica in this pod; undefined if the pod has no address yet, has ended or does not listen yet. A pod need not be
+ * Ready, since it becomes Ready only after the operator has told it the policies.
+ */
 export function replicaOf(pod: Pod): Replica | undefined {
   const address = pod.status?.podIP;
   if (address === undefined || pod.status?.phase !== 'Running') return undefined;

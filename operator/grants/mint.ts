@@ -9,23 +9,26 @@ import {
   grantClaims,
 } from '@space/manifests';
 
-/** What a Capsule has selected: a credential set, at one generation. */
+/** The credential set that a Capsule has selected, and its generation. */
 export interface Selection {
   readonly setId: string;
   readonly generation: number;
 }
 
-/** For whom a grant is, and for what. */
+/** Whom a grant is for, and which credential set it names. */
 export interface Subject {
   readonly space: string;
   readonly capsule: string;
   readonly app: string;
-  /** The Assistant's workload principal, of which the grant has a digest. */
+  /** The Assistant's workload principal; the grant contains its digest. */
   readonly token: Secret;
   readonly selection: Selection;
 }
 
-/** One is renewed well before its end: the kubelet takes a minute or two to bring it into the pod. */
+/**
+ * Seconds after which a grant is renewed: well before its end, since the kubelet takes a minute or two to update the
+ * pod.
+ */
 const RENEW_AFTER = GRANT_LIFETIME / 3;
 
 export function claimsOf(
@@ -41,7 +44,7 @@ export function claimsOf(
     cnf: createHash('sha256').update(token.reveal()).digest('base64url'),
     ref: selection.setId,
     gen: selection.generation,
-    // All that is the Assistant's own: the same that the Space's bucket gives it.
+    // The grant permits everything that the Assistant may do in the Space's bucket.
     allow: (['data', 'shared'] as const).map((bucket) => ({
       bucket,
       prefix: '',
@@ -54,8 +57,8 @@ export function claimsOf(
 }
 
 /**
- * What a grant that we wrote earlier is now: `fresh`; `old`, but otherwise as one of now would be; or `stale`, which the
- * broker refuses or soon may: it says another thing, or is under another key.
+ * The state of an existing grant: `fresh`; `old`, which is valid and has the right claims; or `stale`, which the broker
+ * refuses or soon may, since its claims or its key have changed.
  */
 export function ageOf(grant: string, kid: string, subject: Subject, now: Date): 'fresh' | 'old' | 'stale' {
   const [header, claims] = grant.split('.').slice(0, 2).map(decoded);

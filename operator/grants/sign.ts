@@ -2,14 +2,14 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { GRANT_ALGORITHM, GRANT_TYPE, type GrantClaims, grantClaims, grantKeyId } from '@space/manifests';
 import { SignJWT } from 'jose';
 
-/** The key that grants are signed with. The private part stays inside. */
+/** The key that signs grants. The private part is not accessible. */
 export interface GrantKey {
   readonly kid: string;
-  /** Throws for claims that the broker would not take. */
+  /** Throws for claims that the broker would not accept. */
   sign(claims: GrantClaims): Promise<string>;
 }
 
-/** From PEM (PKCS #8). The error says what is wrong and nothing of what was there. */
+/** Parses a key in PEM (PKCS #8). The error contains nothing of the text. */
 export function parseGrantKey(pem: string): GrantKey {
   const privateKey = readKey(pem);
   const { crv, x } = createPublicKey(privateKey).export({ format: 'jwk' });

@@ -6,15 +6,15 @@ import { certificateSecret } from './renew.ts';
 const KEEP = 'helm.sh/resource-policy';
 
 /**
- * Before an upgrade from a chart that made keys itself: Helm deletes what it made and finds in the new chart no more,
- * unless it is told to keep it.
+ * Runs before an upgrade from a chart that created the keys itself. Helm deletes objects that the new chart no longer
+ * has, unless an annotation tells it to keep them.
  */
 export async function adoptKeys(run: Run): Promise<void> {
   const { servicesNamespace: services, releaseNamespace: release } = run;
   const certificates = Object.entries(run.certificates?.services ?? {})
     .filter(([, { place }]) => place === 'services')
     .map(([service]) => certificateSecret(service));
-  // No chart has ever made the console's.
+  // No earlier chart has created the console's key.
   const materials = materialsOf({ ...run, console: false }).filter(({ value }) => !run.given.includes(value));
   for (const name of [
     ...materials.map(({ name }) => name),

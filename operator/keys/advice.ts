@@ -1,6 +1,6 @@
 import { ApiError } from '../runtime/errors.ts';
 
-/** What a person does about a run that ended early; the server's own words name the right that is missing. */
+/** Tells a person what to do about a failed run; the API server's message names the missing right. */
 export function adviceOn(error: unknown): string {
   if (error instanceof ApiError && error.status === 403)
     return 'The API server does not let the keys’ account do this. Put its Roles back with helm upgrade, or mend the policy that says so; the next run goes on.';

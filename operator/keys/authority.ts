@@ -3,11 +3,11 @@ import type { Stored, Wish } from './cluster.ts';
 import { type Authorities, nextStep, trusted } from './exchange.ts';
 import { labelsOf, type Run } from './options.ts';
 
-/** Secret with the authority's key, and ConfigMap with its certificate, of this name. */
+/** Name of the Secret with the authority's key and of the ConfigMap with its certificate. */
 export const AUTHORITY = 'space-ca';
 export const TLS = 'kubernetes.io/tls';
 
-/** A person asks for an exchange with any value that it has not had. */
+/** A new value of this annotation asks for an exchange of the authority. */
 const ASKED = 'platform.space/exchange';
 const SERVED = 'platform.space/exchanged';
 const PUBLISHED = 'platform.space/published';
@@ -22,15 +22,18 @@ export const dataOf = ({ certificate, key }: Pair) => ({ 'tls.crt': certificate,
 type Changes = NonNullable<Wish['data']>;
 
 export interface KeptAuthority {
-  /** Signs what is made now. */
+  /** The authority that signs new certificates. */
   readonly signing: Pair;
-  /** PEM of all that is trusted now. */
+  /** All authorities that are trusted now, in PEM. */
   readonly trusted: string;
-  /** To be told when ConfigMaps and certificates are as this says: the next step waits from then on. */
+  /** Records that ConfigMaps and certificates have this state; the next step of an exchange waits from then on. */
   published(): Promise<void>;
 }
 
-/** The authority, made where there is none, and a step further in its exchange. Undefined where it cannot be used. */
+/**
+ * Loads the authority, creates it if there is none, and takes the next step of an exchange if one is due. Undefined if
+ * the authority cannot be used.
+ */
 export async function keepAuthority(
   run: Run,
   { authorityDays, authorityStepMinutes }: NonNullable<Run['certificates']>,

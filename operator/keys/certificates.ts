@@ -23,12 +23,12 @@ export interface Pair {
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 86_400_000;
-/** Certificates begin earlier, for clocks that are behind. */
+/** Certificates are valid from this much earlier, for clocks that are behind. */
 const EARLIER_MS = 5 * 60_000;
 
 cryptoProvider.set(webcrypto as Crypto);
 
-/** A new authority, which signs nothing but certificates of services. */
+/** Creates an authority, which signs only certificates of services. */
 export async function makeAuthority(name: string, days: number, now: Date): Promise<Pair> {
   const keys = await newKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
@@ -45,7 +45,7 @@ export async function makeAuthority(name: string, days: number, now: Date): Prom
   return pairOf(certificate, keys);
 }
 
-/** A certificate of a server for these names, the first of which is its subject's. */
+/** Creates a server certificate for these names; the first one is its subject. */
 export async function makeCertificate(
   authority: Pair,
   names: readonly string[],
@@ -79,7 +79,10 @@ export async function makeCertificate(
   return pairOf(certificate, keys);
 }
 
-/** Why a certificate has to be made anew: somebody else's, for other names, or a third through its time. */
+/**
+ * The reason why a certificate must be replaced: somebody else signed it, its names differ, or a third of its time has
+ * passed.
+ */
 export function whyRenew(
   pair: Partial<Pair>,
   authority: Pair,
@@ -96,11 +99,11 @@ export function whyRenew(
   return now.getTime() > from + (to - from) / 3 ? 'a third of its time is over' : undefined;
 }
 
-/** When a certificate ends, as Kubernetes writes moments. */
+/** When a certificate ends, in the format of Kubernetes. */
 export const endOf = (certificate: string): string =>
   new X509Certificate(certificate).validToDate.toISOString();
 
-/** Whether this can sign, and is what it says. */
+/** Whether the pair can sign and is an authority. */
 export function isAuthority(pair: Partial<Pair>): pair is Pair {
   const certificate = readCertificate(pair);
   return certificate?.ca === true && certificate.publicKey.asymmetricKeyDetails?.namedCurve === 'prime256v1';

@@ -17,14 +17,14 @@ const RESOURCES = {
 
 type Kind = keyof typeof RESOURCES;
 
-/** An object as it was read, its data as text. */
+/** An object as it was read, with its data decoded. */
 export interface Stored {
   readonly annotations: Readonly<Record<string, string>>;
   readonly data: Readonly<Record<string, string>>;
   readonly resourceVersion: string;
 }
 
-/** What an object is to have; a change takes away what is null. */
+/** The desired content of an object; null removes a field. */
 export interface Wish {
   readonly type?: string;
   readonly data?: Readonly<Record<string, string | null>>;
@@ -32,18 +32,22 @@ export interface Wish {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** What the program asks of the cluster: objects by name, each changed only as it was read. */
+/**
+ * What the program of keys does in the cluster: it reads, creates and changes objects by name, and changes only the
+ * version that it read.
+ */
 export interface Cluster {
   read(kind: Kind, namespace: string, name: string): Promise<Stored | undefined>;
-  /** @throws ApiError 409 when it exists by now, with other contents */
+  /** @throws ApiError 409 if the object exists by now with other contents */
   create(kind: Kind, namespace: string, name: string, wish: Wish): Promise<void>;
-  /** @throws ApiError 409 when somebody changed it after it was read */
+  /** @throws ApiError 409 if somebody changed the object after it was read */
   change(kind: Kind, namespace: string, name: string, stored: Stored, wish: Wish): Promise<void>;
 }
 
 /**
- * RBAC can restrict creation by name only if the name is in the path, so objects are created by server-side apply.
- * That would also change an existing object, but not fields of another manager: `run` is a name of this run alone.
+ * RBAC can restrict creation by name only if the name is in the path, so objects are created by server-side apply. That
+ * would also change an existing object, but not fields of another manager: `run` is the manager's name of this run
+ * only.
  */
 export function clusterOf(client: ApiClient, run: string): Cluster {
   const patch = (kind: Kind, namespace: string, name: string, contentType: string, body: object) =>
@@ -91,7 +95,7 @@ export function clusterOf(client: ApiClient, run: string): Cluster {
   };
 }
 
-/** Not by `stringData`, which nobody owns, so that no apply would conflict. */
+/** Encodes the data. `stringData` has no owner, so that no apply of it would conflict. */
 function encoded(kind: Kind, data: Wish['data']): Wish['data'] {
   if (kind !== 'Secret' || data === undefined) return data;
   const entries = Object.entries(data).map(([key, text]) => [

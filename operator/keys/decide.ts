@@ -1,7 +1,7 @@
 import type { Stored } from './cluster.ts';
 import type { Fields, Location, Material } from './materials.ts';
 
-/** What is to be done about a Secret that is made once. */
+/** What to do about a Secret that is created once. */
 export type Decision =
   | { readonly kind: 'keep' /** The places do not have the same. */; readonly differing: boolean }
   | { readonly kind: 'make'; readonly places: readonly Location[]; readonly data: Fields }
@@ -10,11 +10,14 @@ export type Decision =
 
 export interface Found {
   readonly stored: ReadonlyMap<Location, Stored>;
-  /** Where it is written down that it was there once: something may have been stored, or given out, by it. */
+  /** Records that the Secret existed once: something may have been encrypted or handed out with it. */
   readonly promisedBy: readonly string[];
 }
 
-/** Makes what never was, takes what is there, and refuses to make anew what was there once. */
+/**
+ * Decides to create a Secret that never existed, to use one that exists, and to refuse to replace one that existed
+ * once.
+ */
 export function decide(material: Material, { stored, promisedBy }: Found): Decision {
   for (const { data } of stored.values()) {
     const wrong = Object.entries(material.fields).find(([key, field]) => !field.isValid(data[key] ?? ''));

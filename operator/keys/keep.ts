@@ -8,8 +8,8 @@ import { keepCertificates } from './renew.ts';
 const GRANTS = 'objectstore-grants';
 
 /**
- * Makes what is missing of a Space's keys and certificates, renews certificates in time, and overwrites nothing. A
- * crash at any line is mended by the next run. Answers how many Secrets it refused to make or to use.
+ * Creates missing keys and certificates of a Space, renews certificates in time, and overwrites nothing. After a crash
+ * at any point the next run completes the work. Returns how many Secrets it refused to create or to use.
  */
 export async function keepKeys(run: Run): Promise<number> {
   const record = await readRecord(run);
@@ -29,7 +29,7 @@ export async function keepKeys(run: Run): Promise<number> {
 const namespaceOf = (run: Run, place: Location) =>
   place === 'system' ? run.systemNamespace : run.servicesNamespace;
 
-/** Says whether the Secret is there, and what it has to be. */
+/** Ensures one Secret; returns whether it exists and is valid. */
 async function keepOne(run: Run, material: Material, record: Record): Promise<boolean> {
   const { cluster, tell } = run;
   const { name, places } = material;
@@ -64,7 +64,7 @@ async function keepOne(run: Run, material: Material, record: Record): Promise<bo
   }
 }
 
-/** What the broker verifies grants with: without the operator's own no grant would be believed. */
+/** Ensures the keys that the broker verifies grants with; they include the one for the operator's signing key. */
 async function keepVerifyingKeys(run: Run): Promise<void> {
   const { cluster, servicesNamespace, systemNamespace, tell } = run;
   const signing = await cluster.read('Secret', systemNamespace, GRANTS);

@@ -2,30 +2,32 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } f
 import { bech32 } from '@scure/base';
 import { grantKeyId } from '@space/manifests';
 
-/** The namespace that it lies in: the operator's, or that of the services. */
+/** The namespace of a Secret: the operator's, or that of the services. */
 export type Location = 'system' | 'services';
 
 export type Fields = Readonly<Record<string, string>>;
 
-/** One value of a Secret: how it is made, and what it looks like. */
+/** One value of a Secret: how it is generated and what it looks like. */
 interface Field {
   make(): string;
   isValid(text: string): boolean;
-  /** What it looks like, for a person who is to write it. */
+  /** The expected format, for a person who has to write the value. */
   readonly shape: string;
 }
 
-/** A Secret that a Space needs, made once and never changed: something was stored, or given out, by it. */
+/** A Secret that is created once and never changed, since something is encrypted or was handed out with it. */
 export interface Material {
   readonly name: string;
-  /** Its value among `existingSecrets` of the chart: named there, it is somebody else's and never looked at. */
+  /**
+   * Its name in `existingSecrets` of the chart. A Secret that is set there belongs to somebody else, and is never read.
+   */
   readonly value: string;
-  /** The first is where it is made; the others get the same. */
+  /** Where the Secret is created first; the other locations get a copy. */
   readonly places: readonly Location[];
   readonly fields: Readonly<Record<string, Field>>;
-  /** What follows from the fields, and is kept in step with them. */
+  /** Fields that are derived from the others, and updated with them. */
   derive?(fields: Fields): Fields;
-  /** What is lost with it, for a person who has lost it; where nothing is, another is made in its place. */
+  /** What is lost with the Secret, for a person who has lost it; absent if another can simply be created. */
   readonly loss?: string;
 }
 
@@ -39,7 +41,7 @@ const matches = (pattern: RegExp, shape: string, make: () => string): Field => (
 const RANDOM = '[A-Za-z0-9_-]{43}';
 const word = (make = random) => matches(/^[A-Za-z0-9_-]{1,256}$/, 'letters, digits, _ and -', make);
 const key = matches(new RegExp(`^${RANDOM}$`), '32 random bytes as 43 characters of base64url', random);
-/** Several while they are exchanged, the first for what is new. */
+/** There are several during an exchange; the first one is for new data. */
 const keys = matches(new RegExp(`^${RANDOM}(\\n${RANDOM})*\\n?$`), `${key.shape}, one or more lines`, random);
 const tokenFor = (audience: 'prv' | 'obs') =>
   matches(
@@ -88,7 +90,7 @@ export interface SpaceOptions {
   readonly backup: boolean;
 }
 
-/** All Secrets of a Space that are made once, in the order in which they are made. */
+/** All Secrets of a Space that are created once, in the order of their creation. */
 export function materialsOf(options: SpaceOptions): readonly Material[] {
   const { objectStore, byok, console, backup } = options;
   const url = urlIn(options);
@@ -101,7 +103,7 @@ export function materialsOf(options: SpaceOptions): readonly Material[] {
   ];
 }
 
-/** Derives the URL of a role's database from the Secret's password. */
+/** Returns a function that derives the URL of a role's database from the Secret's password. */
 type UrlOf = (role: string, database: string) => NonNullable<Material['derive']>;
 
 function urlIn({ servicesNamespace, tls }: SpaceOptions): UrlOf {
@@ -191,7 +193,7 @@ const SESSIONS: Material = {
   fields: { keys },
 };
 
-/** With it one sees what Assistants called, and can change nothing. */
+/** Its owner can see what Assistants called, and can change nothing. */
 const OBSERVER: Material = {
   name: 'egress-observer',
   value: 'egressObserver',
@@ -208,8 +210,8 @@ const BACKUPS: Material = {
 };
 
 /**
- * The keys that grants are verified with, once they hold the public half of the one that they are signed with: others
- * stay beside it while it is exchanged.
+ * The keys that grants are verified with, including the public half of the signing key. Others stay beside it during an
+ * exchange.
  */
 export function verifyingKeys(signingKey: string, present: string | undefined): string {
   const own = publicGrantKey(signingKey);

@@ -31,14 +31,14 @@ interface Document extends KubeObject {
 export interface Move {
   readonly run: Run;
   readonly client: ApiClient;
-  /** Called between two looks at what is not done yet. */
+  /** Waits between two checks of unfinished work. */
   readonly wait: () => Promise<void>;
 }
 
 /**
- * Before an upgrade from a chart that had the operator in the release's namespace: ends that operator, then copies
- * what it keeps there into its own namespace. Nothing is taken away, so that a failed upgrade can go back; it can be
- * repeated, and what a new operator has written since is not written over.
+ * Runs before an upgrade from a chart that had the operator in the release's namespace: stops that operator, then
+ * copies its Secrets and ConfigMaps into the operator's own namespace. It deletes nothing, so that a failed upgrade can
+ * go back. It can be repeated, and does not overwrite what a new operator has written since.
  */
 export async function copyOut({ run, client, wait }: Move): Promise<void> {
   const { releaseNamespace: from, systemNamespace: to, space, given, tell } = run;
@@ -75,8 +75,9 @@ export async function copyOut({ run, client, wait }: Move): Promise<void> {
 }
 
 /**
- * After the upgrade: what was copied is taken out of the release's namespace, and at last Helm's records of revisions that
- * made keys, since who reads them has those, and a rollback to one would write them back. What is no copy stays.
+ * Runs after the upgrade: deletes the copied objects from the release's namespace, and at last Helm's records of
+ * revisions that created keys, since they contain those keys, and a rollback to one would restore them. Objects that
+ * were not copied stay.
  */
 export async function clearOut({ run, client }: Move): Promise<void> {
   const { releaseNamespace: from, systemNamespace: to, space, given, tell } = run;
@@ -90,7 +91,7 @@ export async function clearOut({ run, client }: Move): Promise<void> {
   for (const secret of kept)
     if (await get(client, SECRET, to, secret.metadata.name)) await remove(SECRET, secret, `it is in ${to}`);
   const maps = run.certificates ? await list(client, CONFIG_MAP, from) : [];
-  // Public, and made anew where it belongs.
+  // The content is public, and is created again in the right namespace.
   for (const map of maps)
     if (map.metadata.name === AUTHORITY) await remove(CONFIG_MAP, map, 'nobody here needs it');
   const records = await list(client, SECRET, from, { labelSelector: `owner=helm,name=${space}` });
@@ -104,7 +105,10 @@ export async function clearOut({ run, client }: Move): Promise<void> {
   }
 }
 
-/** Whether a record of Helm's renders a Secret: JSON, compressed, in base64, which the API server encodes once more. */
+/**
+ * Whether a record of Helm renders a Secret. The record is compressed JSON in base64, which the API server encodes once
+ * more.
+ */
 function holdsSecrets({ data }: Document): boolean {
   const record = Buffer.from(data?.['release'] ?? '', 'base64').toString('latin1');
   const { manifest, hooks } = JSON.parse(gunzipSync(Buffer.from(record, 'base64')).toString('utf8')) as {
@@ -116,7 +120,7 @@ function holdsSecrets({ data }: Document): boolean {
   );
 }
 
-/** What the operator made for a Capsule: its principals, and sealed inputs of its Assistants. */
+/** Whether the operator created the object for a Capsule: principals and sealed inputs. */
 const isKept = ({ metadata }: KubeObject, space: string) =>
   metadata.labels?.[SPACE] === space && metadata.annotations?.[OWNER] !== undefined;
 
@@ -136,7 +140,10 @@ function copyOf({ type, data, metadata }: Document, namespace: string) {
   };
 }
 
-/** What it would write from now on would be lost. An upgrade that fails and is rolled back starts it again. */
+/**
+ * Stops the old operator, since what it wrote from now on would be lost. After a failed upgrade, a rollback starts it
+ * again.
+ */
 async function endOperator(
   client: ApiClient,
   namespace: string,

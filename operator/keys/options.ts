@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jsonOption } from '../json-option.ts';
 import type { Cluster } from './cluster.ts';
 
-/** What the chart says of a Space, as JSON in `KEYS`. */
+/** What the chart says about a Space, as JSON in `KEYS`. */
 export const keysOptions = z.strictObject({
   space: z.string().min(1),
   /** Where people keep Capsules; older charts had the operator and its keys there. */
@@ -13,24 +13,24 @@ export const keysOptions = z.strictObject({
   byok: z.boolean(),
   console: z.boolean(),
   backup: z.boolean(),
-  /** The chart's `existingSecrets` that have a name: they belong to somebody else, and are never read. */
+  /** The chart's `existingSecrets` that are set: they belong to somebody else, and are never read. */
   given: z.array(z.string()),
-  /** Left out where there is no TLS, or where its certificates are somebody else's. */
+  /** Absent without TLS, and if the certificates are somebody else's. */
   certificates: z
     .strictObject({
-      /** Each service by the name of its Service: its namespace and its other names. */
+      /** Each service by the name of its Service, with its namespace and its further names. */
       services: z.record(
         z.string(),
         z.strictObject({ place: z.enum(['system', 'services']), names: z.array(z.string()) }),
       ),
       days: z.int().positive(),
       authorityDays: z.int().positive(),
-      /** How long what everybody has to trust, or is shown, takes to reach everybody. */
+      /** Minutes until everybody trusts a published authority or uses a new certificate. */
       authorityStepMinutes: z.int().positive(),
     })
     .optional(),
   tls: z.boolean(),
-  /** What the operator and its pods mount that is somebody else's. */
+  /** Objects of somebody else that the operator and its pods mount. */
   mounted: z.strictObject({ secrets: z.array(z.string()), configMaps: z.array(z.string()) }),
 });
 
@@ -43,21 +43,21 @@ export const schema = z.object({
   ),
 });
 
-/** What was done, for the log: never a value. */
+/** Logs what was done; values are never logged. */
 type Tell = (
   did: 'made' | 'renewed' | 'updated' | 'removed' | 'refused' | 'differs',
   what: string,
   why?: string,
 ) => void;
 
-/** One look at everything. */
+/** The input of one run of the program. */
 export interface Run extends KeysOptions {
   readonly cluster: Cluster;
   readonly now: Date;
   readonly tell: Tell;
 }
 
-/** Marks what this program made, so that nobody takes it for the chart's. */
+/** Labels of the objects that this program creates, which distinguish them from the chart's. */
 export const labelsOf = ({ space }: KeysOptions) => ({
   'app.kubernetes.io/part-of': 'space',
   'app.kubernetes.io/managed-by': 'space-keys',

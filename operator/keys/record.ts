@@ -1,18 +1,18 @@
 import type { Stored } from './cluster.ts';
 import { labelsOf, type Run } from './options.ts';
 
-/** ConfigMap that names the Secrets which were made or found. */
+/** ConfigMap that names the Secrets which were created or found. */
 const RECORD = 'space-keys';
-/** The same on a volume that was filled with them, which may come back without the ConfigMap. */
+/** The same on a volume that holds data encrypted with them, since the volume may be restored without the ConfigMap. */
 const RECORD_ANNOTATION = 'platform.space/keys';
-/** PostgreSQL's and the S3 server's, in the services' namespace. */
+/** Volumes of PostgreSQL and the S3 server in the services namespace. */
 const VOLUMES = ['data-postgres-0', 'data-s3-0'] as const;
 
-/** Which keys there were once: what was stored by one of them is lost if another is made in its place. */
+/** Records which keys existed: what was encrypted with one of them is lost if it is replaced. */
 export interface Record {
-  /** Where it is written that there was one, as a person would name it; empty if nowhere. */
+  /** Where it is recorded that the key existed, in words for a person; empty if nowhere. */
   promisedBy(name: string): readonly string[];
-  /** Adds what there is now; takes nothing out. */
+  /** Adds the keys that exist now; removes nothing. */
   add(names: readonly string[]): Promise<void>;
 }
 

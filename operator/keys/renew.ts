@@ -5,9 +5,9 @@ import { labelsOf, type Run } from './options.ts';
 export const certificateSecret = (service: string) => `${service}-tls`;
 
 /**
- * The Space's authority and what it signs. No data are lost with them, so an authority that is gone is made anew: that
- * is how a person whose authority's key has leaked exchanges it at once, and every certificate follows. Answers how many
- * Secrets it refused to use.
+ * Maintains the Space's authority and its certificates. No data depend on them, so a missing authority is created
+ * again, and all certificates follow: a person whose authority's key has leaked deletes it to exchange it at once.
+ * Returns how many Secrets it refused to use.
  */
 export async function keepCertificates(
   run: Run,
@@ -16,7 +16,7 @@ export async function keepCertificates(
   const { cluster, servicesNamespace: services, systemNamespace: system, now, tell } = run;
   const authority = await keepAuthority(run, certificates);
   if (authority === undefined) return 1;
-  // What is trusted comes before what has to be: a certificate is signed when everybody can verify it.
+  // Authorities are published first, so that everybody can verify a certificate once it is signed.
   for (const namespace of [services, system]) {
     const data = { 'ca.crt': authority.trusted };
     const stored = await cluster.read('ConfigMap', namespace, AUTHORITY);
@@ -53,7 +53,10 @@ export async function keepCertificates(
   return 0;
 }
 
-/** Where the console reads when certificates end, most of which it never meets and none of whose Secrets it may read. */
+/**
+ * Publishes when certificates end, for the console, which connects to few of the services and may read none of the
+ * Secrets.
+ */
 async function tellEnds({ cluster, systemNamespace }: Run, ends: Readonly<Record<string, string>>) {
   const stored = await cluster.read('ConfigMap', systemNamespace, AUTHORITY);
   const data = { 'certificates.json': `${JSON.stringify(ends)}\n` };

@@ -5,7 +5,7 @@ import { ApiError, isNotFound, isOfWebhook, WriteRefusedError } from './errors.t
 import { foreignOwners, ownersBut } from './foreign.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 
-/** A whole object as its owner wants it; what it does not name is left to the server. */
+/** An object as its owner wants it; fields that it does not name are left to the API server. */
 export type Desired = {
   readonly metadata: {
     readonly name: string;
@@ -22,30 +22,36 @@ export type Desired = {
   };
 } & Readonly<Record<string, unknown>>;
 
-/** `restored` means that the object was ours, unchanged in our wish, and somebody had changed it. */
+/** `restored` means that our wish is unchanged, and that somebody else had changed the object. */
 export type Applied = 'unchanged' | 'created' | 'updated' | 'restored';
 
 export interface ApplyOptions {
   readonly client: ApiClient;
   readonly fieldManager: string;
-  /** The annotation that remembers the digest of the last wish, so that a field taken out of it is noticed. */
+  /** The annotation with the digest of the last applied content, by which a removed field is noticed. */
   readonly digestAnnotation: string;
   readonly beforeWrite?: (verb: string, kind: string) => void;
-  /** Called with the object that a write left behind, so that stores need not wait for the watch. */
+  /** Called with the object that a write returned, so that stores are current before the watch is. */
   readonly onWritten?: (resource: Resource, object: KubeObject) => void;
 }
 
-/** The one way to write. An `apply` sends nothing when the live object already says what is wished; the other writes always do. */
+/**
+ * The only way to write to the API server. An `apply` sends nothing if the live object already has the desired content;
+ * the other writes always send.
+ */
 export class Writer {
   readonly #options: ApplyOptions;
-  /** What the server made of a wish that it spells otherwise for good; without it, each look would write again. */
+  /**
+   * Versions that the API server stored differently from what was applied; without them, each reconcile would write
+   * again.
+   */
   readonly #settled = new Map<string, { readonly digest: string; readonly version: string }>();
 
   constructor(options: ApplyOptions) {
     this.#options = options;
   }
 
-  /** A desired object with the mark by which a later look knows that it was wished just so. */
+  /** The desired object with the annotation that records its digest. */
   wish(desired: Desired): Desired {
     const { uid: _, ...metadata } = desired.metadata;
     const digest = digestOf({ ...desired, metadata }).slice(0, 16);
@@ -53,7 +59,7 @@ export class Writer {
     return { ...desired, metadata: { ...desired.metadata, annotations } };
   }
 
-  /** Whether the live object says all that is wished, so that an apply would send nothing. */
+  /** Whether the live object has all of the desired content, so that an apply would send nothing. */
   stands(resource: Resource, desired: Desired, live: KubeObject): boolean {
     const wish = this.wish(desired);
     const digest = wish.metadata.annotations?.[this.#options.digestAnnotation] ?? '';
@@ -67,7 +73,7 @@ export class Writer {
     return covers(wish, live) && !('spec' in wish && foreignOwners(live, fieldManager).length > 0);
   }
 
-  /** Server-side apply of a whole object over what the caller last saw of it. */
+  /** Server-side apply of a whole object. `live` is the object as the caller last saw it. */
   async apply(
     resource: Resource,
     desired: Desired,
@@ -124,7 +130,9 @@ export class Writer {
     }
   }
 
-  /** A merge patch; give `metadata.resourceVersion` in it to be refused when the object changed meanwhile. */
+  /**
+   * A merge patch. With `metadata.resourceVersion` in it, the API server refuses it if the object has changed since.
+   */
   async merge<T extends KubeObject>(
     resource: Resource,
     object: KubeObject,
@@ -135,7 +143,9 @@ export class Writer {
     return this.#patch<T>(resource, pathOf(resource, namespace, name), MERGE, patch, signal);
   }
 
-  /** Creates, and fails with AlreadyExists where it exists: nothing is ever adopted by accident. */
+  /**
+   * Creates an object, and fails with AlreadyExists if there is one, so that no existing object is adopted by accident.
+   */
   async create<T extends KubeObject>(resource: Resource, object: Desired, signal?: AbortSignal): Promise<T> {
     const created = await this.#send<T>('create', resource, object.metadata.name, {
       method: 'POST',
@@ -148,7 +158,7 @@ export class Writer {
     return created;
   }
 
-  /** Deletes exactly the object that was seen; that it is gone already is as good. */
+  /** Deletes the object with this UID; an object that is gone already counts as deleted. */
   async remove(resource: Resource, object: KubeObject, signal?: AbortSignal): Promise<void> {
     const { name, namespace, uid } = object.metadata;
     try {
@@ -196,12 +206,15 @@ export class Writer {
 
   #written(resource: Resource, object: KubeObject): void {
     const { deletionTimestamp, finalizers = [] } = object.metadata;
-    // A deleted object is gone when its last finalizer is, whatever the answer shows.
+    // Without finalizers, an object with a deletionTimestamp is gone, whatever the answer contains.
     if (deletionTimestamp !== undefined && finalizers.length === 0) return;
     this.#options.onWritten?.(resource, object);
   }
 
-  /** What another manager added to a list or a map survives an apply; for objects that are all ours it must not. */
+  /**
+   * An apply leaves what another manager added to a list or map. Objects that belong to the operator alone are
+   * replaced, which removes it.
+   */
   async #replace(
     resource: Resource,
     path: string,
@@ -246,7 +259,7 @@ const isRefused = (error: unknown): error is ApiError =>
 const isUnmergeable = (error: unknown): boolean =>
   error instanceof ApiError && error.status === 500 && error.said.includes('typed');
 
-/** What judges a Secret sees its values and may tell them: only who refused it is repeated. */
+/** The message of an admission check may quote a Secret's values, so only the name of the check is repeated. */
 function withoutValues({ said, reason }: ApiError): string {
   const [who] =
     /(?:admission|failed calling) webhook "[^"]{1,253}"|[A-Z][A-Za-z]+AdmissionPolicy '[^']{1,253}'/.exec(
@@ -255,13 +268,13 @@ function withoutValues({ said, reason }: ApiError): string {
   return `${who ?? 'it'} refused it (${reason || 'no reason'})`;
 }
 
-/** The name of the object that a path, or the path of a subresource, leads to. */
+/** The name of the object in a path of the API, with or without a subresource. */
 const nameIn = (path: string): string => {
   const parts = path.split('/');
   return decodeURIComponent((parts.at(-1) === 'status' ? parts.at(-2) : parts.at(-1)) ?? '');
 };
 
-/** What changes when somebody changes the wish; a status counts only for kinds without a generation. */
+/** Changes when the desired content changes. The status counts only for kinds without a generation. */
 function versionOf(object: KubeObject): string {
   const { uid = '', generation, resourceVersion = '' } = object.metadata;
   return `${uid}/${generation ?? resourceVersion}`;

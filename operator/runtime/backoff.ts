@@ -5,7 +5,7 @@ export interface BackoffOptions {
   readonly longestMs: number;
 }
 
-/** Doubling waits with half of each left to chance, so that many clients do not come back in one step. */
+/** Waits that double, half of each at random, so that many clients do not return at the same time. */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #clock: Clock;

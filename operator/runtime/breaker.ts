@@ -2,14 +2,14 @@ import type { ApiClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { TransportError } from './errors.ts';
 
-/** After this many unanswered calls in a row, whatever their objects, the server is at fault and not one object. */
+/** After this many unanswered calls in a row, for whatever objects, the server itself is at fault. */
 const ENOUGH = 5;
 const ASK_EVERY_MS = 500;
 
 /**
- * While the server answers nothing, calls fail at once without being sent, except for one now and then that finds out whether
- * it is back. Retries of thousands of objects thus neither keep a server from starting nor this process from
- * its Lease. Watches have a backoff of their own and are not held back.
+ * While the server does not answer, calls fail at once without being sent, except for one at intervals that tests
+ * whether the server is back. So retries of thousands of objects neither hinder a starting server nor delay the
+ * renewals of the Lease. Watches have a backoff of their own and are not affected.
  */
 export function sparingClient(client: ApiClient, clock: Clock): ApiClient {
   let unanswered = 0;

@@ -14,19 +14,19 @@ export interface ApiRequest {
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
-  /** Called when nothing but sending is left to do; what it throws is thrown, and nothing is sent. */
+  /** Called immediately before sending. If it throws, nothing is sent and the caller gets the error. */
   readonly beforeSend?: () => void;
 }
 
-/** The only way to the API server. */
+/** The client of the API server. */
 export interface ApiClient {
-  /** One call with a deadline; anything but 2xx is an `ApiError`, no answer a `TransportError`. */
+  /** One call with a deadline. @throws ApiError for any status but 2xx, TransportError without an answer */
   call<T>(request: ApiRequest): Promise<T>;
-  /** The lines of a watch. `inactivityMs` without a byte ends it with a `SilenceError`. */
+  /** The lines of a watch. After `inactivityMs` without a byte it ends with a `SilenceError`. */
   lines(request: ApiRequest & { readonly inactivityMs: number }): Promise<AsyncIterable<string>>;
 }
 
-/** Told of every answer; `code` is the status, or `<error>` when none came. */
+/** Called for every answer; `code` is the status, or `<error>` without an answer. */
 export type Observe = (method: Method, code: string, path: string) => void;
 
 /** The content type of a server-side apply. */
@@ -119,7 +119,7 @@ async function* splitLines(body: AsyncIterable<Buffer>, asked: ApiRequest): Asyn
       throw new SilenceError(`${asked.method} ${asked.path}: the stream fell silent`, { cause });
     throw new TransportError(`${asked.method} ${asked.path}: the stream broke off`, { cause });
   }
-  // A rest without its newline is half an event: it will come again, whole, with the next watch.
+  // A rest without a newline is an incomplete event, which the next watch delivers again.
   if (rest !== '') throw new TransportError(`${asked.method} ${asked.path}: the stream ended inside a line`);
 }
 
@@ -128,7 +128,7 @@ function apiError(asked: ApiRequest, answer: Dispatcher.ResponseData, text: stri
   try {
     status = JSON.parse(text) as typeof status;
   } catch {
-    // A proxy in between answers in its own words; the status code has to do.
+    // A proxy may have answered with another content type; then only the status code counts.
   }
   const retryAfter = Number(answer.headers['retry-after']);
   return new ApiError({

@@ -1,7 +1,7 @@
-/** Time and chance, injected so that a test decides them. */
+/** Time and randomness, which tests replace. */
 export interface Clock {
   now(): number;
-  /** Calls back once after `ms`; the answer cancels it. */
+  /** Calls `callback` once after `ms`; the returned function cancels that. */
   after(ms: number, callback: () => void): () => void;
   random(): number;
 }

@@ -3,18 +3,18 @@ import type { RequestOptions } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { Agent, type Dispatcher } from 'undici';
 
-/** Server, credentials and connection pool; credentials and certificates are re-read as they rotate. */
+/** Server, credentials and connection pool; credentials and certificates are read again as they rotate. */
 export interface Connection {
   readonly server: string;
   prepare(): Promise<{ readonly dispatcher: Dispatcher; readonly headers: Readonly<Record<string, string>> }>;
   close(): Promise<void>;
 }
 
-/** A projected token lives an hour and client-go re-reads every minute; this is sooner and still cheap. */
+/** A projected token lives for an hour, and client-go reads it again every minute; this is sooner and still cheap. */
 const REFRESH_MS = 30_000;
 
 export interface ConnectOptions {
-  /** Calls share one connection; without it, a call that is given up closes its own and the next opens another. */
+  /** With HTTP/2, calls share one connection; without it, a call that is abandoned closes only its own. */
   readonly allowH2?: boolean;
 }
 
@@ -29,7 +29,7 @@ export function connect(config: KubeConfig, { allowH2 = true }: ConnectOptions =
     readAt = performance.now();
     const material = await readMaterial(config);
     if (pool?.digest !== material.digest) {
-      // Requests that run keep the old pool until they end.
+      // Running requests keep the old pool until they end.
       void pool?.agent.close();
       pool = {
         digest: material.digest,

@@ -3,7 +3,7 @@ import { ApiError, isConflict } from './errors.ts';
 import type { Key } from './kube-object.ts';
 import type { Queue } from './queue.ts';
 
-/** What a reconcile may ask for when it ends well. */
+/** What a successful reconcile may ask for. */
 export interface Result {
   readonly requeueAfterMs?: number;
 }
@@ -14,16 +14,16 @@ export interface ControllerOptions {
   readonly name: string;
   readonly queue: Queue;
   readonly workers: number;
-  /** Aborts every reconcile that is under way. */
+  /** Aborts every running reconcile. */
   readonly halt?: AbortSignal;
-  /** Every reconcile's signal aborts after so long; all I/O in it takes the signal. */
+  /** Milliseconds after which a reconcile's signal aborts; all of its I/O takes the signal. */
   readonly deadlineMs: number;
   readonly reconcile: (key: Key, signal: AbortSignal) => Promise<Result>;
   readonly onOutcome?: (key: Key, outcome: Outcome, tookMs: number, error?: unknown) => void;
   readonly onActive?: (change: 1 | -1) => void;
 }
 
-/** Works on a queue's keys until the queue is closed and what was begun has ended. */
+/** Works on the keys of a queue. Resolves when the queue is closed and every reconcile has ended. */
 export async function runController(options: ControllerOptions): Promise<void> {
   await Promise.all(Array.from({ length: options.workers }, () => work(options)));
 }
@@ -53,9 +53,9 @@ async function once(options: ControllerOptions, key: Key): Promise<void> {
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs, 'low');
     onOutcome(key, requeueAfterMs === undefined ? 'success' : 'requeue_after', took());
   } catch (error) {
-    // Whatever is thrown stays with its key: one bad object never stops the others.
+    // Any error stays with its key: one object that fails never stops the others.
     queue.addRateLimited(key, (error instanceof ApiError && error.retryAfterMs) || 0);
-    // A conflict says that our view was old, which is ordinary.
+    // A conflict means that the store was behind, which is normal.
     onOutcome(key, isConflict(error) ? 'requeue' : 'error', took(), error);
   }
 }

@@ -12,9 +12,9 @@ const QUANTITY_MAPS = new Set([
 const QUANTITY_FIELDS = new Set(['sizeLimit']);
 
 /**
- * Whether `live` says all that `desired` says. Fields that `desired` does not name are the server's defaults and
- * are not looked at; lists must be of one length; an empty value and an absent one are the same, as the server drops
- * empty values. `false` and 0 must be there: where their field has another default, absent means that.
+ * Whether `live` has everything that `desired` has. Fields that `desired` does not name are the server's and are
+ * ignored; lists must have the same length; an empty value equals an absent one, as the server drops empty values.
+ * `false` and 0 must be present, since the default of the field may be another.
  */
 export function covers(desired: unknown, live: unknown): boolean {
   return compare(desired, live, false);
@@ -42,7 +42,7 @@ function compare(desired: unknown, live: unknown, quantities: boolean): boolean 
   }
   if (desired === live) return true;
   if (typeof desired !== 'string' || typeof live !== 'string') return false;
-  // The server stores no half of a pair.
+  // The server replaces lone surrogates.
   return desired.toWellFormed() === live || (quantities && sameQuantity(desired, live));
 }
 
@@ -77,7 +77,7 @@ function sameQuantity(a: string, b: string): boolean {
   return left !== undefined && left === right;
 }
 
-/** A quantity in thousand-millionths, rounded up as the server does, or `undefined` when it is none. */
+/** A quantity in units of 10⁻⁹, rounded up as the server does; `undefined` if the text is none. */
 function nanos(text: string): bigint | undefined {
   const match = /^([+-]?)(\d*)\.?(\d*)(?:([eE])([+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))$/.exec(text);
   if (!match) return undefined;

@@ -1,6 +1,7 @@
 /**
- * Acts with a signal that aborts after `ms`, or with one of these. All of it is let go of when the work ends: an
- * `AbortSignal.timeout` lives until its time is over, and of thousands of short calls each does.
+ * Calls `act` with a signal that aborts after `ms` or with one of `signals`. Timer and listeners are released when the
+ * call ends, whereas an `AbortSignal.timeout` lives until its time is over, which adds up over thousands of short
+ * calls.
  */
 export async function withDeadline<T>(
   ms: number,

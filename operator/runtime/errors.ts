@@ -1,4 +1,4 @@
-/** The API server answered, and the answer is no. */
+/** The API server answered with an error. */
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
   readonly status: number;
@@ -22,10 +22,12 @@ export class ApiError extends Error {
   }
 }
 
-/** A write that the server does not take: a missing right, somebody's admission, or an object that is not valid. */
+/**
+ * A write that the API server refused: a right is missing, an admission check refused it, or the object is not valid.
+ */
 export class WriteRefusedError extends ApiError {
   override readonly name: string = 'WriteRefusedError';
-  /** What was to be done: `create Secret "a"`. */
+  /** The write that was refused: `create Secret "a"`. */
   readonly write: string;
 
   constructor(write: string, cause: ApiError, said: string) {
@@ -34,7 +36,7 @@ export class WriteRefusedError extends ApiError {
     this.write = write;
   }
 
-  /** Whether somebody's policy or webhook said so, and not the server's own validation or authorizer. */
+  /** Whether a policy or a webhook refused it, and not the server's own validation or authorizer. */
   get byAdmission(): boolean {
     return isOfWebhook(this.said) || this.said.includes("AdmissionPolicy '");
   }
@@ -48,7 +50,7 @@ export class TransportError extends Error {
   override readonly name: string = 'TransportError';
 }
 
-/** Nothing came for so long that it may be dead, or there may be nothing to say: only asking again tells. */
+/** Nothing arrived for a long time: the connection may be dead, or nothing may have happened. */
 export class SilenceError extends TransportError {
   override readonly name = 'SilenceError';
 }
@@ -62,7 +64,7 @@ export const isNotFound = hasStatus(404);
 export const isConflict = hasStatus(409);
 export const isGone = hasStatus(410);
 
-/** The version that was asked for is later than all that the server has, as after a restore of its storage. */
+/** The requested version is later than any that the server has, as after a restore of its storage. */
 export const isAhead = (error: unknown): boolean =>
   error instanceof ApiError && error.status === 504 && error.message.includes('Too large resource version');
 

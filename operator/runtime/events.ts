@@ -28,32 +28,32 @@ export interface Happening {
   readonly note: string;
 }
 
-/** What happens again to one object belongs to one series until it was not seen for so long. */
+/** Repetitions for one object belong to one series until there was none for this long. */
 const SERIES_MS = 10 * 60_000;
-/** How often a series that goes on says so. */
+/** The interval in which a continuing series is reported. */
 const REPEAT_MS = 60_000;
-/** Per object: ten at once, then one every ten seconds. What is more is left out, never queued. */
+/** Per object, ten Events at once, then one every ten seconds. Further ones are dropped, not queued. */
 const BURST = 10;
 const REFILL_MS = 10_000;
 
-/** The API server takes no longer one, and counts bytes. */
+/** The API server's limit of a note, in bytes. */
 const LONGEST_NOTE = 1024;
 
-/** An Event that was sent, and how often its happening was seen since. */
-interface Told {
+/** An Event that was sent, and the count of its repetitions since. */
+interface SentEvent {
   readonly path: string;
   count: number;
   lastAt: number;
   lastTime: string;
-  /** Ends the wait for the next word on the series; undefined while there is none. */
+  /** Cancels the next report of the series; undefined while none is due. */
   cancel: (() => void) | undefined;
 }
 
-/** Tells what happened, and of what goes on happening how often. It never fails its caller: an Event is news, not state. */
+/** Records Events, and counts repetitions as series. It never throws, since an Event is not state. */
 export class EventRecorder {
   readonly #options: EventOptions;
-  /** The least lately seen first. */
-  readonly #told = new Map<string, Told>();
+  /** The least recently seen one is first. */
+  readonly #sent = new Map<string, SentEvent>();
   readonly #buckets = new Map<string, { tokens: number; at: number }>();
   readonly #sending = new Set<Promise<void>>();
 
@@ -67,10 +67,10 @@ export class EventRecorder {
     const sameAs = [uid, happening.reason, happening.note].join('\0');
     const now = clock.now();
     this.#forget(now);
-    const known = this.#told.get(sameAs);
+    const known = this.#sent.get(sameAs);
     if (known) {
-      this.#told.delete(sameAs);
-      this.#told.set(sameAs, known);
+      this.#sent.delete(sameAs);
+      this.#sent.set(sameAs, known);
       known.count += 1;
       known.lastAt = now;
       known.lastTime = wireMicroTime();
@@ -80,35 +80,35 @@ export class EventRecorder {
     if (!this.#spend(uid, now)) return;
     const event = `${name}.${randomBytes(8).toString('hex')}`;
     const path = pathOf(EVENT, namespace, event);
-    this.#told.set(sameAs, { path, count: 1, lastAt: now, lastTime: '', cancel: undefined });
+    this.#sent.set(sameAs, { path, count: 1, lastAt: now, lastTime: '', cancel: undefined });
     this.#track(
       this.#send(resource, object, event, happening).catch((error: unknown) => {
-        this.#told.get(sameAs)?.cancel?.();
-        this.#told.delete(sameAs);
+        this.#sent.get(sameAs)?.cancel?.();
+        this.#sent.delete(sameAs);
         this.#options.onProblem?.(error);
       }),
     );
   }
 
-  /** How much is kept in memory of what was told. */
+  /** The number of Events that are remembered. */
   get remembered(): number {
-    return this.#told.size + this.#buckets.size;
+    return this.#sent.size + this.#buckets.size;
   }
 
-  /** Resolves when all that was recorded is sent or given up. */
+  /** Resolves when every recorded Event is sent or dropped. */
   async flush(): Promise<void> {
     await Promise.all(this.#sending);
-    for (const told of this.#told.values()) if (told.cancel) this.#repeat(told);
+    for (const event of this.#sent.values()) if (event.cancel) this.#repeat(event);
     await Promise.all(this.#sending);
   }
 
-  #repeat(told: Told): void {
-    told.cancel?.();
-    told.cancel = undefined;
-    const series = { count: told.count, lastObservedTime: told.lastTime };
+  #repeat(event: SentEvent): void {
+    event.cancel?.();
+    event.cancel = undefined;
+    const series = { count: event.count, lastObservedTime: event.lastTime };
     const patched = this.#options.client.call({
       method: 'PATCH',
-      path: told.path,
+      path: event.path,
       contentType: 'application/merge-patch+json',
       body: { series },
     });
@@ -151,16 +151,16 @@ export class EventRecorder {
   #spend(uid: string, now: number): boolean {
     const bucket = this.#buckets.get(uid) ?? { tokens: BURST, at: now };
     const tokens = Math.min(BURST, bucket.tokens + (now - bucket.at) / REFILL_MS);
-    // The least lately used first, so that forgetting stops at the first that is fresh.
+    // The least recently used one is first, so that the removal stops at the first recent one.
     this.#buckets.delete(uid);
     this.#buckets.set(uid, { tokens: tokens < 1 ? tokens : tokens - 1, at: now });
     return tokens >= 1;
   }
 
   #forget(now: number): void {
-    for (const [key, { lastAt, cancel }] of this.#told) {
+    for (const [key, { lastAt, cancel }] of this.#sent) {
       if (now - lastAt < SERIES_MS) break;
-      if (!cancel) this.#told.delete(key);
+      if (!cancel) this.#sent.delete(key);
     }
     for (const [uid, { at }] of this.#buckets) {
       if (now - at < BURST * REFILL_MS) break;
@@ -169,7 +169,7 @@ export class EventRecorder {
   }
 }
 
-/** Cut where it is too long, and never inside a character. */
+/** The note, cut to its greatest length between two characters. */
 function noteOf({ note }: Happening): string {
   const whole = note.toWellFormed();
   if (Buffer.byteLength(whole) <= LONGEST_NOTE) return whole;

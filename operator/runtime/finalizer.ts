@@ -1,7 +1,7 @@
 import type { Writer } from './apply.ts';
 import type { KubeObject, Resource } from './kube-object.ts';
 
-/** Adds a finalizer to the object as it was seen; a conflict means it was not, and the next reconcile sees it. */
+/** Adds a finalizer to the version of the object that was read. After a conflict the next reconcile reads it again. */
 export async function addFinalizer(
   writer: Writer,
   resource: Resource,

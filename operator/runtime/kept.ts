@@ -1,4 +1,4 @@
-/** Asks with a signal that aborts once nobody waits for the answer any more. */
+/** Asks with a signal that aborts when nobody waits for the answer any more. */
 type Ask<T> = (signal: AbortSignal) => Promise<T>;
 
 interface Asked<T> {
@@ -8,7 +8,7 @@ interface Asked<T> {
   waiting: number;
 }
 
-/** Answers that may be believed for a while: whoever asks the same meanwhile gets the one answer, given or on its way. */
+/** A cache of answers with an age limit. Callers who ask the same at the same time share one request. */
 export class Kept<T> {
   readonly #known = new Map<string, Asked<T>>();
   readonly #now: () => number;
@@ -18,8 +18,8 @@ export class Kept<T> {
   }
 
   /**
-   * An answer that was asked for within that time, or else a new one. A failure is kept for nobody after it. Who gives up
-   * ends the wait of nobody else; the last one to give up ends the asking, and waits for that.
+   * An answer that was requested at most `withinMs` ago, or else a new one. Failures are not cached. A caller that
+   * gives up does not affect the others; the last one to give up aborts the request and waits until it has ended.
    */
   async get(key: string, withinMs: number, ask: Ask<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();

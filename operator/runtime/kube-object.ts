@@ -1,4 +1,4 @@
-/** What every Kubernetes object has, as it is on the wire (times are strings). */
+/** The metadata of every Kubernetes object, as on the wire (times are strings). */
 interface ObjectMeta {
   readonly name: string;
   readonly namespace?: string;
@@ -18,7 +18,7 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/** Where a kind is served. */
+/** The API group, version and plural that a kind is served under. */
 export interface Resource {
   readonly group: string;
   readonly version: string;
@@ -27,7 +27,7 @@ export interface Resource {
   readonly namespaced: boolean;
 }
 
-/** A namespaced name, or a name: what queues and stores carry. */
+/** `namespace/name`, or the name of an object without a namespace; queues and stores use it. */
 export type Key = string;
 
 export function keyOf(object: KubeObject): Key {

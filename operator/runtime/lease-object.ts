@@ -28,19 +28,22 @@ export interface OwnerReference {
   readonly uid: string;
 }
 
-/** Which Lease, and by which client. */
+/** Which Lease, and the client that reads and writes it. */
 export interface LeaseRef {
   readonly client: ApiClient;
   readonly namespace: string;
   readonly name: string;
-  /** The object that a new Lease is deleted with: when nobody is left to hold it, nobody is left to delete it either. */
+  /** The owner of a new Lease, so that the Lease is deleted with it, even if no process is left. */
   readonly owner?: () => OwnerReference | undefined;
 }
 
-/** The values are client-go's: a slow server has time to answer, and an attempt that hangs leaves time for another. */
+/**
+ * The values are client-go's: a slow server has time to answer, and after an attempt that hangs there is time for
+ * another.
+ */
 const CALL_MS = 5_000;
 
-/** Undefined where there is none yet. */
+/** The Lease; undefined if there is none. */
 export async function readLease(
   { client, namespace, name }: LeaseRef,
   signal: AbortSignal,
@@ -55,8 +58,8 @@ export async function readLease(
 }
 
 /**
- * Creates the Lease, or replaces the one that was seen. What is written carries the version that was seen, so that of two
- * who write at once one is refused.
+ * Creates the Lease, or replaces the version that was read: of two processes that write at the same time, one gets a
+ * conflict.
  */
 export function writeLease(
   { client, namespace, name, owner }: LeaseRef,

@@ -7,40 +7,40 @@ import { wireMicroTime } from './wire-time.ts';
 
 export interface LeaseOptions extends LeaseRef {
   readonly clock: Clock;
-  /** It names this process, and no other that ever was. */
+  /** Identifies this process, and no other that ever existed. */
   readonly identity: string;
-  /** A standby takes a lease that was not renewed for this long. */
+  /** A standby takes a Lease that was not renewed for this long, in milliseconds. */
   readonly durationMs?: number;
-  /** A holder that could not renew it for this long gives up, before anybody else may take it. */
+  /** A holder that could not renew it for this long gives up, before any other process may take it. */
   readonly giveUpMs?: number;
   readonly renewMs?: number;
-  /** How often who waits looks. */
+  /** The interval in which a standby reads the Lease. */
   readonly lookMs?: number;
-  /** Whether a holder cannot write any more, so that nobody need wait for the end of its lease. */
+  /** Whether a holder can no longer write, so that its Lease need not expire first. */
   readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
   readonly onProblem?: (error: unknown) => void;
 }
 
-/** It was held, and is not any more: whatever was going on must end without another write. */
+/** The Lease was held and is lost: running work must end without another write. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
 
 /**
- * A `coordination.k8s.io` Lease, by which one of several works. Times are measured on this machine's monotonic clock
- * alone, from before a renewal was sent, so that clocks may differ and the process may be stopped for any time: `check`
- * says no before another may say yes.
+ * A `coordination.k8s.io` Lease, by which one of several processes leads. Times are measured on this machine's
+ * monotonic clock from before a renewal was sent, so that clocks may differ and the process may be suspended for any
+ * time: `check` fails before another process can succeed.
  */
 export class Lease {
   readonly #options: Required<Omit<LeaseOptions, 'isGone' | 'onProblem' | 'owner'>> & LeaseOptions;
   readonly #lost = new AbortController();
   readonly #ending = new AbortController();
-  /** The lease as this process last wrote it. */
+  /** The Lease as this process last wrote it. */
   #held: LeaseObject | undefined;
   #heldUntil = Number.NEGATIVE_INFINITY;
-  /** The lease as last seen in other hands, and since when it is just so. */
+  /** The Lease as it was last read from another holder, and when this version was first seen. */
   #seen: { readonly version: string; readonly at: number } | undefined;
-  /** The holder of whom it was asked already whether it is gone. */
+  /** The holder for which `isGone` was already asked. */
   #met: string | undefined;
   #renewing: Promise<void> = Promise.resolve();
   #cancelGiveUp = () => {};
@@ -49,24 +49,24 @@ export class Lease {
     this.#options = { durationMs: 15_000, giveUpMs: 10_000, renewMs: 2_000, lookMs: 1_000, ...options };
   }
 
-  /** Aborts, for good, when the lease was held and is lost. */
+  /** Aborts for good when a held Lease is lost. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
-  /** For how long, at most, this process may still write. */
+  /** Milliseconds for which this process may still write, at most. */
   get remainingMs(): number {
     return this.#lost.signal.aborted ? 0 : Math.max(0, this.#heldUntil - this.#options.clock.now());
   }
 
-  /** Throws unless the lease is held at this moment; it asks the clock and not a timer, which may come late. */
+  /** Throws unless the Lease is held at this moment. It compares the time itself, as a timer may fire late. */
   check(): void {
     if (this.remainingMs > 0) return;
     if (this.#held) this.#lose('it could not be renewed in time');
     throw new LeaseLostError('the lease is not held');
   }
 
-  /** Resolves when it is held; it is then renewed until `release`, or lost. */
+  /** Resolves when the Lease is held; it is then renewed until `release`, or until it is lost. */
   async acquire(signal: AbortSignal): Promise<void> {
     const { clock, lookMs } = this.#options;
     while (!signal.aborted) {
@@ -79,14 +79,14 @@ export class Lease {
         }
       } catch (error) {
         if (signal.aborted) break;
-        // Somebody was faster, which is what a lease is for.
+        // A conflict means that another process was faster.
         if (!isConflict(error)) this.#options.onProblem?.(error);
       }
       await sleep(clock, Math.min(waitMs, lookMs * (0.75 + 0.5 * clock.random())), signal);
     }
   }
 
-  /** Lets go, so that another need not wait. What this process began must have ended. */
+  /** Releases the Lease, so that another process need not wait. All work of this process must have ended. */
   async release(): Promise<void> {
     this.#ending.abort();
     await this.#renewing;
@@ -102,7 +102,7 @@ export class Lease {
     }).catch((error: unknown) => this.#options.onProblem?.(error));
   }
 
-  /** Takes the lease when it is free; else says when to look again at the latest. */
+  /** Takes the Lease if it is free; otherwise returns the milliseconds until it should be read again. */
   async #tryToTake(signal: AbortSignal): Promise<number> {
     const { clock, identity } = this.#options;
     const live = await readLease(this.#options, signal);
@@ -116,7 +116,7 @@ export class Lease {
     const version = `${live.metadata.uid}/${live.metadata.resourceVersion}`;
     if (this.#seen?.version !== version) this.#seen = { version, at: clock.now() };
     const unrenewedMs = clock.now() - this.#seen.at;
-    // An answer to an earlier try may have been lost on its way.
+    // An empty holder has released it; our own name means that the answer to an earlier attempt was lost.
     const free = holder === '' || holder === identity;
     const leftMs = leaseDurationSeconds * 1000 - unrenewedMs;
     if (!free && leftMs > 0 && !(await this.#gone(holder, unrenewedMs, signal))) return leftMs;
@@ -129,7 +129,8 @@ export class Lease {
 
   async #gone(holder: string, unrenewedMs: number, signal: AbortSignal): Promise<boolean> {
     const { isGone, renewMs } = this.#options;
-    // When it is first met, which is how a restarted process finds its own last incarnation; then only if it misses a renewal.
+    // Asked when the holder is first seen, so that a restarted process detects its own predecessor; later only if the
+    // holder misses a renewal.
     if (!isGone || (this.#met === holder && unrenewedMs <= 1.5 * renewMs)) return false;
     const gone = await isGone(holder, signal);
     this.#met = holder;
@@ -145,7 +146,7 @@ export class Lease {
 
   async #renew(): Promise<void> {
     const { clock, renewMs, identity } = this.#options;
-    /** When renewals were sent that nobody answered. */
+    /** When each renewal was sent that had no answer, by its renew time. */
     const unanswered = new Map<string, number>();
     let waitMs = renewMs;
     for (;;) {
@@ -164,10 +165,10 @@ export class Lease {
           unanswered.set(renewTime, sentAt);
           this.#options.onProblem?.(error);
         } else {
-          // Only an answer that names this process may be built on: whose lease is it?
+          // Only an answer that names this process as the holder counts as a renewal.
           const live = await readLease(this.#options, this.lost).catch(() => this.#held);
           if (live?.spec?.holderIdentity !== identity) return this.#lose('another took it');
-          // One that came through after all holds from when it was sent.
+          // A renewal whose answer was lost counts from when it was sent.
           const throughAt = unanswered.get(live.spec.renewTime ?? '');
           if (throughAt === undefined) this.#held = live;
           else this.#hold(live, throughAt);
@@ -194,7 +195,7 @@ export class Lease {
   }
 }
 
-/** A client whose writes end with the lease: none is sent after it, and those under way are given up. */
+/** A client whose writes require the Lease: none is sent without it, and its loss aborts those that run. */
 export function fencedClient(
   client: ApiClient,
   lease: Pick<Lease, 'check' | 'lost' | 'remainingMs'>,

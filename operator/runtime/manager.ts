@@ -5,33 +5,36 @@ import type { Health, Reflector } from './reflector.ts';
 export interface ManagerOptions {
   readonly reflectors: Readonly<Record<string, Reflector<KubeObject>>>;
   readonly controllers: readonly ControllerOptions[];
-  /** Until it resolves nothing is worked on, while the stores are already kept warm: the place of a lease. */
+  /** Resolves when this process leads. No key is reconciled before, but the stores are kept current. */
   readonly lead?: (signal: AbortSignal) => Promise<void>;
-  /** Called when all work has ended, and before the watches do. */
+  /** Called when all reconciles have ended, before the watches stop. */
   readonly release?: () => Promise<void>;
-  /** So long what runs may go on when the manager is stopped; then it is told to end. */
+  /** Milliseconds that running reconciles have at a stop before they are aborted. */
   readonly graceMs?: number;
 }
 
-/** Far less than a pod has to end in, so that the lead is let go of in order. */
+/** Far less than a pod's termination grace period, so that the Lease is released in time. */
 const GRACE_MS = 5_000;
 
 export interface Manager {
-  /** Whether the stores are filled: it works, or can begin to at once. */
+  /** Whether the stores are filled, so that the process works or can begin at once. */
   readonly warm: boolean;
-  /** Whether the stores are filled and the controllers at work. */
+  /** Whether the stores are filled and the controllers run. */
   readonly ready: boolean;
   readonly health: () => Readonly<Record<string, Health>>;
-  /** Resolves when the controllers have been started, or will never be. */
+  /** Resolves when the controllers have started, or when it is certain that they never will. */
   readonly started: Promise<void>;
-  /** Takes nothing new, lets what runs end for a moment and then ends it, then lets go of lead and watches. */
+  /**
+   * Takes no new keys, lets running reconciles end and aborts them after the grace time, then releases the Lease and
+   * stops the watches.
+   */
   stop(): Promise<void>;
 }
 
-/** Fills the stores, then leads, then works; and ends in the opposite order. */
+/** Fills the stores, waits for the lead, then starts the controllers; a stop happens in the opposite order. */
 export function startManager(options: ManagerOptions): Manager {
   const ending = new AbortController();
-  /** Ends the wait for the lead; what was led already goes on until all work has ended. */
+  /** Ends the wait for the lead. A lead that is held continues until all reconciles have ended. */
   const quitting = new AbortController();
   const halting = new AbortController();
   const quit = Promise.withResolvers<void>();

@@ -5,7 +5,7 @@ import type { Queue, QueueObserver } from './queue.ts';
 
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** The metrics of controller-runtime, under its names, so that its dashboards and rules work here. */
+/** The metrics of controller-runtime under its names, so that its dashboards and rules work. */
 export function runtimeMetrics(registry: Registry) {
   const registers = [registry];
   return {
@@ -100,7 +100,7 @@ function queueMetrics(registers: Registry[]) {
         retried: () => retries.inc({ name }),
       };
     },
-    /** Gauges that are read from the queues when somebody asks. */
+    /** Registers gauges that are read from the queues at each scrape. */
     watchQueues(queues: Readonly<Record<string, Queue>>) {
       new Gauge({
         name: 'workqueue_depth',

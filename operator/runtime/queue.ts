@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 import type { Key } from './kube-object.ts';
 import { ReadyKeys } from './ready.ts';
 
-/** Live changes go before what an initial list or a sweep brings. */
+/** Live changes have priority over keys of an initial list or a sweep. */
 export type Priority = 'live' | 'low';
 
 export interface QueueObserver {
@@ -16,16 +16,19 @@ export interface QueueOptions {
   readonly clock: Clock;
   readonly firstRetryMs?: number;
   readonly longestRetryMs?: number;
-  /** Limits concurrent low-priority keys, so that a high-priority one finds a worker and a responsive server. */
+  /** The most low-priority keys that run at once, so that live ones find a worker and a responsive server. */
   readonly lowAtOnce?: number;
-  /** A low key that takes longer waits for something else than the server, and holds up no other any more. */
+  /**
+   * After this many milliseconds a low-priority key no longer counts against `lowAtOnce`: it waits for something other
+   * than the API server.
+   */
   readonly lowForMs?: number;
-  /** Keys of one owner come in their owner's turn, and take no more workers than they leave to others. */
+  /** The owner of a key. Owners take turns, and no owner takes the last free workers from the others. */
   readonly ownerOf?: (key: Key) => string | undefined;
   readonly observer?: QueueObserver;
 }
 
-/** Whose keys are that have no owner. */
+/** The owner of keys without one. */
 const NOBODY = '';
 
 /** A key that is being worked on. */
@@ -37,14 +40,14 @@ interface Run {
 }
 
 /**
- * Keys to work on. A key is ready once however often it was added, is never with two workers, and comes back once
- * when it was added while it was worked on. Delayed adds keep the earliest time.
+ * A queue of keys to reconcile. A key is ready only once however often it was added, is never with two workers, and
+ * becomes ready again if it was added while it was worked on. Of several delayed adds the earliest time counts.
  */
 export class Queue {
   readonly #clock: Clock;
   readonly #options: QueueOptions;
   readonly #ready: Readonly<Record<Priority, ReadyKeys>>;
-  /** How many workers keys of an owner have. */
+  /** How many workers each owner has. */
   readonly #held = new Map<string, number>();
   readonly #processing = new Map<Key, Run>();
   readonly #again = new Map<Key, Priority>();
@@ -62,17 +65,17 @@ export class Queue {
     this.#ready = { live: new ReadyKeys(ownerOf), low: new ReadyKeys(ownerOf) };
   }
 
-  /** How many keys are ready. */
+  /** The number of ready keys. */
   get depth(): number {
     return this.#ready.live.size + this.#ready.low.size;
   }
 
-  /** The time that the longest-running key has been worked on. */
+  /** How long the longest-running key has been worked on, in milliseconds. */
   get longestRunMs(): number {
     return Math.max(0, ...[...this.#processing.values()].map(({ since }) => this.#clock.now() - since));
   }
 
-  /** The priority with which a key is worked on; undefined when it is not. */
+  /** The priority of a key that is being worked on; undefined if it is not. */
   running(key: Key): Priority | undefined {
     return this.#processing.get(key)?.priority;
   }
@@ -110,7 +113,10 @@ export class Queue {
     this.#arm(at);
   }
 
-  /** Doubles the wait with each call until `forget`. What was low when it failed is so again. */
+  /**
+   * Adds the key after a wait that doubles with each call until `forget`. A key keeps the priority with which it
+   * failed.
+   */
   addRateLimited(key: Key, atLeastMs = 0): void {
     const { firstRetryMs = 5, longestRetryMs = 60_000 } = this.#options;
     const failures = this.#failures.get(key) ?? 0;
@@ -149,7 +155,7 @@ export class Queue {
     this.#serve();
   }
 
-  /** Hands nothing out any more; what is being worked on may still end. */
+  /** Hands out no more keys; those that are being worked on may still end. */
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
@@ -179,7 +185,7 @@ export class Queue {
     return low && { ...low, priority: 'low' as const };
   }
 
-  /** Who comes later finds workers, too, however long those of others are at work. */
+  /** Leaves workers for owners that come later, however long the keys of others run. */
   #mayHave(owner: string): boolean {
     const held = this.#held.get(owner) ?? 0;
     return owner === NOBODY || held === 0 || held < this.#takers.length;
@@ -191,7 +197,7 @@ export class Queue {
     else this.#held.delete(owner);
   }
 
-  /** Takes the place of one that is low; what is given back makes room for another, once. */
+  /** Counts a low-priority key as running. The returned function ends that; it may be called more than once. */
   #beginLow(): () => void {
     const { lowForMs = 2_000 } = this.#options;
     this.#lowBegun += 1;

@@ -1,11 +1,11 @@
 import type { Key } from './kube-object.ts';
 
-/** Ready keys, with the time since when: in the order in which they came for each owner, and the owners in turn. */
+/** Ready keys with the time since when: each owner's in the order of their arrival, and the owners in turn. */
 export class ReadyKeys {
   readonly #ownerOf: (key: Key) => string;
-  /** An owner without keys is not in it. */
+  /** Owners without keys are not in it. */
   readonly #turns = new Map<string, Map<Key, number>>();
-  /** The owner as it was when the key came: by now its object may be gone. */
+  /** The owner at the time the key was added, since its object may be gone by now. */
   readonly #owners = new Map<Key, string>();
 
   constructor(ownerOf: (key: Key) => string) {
@@ -16,7 +16,7 @@ export class ReadyKeys {
     return this.#owners.size;
   }
 
-  /** Since when the key is ready; undefined when it is not. */
+  /** Since when the key is ready; undefined if it is not. */
   since(key: Key): number | undefined {
     return this.#turns.get(this.#owners.get(key) ?? '')?.get(key);
   }
@@ -38,7 +38,7 @@ export class ReadyKeys {
     if (keys?.size === 0) this.#turns.delete(owner);
   }
 
-  /** Takes the first key of the first owner that may have one more; that owner's next turn comes after all others'. */
+  /** Takes the first key of the first owner that `mayHave` permits; that owner is then the last in turn. */
   take(mayHave: (owner: string) => boolean): Ready | undefined {
     for (const [owner, keys] of this.#turns) {
       const [first] = keys;

@@ -1,8 +1,8 @@
 import { type Clock, sleep } from './clock.ts';
 
 /**
- * Those who wait to ask a server again that did not answer hear when it has answered one of them: it is back for all. So
- * long waits cost the server little while it is away, and nobody anything when it is back.
+ * Wakes all reflectors that wait to ask a server again, once the server has answered one of them. So long waits cost a
+ * failed server little, and delay nobody after it is back.
  */
 export class Recovery {
   #next = new AbortController();
@@ -12,7 +12,7 @@ export class Recovery {
     this.#next = new AbortController();
   }
 
-  /** Whether somebody was answered before the time was over. */
+  /** Resolves with true if an answer came before the time was over. */
   async wait(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
     const next = this.#next.signal;
     await sleep(clock, ms, AbortSignal.any([next, signal]));

@@ -14,30 +14,30 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** What the selectors bring and this refuses is as if it were not there. */
+  /** An object that the selectors match and this function rejects is treated as absent. */
   readonly keeps?: (object: T) => boolean;
-  /** Drops what nobody reads before it is kept. */
+  /** Removes fields that nobody reads before an object is stored. */
   readonly trim?: (object: T) => T;
   readonly pageSize?: number;
   /**
-   * A watch without one byte for so long is opened anew. Bookmarks come every minute, but none of a kind of which a
-   * server has seen no change since it started: silence alone is no failure.
+   * A watch without a byte for this long is opened again. Bookmarks come every minute, but not for a kind without
+   * changes since the server started, so silence alone is no failure.
    */
   readonly inactivityMs?: number;
-  /** Shared by all that ask one server. */
+  /** Shared by all reflectors of one server. */
   readonly recovery?: Recovery;
   readonly onProblem?: (error: unknown, retryInMs: number) => void;
 }
 
-/** The server ends a watch after minutes; one that is over sooner has another cause. */
+/** A server ends watches after minutes; one that ends sooner has another cause. */
 const SHORTEST_WATCH_MS = 1000;
 
 /** Why a store may not be trusted: it was never filled, or the last attempt to follow the server failed. */
 export type Health = 'current' | 'unsynced' | 'failing';
 
 /**
- * Keeps a store equal to the server: lists in pages, then watches with bookmarks, and starts over from the last
- * resource version, or from a new list on 410. No error ends it; only its signal does.
+ * Keeps a store equal to the server: it lists in pages, then watches with bookmarks, and continues from the last
+ * resource version, or with a new list after a 410. No error ends it, only its signal.
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
@@ -46,7 +46,7 @@ export class Reflector<T extends KubeObject> {
   readonly #healthListeners: (() => void)[] = [];
   #health: Health = 'unsynced';
   #version: string | undefined;
-  /** The last version that the server told, which outlives a watch that has to begin anew. */
+  /** The last version from the server, which stays when a watch starts again. */
   #latest: string | undefined;
 
   constructor(options: ReflectorOptions<T>) {
@@ -58,7 +58,7 @@ export class Reflector<T extends KubeObject> {
     return this.#health;
   }
 
-  /** Calls the listener whenever `health` has become another. */
+  /** Calls the listener whenever `health` changes. */
   onHealth(listener: () => void): void {
     this.#healthListeners.push(listener);
   }
@@ -74,7 +74,7 @@ export class Reflector<T extends KubeObject> {
         this.#version ??= await this.#list(signal);
         const began = this.#options.clock.now();
         await this.#watch(this.#version, signal);
-        // A server that ends every watch at once is not asked in a tight loop.
+        // A server that ends every watch at once must not be asked in a tight loop.
         const lasted = this.#options.clock.now() - began;
         if (lasted < SHORTEST_WATCH_MS) await this.#retry.waitAfterEnd(signal);
       } catch (error) {
@@ -121,7 +121,7 @@ export class Reflector<T extends KubeObject> {
 
   async #watch(from: string, signal: AbortSignal): Promise<void> {
     const { client, clock, resource, namespace } = this.#options;
-    // Spread over five minutes so that a server's watches do not all end together.
+    // Spread over five minutes, so that a server's watches do not all end together.
     const timeoutSeconds = Math.round(300 + 300 * clock.random());
     const ended = new AbortController();
     const lines = await client.lines({
@@ -152,7 +152,8 @@ export class Reflector<T extends KubeObject> {
       const { code = 500, reason = '', message = 'the watch ended with an error' } = event.object;
       throw new ApiError({ status: code, reason, message });
     }
-    // A storage that was restored from a backup would tell nothing more until it has come so far again.
+    // After a restore of the server's storage its versions are lower, and the watch would bring nothing until they have
+    // caught up.
     const version = event.object.metadata.resourceVersion;
     if (isEarlier(version, this.#latest))
       throw new ApiError({ status: 410, reason: 'Gone', message: RESTORED });

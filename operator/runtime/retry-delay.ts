@@ -5,14 +5,19 @@ import type { Recovery } from './recovery.ts';
 
 const LIMITS = { firstMs: 100, longestMs: 30_000 };
 
-/** How long a reflector waits before it asks its server again, and what ends the wait sooner. */
+/** How long a reflector waits after a failure, and what ends the wait early. */
 export class RetryDelay {
   readonly #clock: Clock;
   readonly #recovery: Recovery;
-  /** Counted apart: a server that is back may refuse all for a moment, and how long it was away does not count then. */
+  /**
+   * Unanswered requests have their own backoff: a server that is back may refuse requests for a moment, and its earlier
+   * absence must not lengthen those waits.
+   */
   readonly #unanswered: Backoff;
   readonly #refused: Backoff;
-  /** It was woken before its time and has heard nothing since: what is back for others need not be for this kind. */
+  /**
+   * The wait ended early and nothing was received since: the server may answer for other kinds and not for this one.
+   */
   #woken = false;
 
   constructor(clock: Clock, recovery: Recovery) {
@@ -22,33 +27,33 @@ export class RetryDelay {
     this.#refused = new Backoff(LIMITS, clock);
   }
 
-  /** The server has answered, so that whoever waits for it need not wait any longer. */
+  /** The server has answered, so everyone who waits for it may go on. */
   answered(): void {
     this.#recovery.answered();
   }
 
-  /** The watch has brought something: the next failure is the first of its kind again. */
+  /** The watch has brought something, so the next failure counts as the first. */
   reset(): void {
     this.#unanswered.reset();
     this.#refused.reset();
     this.#woken = false;
   }
 
-  /** Milliseconds to wait after this failure; each call makes the next wait of its kind longer. */
+  /** Milliseconds to wait after this failure; each further failure of its kind makes the next wait longer. */
   after(error: unknown): number {
     return error instanceof ApiError
       ? Math.max(this.#refused.next(), error.retryAfterMs ?? 0)
       : this.#unanswered.next();
   }
 
-  /** Waits; where nobody answered, only until the server has answered somebody else. */
+  /** Waits. After an unanswered request, an answer to another reflector ends the wait. */
   async wait(error: unknown, ms: number, signal: AbortSignal): Promise<void> {
     if (error instanceof TransportError && !this.#woken)
       this.#woken = await this.#recovery.wait(this.#clock, ms, signal);
     else await sleep(this.#clock, ms, signal);
   }
 
-  /** Waits as after a refusal: the server ended a watch at once. */
+  /** Waits after the server has ended a watch at once, as after a refusal. */
   async waitAfterEnd(signal: AbortSignal): Promise<void> {
     await sleep(this.#clock, this.#refused.next(), signal);
   }

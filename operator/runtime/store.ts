@@ -2,10 +2,10 @@ import { type Key, type KubeObject, keyOf } from './kube-object.ts';
 
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
-/** What a change is known from: a list, the watch, or the answer to a write of this process. */
+/** The source of a change: a list, the watch, or the answer to a write of this process. */
 type Origin = 'list' | 'watch' | 'own';
 
-/** What listeners hear: the object before, the object now (absent when deleted), and what brought it. */
+/** The argument of listeners: the object before, the object now (absent if deleted), and the source. */
 export interface Change<T> {
   readonly key: Key;
   readonly before: T | undefined;
@@ -13,16 +13,16 @@ export interface Change<T> {
   readonly origin: Origin;
 }
 
-/** Answers to writes are late by milliseconds, in which fewer objects than these are deleted. */
+/** Answers to writes are late by milliseconds, in which fewer objects than this are deleted. */
 const MOST_TOMBSTONES = 1000;
 
-/** The last known state of one kind, by key and by index. Readers get the objects themselves and never change them. */
+/** The last known state of one kind, by key and by index. Readers must not change the objects. */
 export class Store<T extends KubeObject> {
   readonly #objects = new Map<Key, T>();
   readonly #indexers: Indexers<T>;
   readonly #indexes = new Map<string, Map<string, Set<Key>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
-  /** The versions at which objects went, so that an answer that comes late does not bring one back. */
+  /** The versions at which objects were deleted, so that a late answer does not bring one back. */
   readonly #tombstones = new Map<Key, bigint>();
 
   constructor(indexers: Indexers<T> = {}) {
@@ -59,7 +59,7 @@ export class Store<T extends KubeObject> {
   set(object: T, origin: Origin = 'watch'): void {
     const key = keyOf(object);
     const before = this.#objects.get(key);
-    // Answers to our own writes come here too, and may be ahead of the watch.
+    // Answers to own writes arrive here, too, and may be ahead of the watch.
     if (before && !isNewer(object, before)) return;
     if ((this.#tombstones.get(key) ?? -1n) >= versionOf(object)) return;
     this.#change(key, before, object, origin);
@@ -70,7 +70,7 @@ export class Store<T extends KubeObject> {
     this.#tell({ key, before, now, origin });
   }
 
-  /** `last` is the object as it went, when the server told. */
+  /** Removes an object; `last` is its final state, if the server sent it. */
   delete(key: Key, last?: T, origin: Origin = 'watch'): void {
     const before = this.#objects.get(key);
     if (last) this.#addTombstone(key, versionOf(last));
@@ -78,8 +78,8 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * Makes the store equal to a list; only differences are told. `restored`: the server's storage has gone back in time, so
-   * that what has a smaller version is what there is.
+   * Makes the store equal to a list; listeners hear only differences. `restored` says that the server's storage was set
+   * back, so that smaller versions are the current ones.
    */
   replace(objects: readonly T[], { restored = false } = {}): void {
     const listed = new Set(objects.map(keyOf));
@@ -125,7 +125,7 @@ export class Store<T extends KubeObject> {
   }
 }
 
-/** Later versions of an object are greater numbers (KEP-5504); another incarnation of its name has another UID. */
+/** Later versions of an object are greater numbers (KEP-5504); an object with another UID is another one. */
 function isNewer(object: KubeObject, than: KubeObject): boolean {
   return object.metadata.uid !== than.metadata.uid || versionOf(object) > versionOf(than);
 }

@@ -1,6 +1,6 @@
 /**
- * `Promise.all` that waits for every promise, also when one has failed; then it throws the first failure in order. What
- * a reconcile began has ended when the reconcile has, so that the next one of the key never meets it.
+ * `Promise.all` that waits for every promise even if one fails, then throws the first error in order. When a reconcile
+ * has ended, so has everything that it began, and it cannot interfere with the next reconcile of the key.
  */
 export async function together<const T extends readonly unknown[]>(
   promises: T,

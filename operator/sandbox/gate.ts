@@ -5,10 +5,10 @@ import type { Health } from '../runtime/reflector.ts';
 import { atItsBest, canRun, isSelected, obstacleOf } from './node.ts';
 import type { Proof } from './probe.ts';
 
-/** What the gate is told to look for. */
+/** The settings that the gate checks for. */
 type Wanted = Pick<SpaceNames, 'runtimeClass' | 'handler' | 'handlerReport'>;
 
-/** All that the gate knows. A view that cannot be trusted is no view. */
+/** Everything that the gate decides by. A store whose watch fails is treated as unknown. */
 export interface GateInput {
   readonly wanted: Wanted;
   readonly classes: { readonly health: Health; readonly found: RuntimeClass | undefined };
@@ -16,7 +16,7 @@ export interface GateInput {
   readonly probes: { readonly health: Health; readonly of: (node: Node) => Proof };
 }
 
-/** Whether pods of the class would come to the handler. */
+/** Whether pods of the class get the configured handler. */
 export function isUsable(
   found: RuntimeClass | undefined,
   { handler }: Pick<Wanted, 'handler'>,
@@ -24,19 +24,22 @@ export function isUsable(
   return found?.metadata.deletionTimestamp === undefined && found?.handler === handler;
 }
 
-/** Whether a pod of the class could come to the node and, as far as the node tells, find the handler there. */
+/**
+ * Whether a pod of the class could be scheduled on the node and, as far as the node reports handlers, find its handler
+ * there.
+ */
 export function isCandidate(node: Node, runtimeClass: RuntimeClass, wanted: Wanted): boolean {
   return canRun(node, runtimeClass) && (reports(node, wanted.handler) ?? wanted.handlerReport === 'probe');
 }
 
-/** Undefined when the node says nothing of handlers. */
+/** Whether the node reports the handler; undefined if it reports no handlers at all. */
 export function reports(node: Node, handler: string): boolean | undefined {
   return node.status?.runtimeHandlers?.some(({ name }) => name === handler);
 }
 
 /**
- * Whether tenant code may be scheduled: the class exists with the handler we were told, a node that it selects
- * reports that handler, and a probe there has found itself in the sandbox. Whatever cannot be read keeps the gate closed.
+ * Whether tenant code may be scheduled: the class exists with the configured handler, a node that it selects reports
+ * that handler, and a probe there has found itself in the sandbox. Anything that cannot be read keeps the gate closed.
  */
 export function decideGate({ wanted, classes, nodes, probes }: GateInput): Finding {
   const { runtimeClass: className, handler } = wanted;
@@ -82,17 +85,20 @@ interface Proofs {
   readonly wanted: Wanted;
   readonly found: RuntimeClass;
   readonly all: readonly Node[];
-  /** Nodes on which pods of the class can be scheduled now, and nodes that could accept them again. */
+  /**
+   * Nodes on which pods of the class can be scheduled now (`able`), and nodes that may accept pods again later
+   * (`resting`).
+   */
   readonly able: readonly Node[];
   readonly resting: readonly Node[];
-  /** Nodes that the class selects, and that do not have its handler. */
+  /** Nodes that the class selects and that lack its handler. */
   readonly lacking: readonly Node[];
   readonly of: (node: Node) => Proof;
 }
 
 function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs): Finding {
   const { runtimeClass, handler } = wanted;
-  // One is enough, and with thousands of nodes the others are not looked at.
+  // One node is enough, so that with thousands of nodes the others are not examined.
   if (able.some((node) => of(node).verdict === 'passed')) {
     return yes(
       'SandboxAvailable',
@@ -109,7 +115,7 @@ function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs
       `The sandbox is being tried on node "${pending.node}"${pending.found ? `: ${pending.found}` : ''}. Nothing is scheduled before a probe has passed; see the pods labelled platform.space/component=sandbox-probe.`,
     );
   }
-  // What was proved elsewhere is not disproved here.
+  // A failure on one node does not disprove what was proved on another.
   if (resting.some((node) => of(node).verdict === 'passed')) return noNodeReady(found, all, handler);
   const [failed] = proofs;
   return no(
@@ -118,7 +124,7 @@ function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs
   );
 }
 
-/** Kubernetes knows nothing of handlers when it chooses a node. */
+/** The scheduler does not consider handlers when it chooses a node. */
 function warningOf(lacking: readonly Node[]): string {
   if (lacking.length === 0) return '';
   return ` It also selects nodes that do not report the handler, on which no pod of it can start: ${listed(lacking.map(quotedName), ', ')}. Exclude them with the class's scheduling (sandbox.scheduling in the chart).`;
@@ -148,13 +154,18 @@ const quotedName = ({ metadata }: Node): string => `"${metadata.name}"`;
 
 const LISTED = 5;
 
-/** The first few, always the same ones, and no number of the others: each other text is written to every Assistant. */
+/**
+ * The first few in a fixed order, without the number of the others: each different text would be written to every
+ * Assistant.
+ */
 function listed(texts: readonly string[], separator: string): string {
   const first = texts.toSorted().slice(0, LISTED).join(separator);
   return texts.length > LISTED ? `${first} and others` : first;
 }
 
-/** What says that sandbox or walls are gone or do not hold, and not only that there is no room now. */
+/**
+ * Reasons that mean that the sandbox or the network policies do not work, and not only that no node is available now.
+ */
 const LOST = new Set<Finding['reason']>([
   'RuntimeClassNotFound',
   'HandlerMismatch',

@@ -7,25 +7,34 @@ import { addressesOf, type Stores } from '../stores.ts';
 import { ATTEST, attesterContainer, NO_WAY_OUT_PORT, WALLS_OPEN } from './attester.ts';
 import { NETWORK_PROBE, type Proof, type Question } from './probe.ts';
 
-/** Program of the chart that takes every connection, at three ports that differ in who may come there, and three like them over UDP. */
+/**
+ * The chart's program that accepts every connection: at three TCP ports, which differ in who may connect, and at three
+ * UDP ports.
+ */
 export const CANARY = 'canary';
-/** Which both policies let a probe reach: so the canary is there, and the probe has a network. */
+/**
+ * The port that both policies open to a probe, as a control: an answer shows that the canary runs and that the probe
+ * has a network.
+ */
 const MET_PORT = 7001;
-/** The Service that a probe may call and that admits nobody. */
+/** The port that the probe's policy opens, and that the canary's policy opens to nobody. */
 const NO_WAY_IN_PORT = 7003;
 const UDP = { met: 7011, noWayOut: 7012, noWayIn: 7013 };
 
 const ASKED = new Set([CANARY, 'postgres']);
 
-/** Addresses of the DNS servers that a pod of the cluster has; a port is written with those alone that do not listen at 53. */
+/**
+ * Addresses of the DNS servers of a pod in this cluster, with a port only if it is not 53. Addresses of the pod itself
+ * are left out.
+ */
 export const dnsServersOf = (servers: readonly string[]): readonly string[] =>
   servers.filter((server) => isIP(server) !== 0 && !/^127\.|^::1$/.test(server));
 
-/** Whether it is a Service that probes are asked about. */
+/** Whether the Service is one that probes connect to. */
 export const isAsked = (service: KubeObject | undefined): boolean =>
   ASKED.has(service?.metadata.labels?.[LABEL.component] ?? '');
 
-/** Whether policies hold on a node; undefined while there is nothing that they could be tried with. */
+/** The question whether network policies are enforced on a node; undefined without the Services that it needs. */
 export function networkQuestion(
   names: SpaceNames,
   { services }: { readonly services: Stores['services'] },
@@ -34,7 +43,8 @@ export function networkQuestion(
   const [canary, postgres] = [at(CANARY), at('postgres')];
   if (canary === '' || postgres === '') return undefined;
   const targets = [
-    // The first server alone: a further one that is away is no word on the walls, and must stop nobody on the others.
+    // Only the first server: if a further one is unavailable, that says nothing about network policies, and must not
+    // stop Assistants on the others.
     `+PostgreSQL=${postgres}:${databasePort(names)}`,
     `+the canary=${canary}:${MET_PORT}`,
     `-the canary, where no policy lets it go=${canary}:${NO_WAY_OUT_PORT}`,
@@ -43,7 +53,7 @@ export function networkQuestion(
     `-the canary, where no policy lets it go=${canary}:${UDP.noWayOut}/udp`,
     `-the canary, where no policy lets it in=${canary}:${UDP.noWayIn}/udp`,
     ...dnsTargets(names),
-    // The kubelet tells each container these two, and fills them in.
+    // The kubelet sets these two variables in each container.
     '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
     '-its node=$(NODE):10250',
     '-the metadata address=169.254.169.254,fd00:ec2::254:80',
@@ -61,27 +71,28 @@ export function networkQuestion(
   };
 }
 
-/** Whoever may ask them can tell them anything, name by name. */
+/** DNS servers must be unreachable, since a query's name can carry any data out of the cluster. */
 function dnsTargets({ dnsServers = [] }: SpaceNames): readonly string[] {
   if (dnsServers.length === 0) return [];
   const target = `-the DNS server=${dnsServers.join(',')}:53`;
   return [target, `${target}/udp`];
 }
 
-/** Network plugins say here when they came up, and so also when they came up in another version. */
+/** Network plugins set this condition when they start, so it changes with a new version of the plugin. */
 const networkOf = ({ status }: Node): string =>
   status?.conditions?.find(({ type }) => type === 'NetworkUnavailable')?.lastTransitionTime ?? '';
 
 export interface Walls {
   readonly node: string;
   readonly proof: Proof;
-  /** Whether a pod could be brought there now. */
+  /** Whether a pod could be scheduled there now. */
   readonly open: boolean;
 }
 
 /**
- * Whether network policies are enforced. One node on which something was reached is enough to say no, as the scheduler
- * chooses nodes; one that was not asked yet is no reason to stop, as each pod asks for itself before tenant code starts.
+ * Whether network policies are enforced. One node on which a denied connection succeeded is enough to say no, since the
+ * scheduler may choose it. A node that was not probed yet is no reason to stop, since each pod's attester checks before
+ * tenant code starts.
  */
 export function decideNetwork(walls: readonly Walls[]): Finding {
   const open = walls.filter((wall) => wall.open).toSorted((a, b) => (a.node < b.node ? -1 : 1));

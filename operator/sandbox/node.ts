@@ -8,12 +8,15 @@ export function canRun(node: Node, runtimeClass: RuntimeClass): boolean {
 export const isReady = ({ status }: { readonly status?: Node['status'] | undefined }): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 
-/** Whether the class sends its pods to such nodes at all. */
+/** Whether the class permits its pods on such nodes. */
 export function isSelected({ metadata: { labels = {} } }: Node, { scheduling }: RuntimeClass): boolean {
   return Object.entries(scheduling?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
 }
 
-/** What keeps pods of the class from a node that it selects, as the predicate of a sentence; undefined when nothing does. */
+/**
+ * What prevents pods of the class from running on a node that it selects, as the predicate of a sentence; undefined if
+ * nothing does.
+ */
 export function obstacleOf(
   { metadata, spec, status }: Node,
   { scheduling }: RuntimeClass,
@@ -30,7 +33,7 @@ export function obstacleOf(
   return `has the taint ${taint.key}${value}:${taint.effect}, which the class does not tolerate`;
 }
 
-/** A node that is cordoned, not Ready or going, as it was before and may be again. */
+/** The node as it would be if it were not cordoned, not Ready or being deleted. */
 export function atItsBest({ metadata, spec, status }: Node): Node {
   const { deletionTimestamp: _, ...kept } = metadata;
   const taints = spec?.taints?.filter(({ key }) => !key.startsWith('node.kubernetes.io/')) ?? [];
@@ -51,7 +54,7 @@ function tolerates(
   return toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? '');
 }
 
-/** What the gate and the prober read of a node; heartbeats and images change nothing for it. */
+/** The fields that the gate and the prober read, so that heartbeats and image lists cause no change. */
 export function trimNode(node: Node): Node {
   const { name, uid, resourceVersion, labels, deletionTimestamp } = node.metadata;
   const { unschedulable, taints } = node.spec ?? {};
@@ -79,7 +82,7 @@ export function trimNode(node: Node): Node {
   };
 }
 
-/** When the network came up is kept, as the network plugin's own word that it began anew. */
+/** The time of this condition is kept, since it shows when the network plugin started. */
 function trimCondition({ type, status, lastTransitionTime }: NodeCondition): NodeCondition[] {
   if (type === 'Ready') return [{ type, status }];
   if (type !== 'NetworkUnavailable' || lastTransitionTime === undefined) return [];

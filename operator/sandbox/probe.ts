@@ -9,23 +9,25 @@ import { ATTESTER, attesterContainer } from './attester.ts';
 export const PROBE = 'sandbox-probe';
 export const NETWORK_PROBE = 'network-probe';
 
-/** The kubelet ends a probe that has not ended itself: where no sandbox can be made it would wait for ever. */
+/**
+ * The kubelet ends a probe after this time; on a node that cannot create a sandbox it would otherwise wait without end.
+ */
 const DEADLINE_SECONDS = 60;
 
-/** Room for every target of a probe of the network, in both families. */
+/** Enough for every target of a network probe in both address families. */
 const LONGEST = 2_000;
 
-/** What a pod on each node is made to find out. */
+/** What a probe pod on each node finds out. */
 export interface Question {
   readonly names: SpaceNames;
   readonly component: typeof PROBE | typeof NETWORK_PROBE;
-  /** What its answer holds for, beside node, boot and runtime. */
+  /** What the answer depends on beside node, boot and runtime. */
   readonly about: (node: Node) => readonly string[];
-  /** The attester with what it is asked; it alone is what an answer is taken from. */
+  /** The attester with its arguments; only its result counts as an answer. */
   readonly container: ReturnType<typeof attesterContainer> & { readonly env?: readonly object[] };
 }
 
-/** Whether a pod of the class comes into the sandbox. */
+/** The question whether a pod of the class is in the sandbox. */
 export const sandboxQuestion = (names: SpaceNames): Question => ({
   names,
   component: PROBE,
@@ -33,16 +35,18 @@ export const sandboxQuestion = (names: SpaceNames): Question => ({
   container: attesterContainer(names.attesterImage),
 });
 
-/** What a probe has shown of a node. */
+/** The result of the probes of a node. */
 export interface Proof {
   readonly verdict: 'untried' | 'running' | 'passed' | 'failed';
-  /** What it found, or what it waits for, when that says more than the verdict. */
+  /** What the probe found or waits for, if that says more than the verdict. */
   readonly found?: string;
-  /** Set if the probe ended by itself and failed. */
+  /** Set if the probe exited by itself and failed. */
   readonly exitCode?: number;
 }
 
-/** Named by all that its answer holds for: another boot, runtime or attester asks again. */
+/**
+ * The name contains everything that the answer depends on, so that another boot, runtime or attester needs a new probe.
+ */
 export function probeName({ names, component, about, container }: Question, node: Node): string {
   const { bootID = '', containerRuntimeVersion = '' } = node.status?.nodeInfo ?? {};
   const where = [node.metadata.uid ?? node.metadata.name, bootID, containerRuntimeVersion, ...about(node)];
@@ -56,8 +60,8 @@ export function waitingProbeName({ runtimeClass, handler, attesterImage }: Space
 }
 
 /**
- * The attester alone, in the sandbox, on whatever node takes it: an autoscaler brings a node for a pod that waits, and
- * that node's own probe then proves it. Where it may run, the class says.
+ * A pod with only the attester, in the sandbox, for any node that the class permits. While it is pending, an autoscaler
+ * adds a node, and that node's own probe then proves the node.
  */
 export function waitingProbeObject(names: SpaceNames, operator?: Deployment): Desired {
   const probe = probeObject(sandboxQuestion(names), { metadata: { name: '' } }, operator);
@@ -67,8 +71,8 @@ export function waitingProbeObject(names: SpaceNames, operator?: Deployment): De
 }
 
 /**
- * The attester alone, in the sandbox, on one node. It stays when it has ended, as the record of what it found: a fresh
- * operator reads it and need not ask again. With the operator's Deployment it goes, too.
+ * A pod with only the attester, in the sandbox, on one node. It stays after it has ended, as a record that a restarted
+ * operator reads instead of probing again. It is deleted with the operator's Deployment.
  */
 export function probeObject(question: Question, node: Node, operator?: Deployment): Desired {
   const { names, component, container } = question;
@@ -99,7 +103,7 @@ export function probeObject(question: Question, node: Node, operator?: Deploymen
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-      // The scheduler places it, as it places Assistants, so that the class's own rules and the node's capacity count.
+      // The scheduler places it as it places Assistants, so that the class's own rules and the node's capacity count.
       affinity: {
         nodeAffinity: {
           requiredDuringSchedulingIgnoredDuringExecution: {
@@ -118,20 +122,20 @@ export function isProbe(pod: Pod | undefined): boolean {
   return component === PROBE || component === NETWORK_PROBE;
 }
 
-/** Whether it is one that asks this. */
+/** Whether the pod was created for this question. */
 export const asks = ({ component }: Question, pod: Pod): boolean =>
   pod.metadata.labels?.[LABEL.component] === component;
 
-/** Whether it is for no node that there is. */
+/** Whether the pod is a probe for any node. */
 export const isWaitingProbe = (pod: Pod | undefined): boolean =>
   isProbe(pod) && probedNode(pod) === undefined;
 
-/** The node that a probe pod is for. */
+/** The name of the node that a probe pod is for. */
 export function probedNode(pod: Pod | undefined): string | undefined {
   return isProbe(pod) ? pod?.metadata.annotations?.[ANNOTATION.node] : undefined;
 }
 
-/** What is known of a node, from the pods that were made to probe it. */
+/** The result for a node, from the pods that were created to probe it. */
 export function proofOf(question: Question, node: Node, probes: readonly Pod[]): Proof {
   if (probes.length === 0) return { verdict: 'untried' };
   const pod = probes.find(({ metadata }) => metadata.name === probeName(question, node));
@@ -161,7 +165,10 @@ export function proofOf(question: Question, node: Node, probes: readonly Pod[]):
     : { verdict: 'running' };
 }
 
-/** Whether what has ended well there is the attester, in the class, on the node: a name alone can be taken by anybody. */
+/**
+ * Whether the succeeded container is the attester, in a pod of the class on the node. The pod's name alone proves
+ * nothing, since anybody can choose it.
+ */
 function isGenuine({ names, container }: Question, node: Node, pod: Pod): boolean {
   const { nodeName, runtimeClassName, containers = [], initContainers = [] } = pod.spec ?? {};
   const [only, ...others] = containers;

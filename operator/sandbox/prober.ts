@@ -29,22 +29,25 @@ import {
 } from './probe.ts';
 import type { Sightings } from './sightings.ts';
 
-/** What failed is tried again after so long: mending containerd changes neither boot nor version. */
+/** A failed probe is repeated after this time, since a repair of containerd changes neither boot nor version. */
 export const RETRY_MS = 30_000;
-/** What a network plugin does may change with its version and its mood: it is asked again after so many sweeps. */
+/**
+ * Network policies are probed again after so many sweeps, since a network plugin's behaviour may change without a new
+ * version.
+ */
 const NETWORK_SWEEPS = 6;
 
 export interface ProbeView {
   readonly question: Question;
   readonly runtimeClass: RuntimeClass | undefined;
   readonly node: Node | undefined;
-  /** All probe pods that were made to ask this of the node of this name. */
+  /** All probe pods for this question with this node's name. */
   readonly probes: readonly Pod[];
   /** Pods of Assistants on this node that found themselves outside the sandbox. */
   readonly outside: readonly Pod[];
   /** Time since the operator first saw a pod. */
   readonly ageMs: (pod: Pod) => number;
-  /** After how long a node that has passed is asked again all the same. */
+  /** Milliseconds after which a node that has passed is probed again; undefined if its result holds for good. */
   readonly freshMs?: number;
 }
 
@@ -55,8 +58,8 @@ export interface ProbePlan {
 }
 
 /**
- * What to do about the probes of one node. One that passed stays for as long as what it says holds: until a later pod
- * says otherwise. Then the node is asked again, and when it passes, that pod is made anew.
+ * Decides about the probes of one node. A passed probe stays while its result holds. If a later pod contradicts it, the
+ * node is probed again; when that passes, the pod that contradicted it is deleted, so that it is created again.
  */
 export function planProbe(view: ProbeView): ProbePlan {
   const { question, runtimeClass, node, probes, outside, ageMs, freshMs } = view;
@@ -71,7 +74,7 @@ export function planProbe(view: ProbeView): ProbePlan {
   const { verdict } = proofOf(question, node, probes);
   if (!wanted || !isStanding(current) || verdict === 'running') return { remove: stale, make: false };
   const doubts = outside.filter(isStanding);
-  // Once it is gone this node comes back here, and then a new one is made.
+  // When the probe is gone, the node is reconciled again and gets a new one.
   if (verdict === 'passed' && doubts.some((pod) => createdAt(pod) >= createdAt(current)))
     return { remove: [...stale, current], make: false };
   const longest = (pod: Pod) => (pod === current && verdict === 'passed' ? freshMs : RETRY_MS) ?? RETRY_MS;
@@ -86,19 +89,19 @@ export function planProbe(view: ProbeView): ProbePlan {
   };
 }
 
-/** In the place of a node's name: the probe that waits for one. */
+/** The key of the probe that waits for a node, in place of a node's name. */
 const ANY_NODE = ':any';
 
 export interface WaitingView {
   readonly names: SpaceNames;
   readonly runtimeClass: RuntimeClass | undefined;
   readonly nodes: readonly Node[];
-  /** All probe pods that are for no node in particular. */
+  /** All probe pods for any node. */
   readonly waiting: readonly Pod[];
   readonly ageMs: (pod: Pod) => number;
 }
 
-/** One probe waits for a node as long as there is none that would take it: for whom else would one be brought? */
+/** Keeps one pending probe while no node would accept it, so that an autoscaler adds one. */
 export function planWaiting({ names, runtimeClass, nodes, waiting, ageMs }: WaitingView): ProbePlan {
   const standing = waiting.filter(isStanding);
   const wanted = isUsable(runtimeClass, names) && !nodes.some((node) => canRun(node, runtimeClass));
@@ -116,13 +119,18 @@ export function planWaiting({ names, runtimeClass, nodes, waiting, ageMs }: Wait
 
 const isStanding = ({ metadata }: Pod): boolean => metadata.deletionTimestamp === undefined;
 
-/** What a pod has found under an earlier class of the name is no news of this one, so nothing is to be waited for. */
+/**
+ * A result under an earlier class of this name says nothing about the present one, so the probe is repeated at once.
+ */
 const isOlder = (pod: Pod, runtimeClass: RuntimeClass | undefined): boolean =>
   runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass);
 
 const createdAt = ({ metadata }: KubeObject): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
-/** Keeps one probe of each question for each node that Assistants could run on, and none for any other; where there is none, one waits. */
+/**
+ * Keeps one probe of each question for each node that Assistants could run on, and none for other nodes. If there is no
+ * such node, one probe waits for one.
+ */
 export async function reconcileProbe(
   context: Context,
   sightings: Sightings,
@@ -170,7 +178,7 @@ async function act(
   return plan.lookAgainMs === undefined ? {} : { requeueAfterMs: plan.lookAgainMs };
 }
 
-/** Which change puts which node to work. */
+/** Adds a node's key to the queue when a change concerns its probes. */
 export function connectProber(stores: Stores, queue: Queue, sightings: Sightings): void {
   const priorityOf = ({ origin }: Change<KubeObject>) => (origin === 'list' ? 'low' : 'live');
   stores.nodes.onChange((change) => {

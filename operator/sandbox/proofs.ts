@@ -7,8 +7,8 @@ interface Ended {
 }
 
 /**
- * What is known of each node. A failure that is being tried again stays one: every half minute the same is no news. Where
- * passes hold for a time only, so does one that is being tried again.
+ * Results by node. A failure that is being probed again still counts as a failure, so that the verdict does not change
+ * every half minute. If passed results expire, a passed one that is being probed again still counts as passed.
  */
 export class Proofs {
   readonly #keepsPasses: boolean;
@@ -31,7 +31,7 @@ export class Proofs {
     return proof;
   }
 
-  /** A node that is gone is forgotten. */
+  /** Forgets a node that is gone. */
   forget(name: string): void {
     this.#ended.delete(name);
   }

@@ -1,8 +1,8 @@
 import type { Pod } from '../kinds.ts';
 
 /**
- * Records when the operator first saw each pod, by its own monotonic clock: creation times are by the API server's clock, which
- * may differ by an hour from the local one.
+ * Records when the operator first saw each pod, by its own monotonic clock. Creation times are by the API server's
+ * clock, which may differ by an hour.
  */
 export class Sightings {
   readonly #now: () => number;
@@ -12,7 +12,7 @@ export class Sightings {
     this.#now = now;
   }
 
-  /** Told of every change of a pod; one that is of no interest any more is forgotten. */
+  /** Called for every change of a pod; if `counts` is false, the pod is forgotten. */
   note({ metadata: { uid = '' } }: Pod, counts: boolean): void {
     if (!counts) this.#since.delete(uid);
     else if (!this.#since.has(uid)) this.#since.set(uid, this.#now());

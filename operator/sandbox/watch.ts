@@ -12,9 +12,9 @@ import { Proofs } from './proofs.ts';
 
 export interface Gate {
   readonly now: () => Finding;
-  /** Looks whether the verdict is another one; called whenever something may have changed it. */
+  /** Decides again, and reports a different verdict; called whenever something may have changed it. */
   readonly check: () => void;
-  /** What is known of each node that the class could bring a pod to; nothing while there is no such class. */
+  /** Results of all nodes that the class selects; empty without the class. */
   readonly proofs: () => readonly Proof['verdict'][];
 }
 
@@ -32,12 +32,12 @@ export interface GateReflectors {
 }
 
 /**
- * An unreadable cluster closes the gate at once, but nobody has to act on it. If every object were told, each restart of an API
- * server would write every object twice.
+ * If the cluster cannot be read, the gate closes at once, but the change is reported only after this time, in
+ * milliseconds: otherwise each restart of an API server would write every object twice.
  */
 const BLIND_MS = 10_000;
 
-/** Decides anew with every change of a class, a node or a probe, and tells only when the verdict is another one. */
+/** Decides at every change of a class, a node or a probe, and reports only a different verdict. */
 export function watchGate(
   { names, stores, reflectors, clock }: GateOptions,
   onChange: (finding: Finding) => void,
@@ -86,13 +86,18 @@ export function watchGate(
 }
 
 export interface Network {
-  /** Whether policies are enforced, as far as it was proved; while the cluster cannot be read the gate is closed anyway. */
+  /**
+   * Whether network policies are enforced, as far as it was proved. If the cluster cannot be read, the gate is closed
+   * in any case.
+   */
   readonly now: () => Finding;
-  /** What is known of each node that the class could bring a pod to. */
+  /** Results of all nodes that the class selects. */
   readonly proofs: () => readonly Proof['verdict'][];
 }
 
-/** The same of the walls, which change with a node, a probe, or the Services that they are tried with. */
+/**
+ * The same for network policies, whose verdict changes with a node, a probe, or the Services that probes connect to.
+ */
 export function watchNetwork(
   { names, stores }: Pick<GateOptions, 'names' | 'stores'>,
   onChange: (finding: Finding) => void,

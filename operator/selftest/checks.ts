@@ -10,16 +10,16 @@ import type { SelfTestOptions } from './options.ts';
 
 export interface Check {
   readonly name: string;
-  /** What does not hold; nothing when all does. */
+  /** What is wrong; empty if the check passed. */
   readonly faults: readonly string[];
-  /** What was looked at. */
+  /** What was examined. */
   readonly found: string;
 }
 
 export interface Asking {
   readonly client: ApiClient;
   readonly options: SelfTestOptions;
-  /** Whether this pod reaches it, which it should not. */
+  /** Whether this pod can connect to an address that should be closed to it. */
   readonly reaches: (address: string, port: number) => Promise<boolean>;
 }
 
@@ -46,7 +46,7 @@ async function admission({ client, options }: Asking, signal: AbortSignal): Prom
   };
 }
 
-/** Brokers and gateway are ready only while they refuse what they must: their readiness is the answer to that. */
+/** Brokers and gateway are Ready only while they refuse what they must refuse, so their readiness answers this. */
 async function parts(asking: Asking, signal: AbortSignal): Promise<Check> {
   const { systemNamespace, servicesNamespace } = asking.options;
   const lists = await together(
@@ -82,7 +82,7 @@ async function parts(asking: Asking, signal: AbortSignal): Promise<Check> {
   };
 }
 
-/** What the operator's probes found: they stay as the record of it. */
+/** The results of the operator's probes, which stay as a record. */
 async function enforcement(asking: Asking, signal: AbortSignal): Promise<Check> {
   const pods = await list<Pod>(asking, POD, asking.options.systemNamespace, signal);
   const of = (component: string) =>
@@ -126,7 +126,7 @@ async function capsules(asking: Asking, signal: AbortSignal): Promise<Check> {
   };
 }
 
-/** This pod may reach the API server alone, as its answers show: so nothing else is to be met. */
+/** This pod's policy permits only the API server, so every other connection must fail. */
 async function walls(asking: Asking, signal: AbortSignal): Promise<Check> {
   const services = await list<Service>(asking, SERVICE, asking.options.servicesNamespace, signal);
   const ofServices = services.flatMap(({ metadata, spec = {} }) =>

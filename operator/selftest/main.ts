@@ -8,7 +8,7 @@ import { schema } from './options.ts';
 import { reaches } from './reaches.ts';
 
 const AGAIN_MS = 2_000;
-/** A way that is open answers in a moment; what is silent for so long is closed. */
+/** An open path answers at once; without an answer for this long, it counts as closed. */
 const SILENT_MS = 3_000;
 
 const { SPACE_TEST: options } = schema.parse(process.env);
@@ -17,7 +17,7 @@ kubeConfig.loadFromDefault();
 const connection = connect(kubeConfig);
 const client = apiClient(connection);
 
-/** Asked again until all holds, as after an installation it takes a minute. */
+/** Repeats the checks until all pass, which after an installation takes a minute. */
 async function look(): Promise<readonly Check[]> {
   const end = performance.now() + options.seconds * 1_000;
   for (;;) {

@@ -1,20 +1,20 @@
 import { z } from 'zod';
 import { jsonOption } from '../json-option.ts';
 
-/** What the chart says of the release that is tested, as JSON in `SPACE_TEST`. */
+/** What the chart says about the release that is tested, as JSON in `SPACE_TEST`. */
 export const selfTestOptions = z.strictObject({
   space: z.string().min(1),
   /** Where people keep Capsules and Assistants. */
   releaseNamespace: z.string().min(1),
   systemNamespace: z.string().min(1),
   servicesNamespace: z.string().min(1),
-  /** Parts that the values ask for, by their label; each is to be there. */
+  /** Component labels of the parts that the values enable; each must exist. */
   parts: z.array(z.string().min(1)).min(1),
-  /** What is around the Space, and not to be reached either. */
+  /** Addresses around the Space that must be closed, too. */
   closed: z.array(
     z.strictObject({ name: z.string(), address: z.string(), port: z.number().int().positive() }),
   ),
-  /** Checks that do not hold yet are repeated for this long. */
+  /** Seconds for which failed checks are repeated. */
   seconds: z.number().min(0),
 });
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** Whether anything answers there within that time. */
+/** Whether anything accepts a connection there within that time. */
 export const reaches =
   (milliseconds: number) =>
   (address: string, port: number): Promise<boolean> =>

@@ -1,33 +1,37 @@
 import { type Definition, definitionDigest } from '@space/manifests';
 import type { SealedInput } from './sealed.ts';
 
-/** A Secret that a person wrote, when it is there. */
+/** A Secret that a person wrote for a stored input. */
 export interface Source {
-  /** UID and resource version: another text means that the Secret was written, be it a label of it. */
+  /** UID and resource version. A different text means that the Secret was written, even if only a label changed. */
   readonly version: string;
-  /** What its value was entered for, as its annotation says: a definition's digest, and then what tells entries apart. */
+  /**
+   * The annotation that says what the value was entered for: the digest of a definition, then a text that distinguishes
+   * entries.
+   */
   readonly entry: string | undefined;
-  /** Whether its value is known to be another than the sealed one. */
+  /** Whether the value is known to differ from the sealed one. */
   readonly changed: boolean;
 }
 
 /** What is to be done with a stored input. */
 export type InputVerdict =
-  /** Its sealed value is for this definition and the newest that was entered for it. */
+  /** The sealed value is for this definition, and no newer one was entered for it. */
   | 'bound'
   /** A value was entered that is not sealed yet. */
   | 'seal'
   /** Nobody has entered a value. */
   | 'missing'
-  /** The value was entered to go elsewhere, or in another form. */
+  /** The value was entered for another host or in another form. */
   | 'reentry'
-  /** Its host told the value so often that it may be known. */
+  /** The host has returned the value so often that somebody may know it. */
   | 'reflected';
 
 /**
- * A value belongs to the definition that it was entered for. Only a person who enters it hands it to a changed one, or to
- * a host that told it: they say so in the Secret's annotation, or put another value there. A Secret is written for many
- * other reasons (labels, backups, encryption anew, a tool that makes it again), which hand nothing over.
+ * Decides about one stored input. A value may be used only for the definition that it was entered for. For a changed
+ * definition, or after its host has returned it, a person must enter it again, by the Secret's annotation or with
+ * another value. Secrets are also written for other reasons (labels, backups, re-encryption, tools that create them
+ * again), and none of those counts as an entry.
  */
 export function decideInput(
   definition: Definition,
@@ -36,7 +40,7 @@ export function decideInput(
 ): InputVerdict {
   const wanted = definitionDigest(definition);
   const isHeld = sealed !== undefined && (sealed.reflected === true || sealed.definition !== wanted);
-  // Whoever enters it for another definition leaves what is sealed for this one as it is.
+  // A value that was entered for another definition leaves the sealed one of this definition in use.
   const isForThis = source?.entry === undefined || source.entry.split(' ', 1)[0] === wanted;
   if (source && isForThis && (isHeld ? isEntered(sealed, source) : source.version !== sealed?.source))
     return 'seal';

@@ -5,15 +5,15 @@ import { type Context, readSecret } from '../../context.ts';
 import type { Assistant, SecretObject } from '../../kinds.ts';
 import { ANNOTATION, LABEL, STORED_INPUT_TYPE } from '../../names.ts';
 
-/** A stored input's value, and the very object that it was read from. */
+/** The value of a stored input, and the version of the Secret that it was read from. */
 export interface StoredInput {
   readonly secret: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** What it was entered for, where the Secret says it. */
+  /** What the value was entered for, if the Secret says so. */
   readonly entry: string | undefined;
   readonly value: Secret;
-  /** Whether it was compared with the sealed one, and is another. */
+  /** Whether the value was compared with the sealed one and differs. */
   readonly changed?: boolean;
 }
 
@@ -24,14 +24,14 @@ export interface StoredInputs {
   readonly problems: ReadonlyMap<string, Finding>;
 }
 
-/** Longer than any header that servers take. */
+/** Longer than any header that servers accept, in characters. */
 const LONGEST_VALUE = 8192;
-/** What a header line cannot carry; a newline at the end is the usual slip. */
+/** Control characters, which a header line cannot carry; the usual mistake is a newline at the end. */
 const CONTROL = /\p{Cc}/u;
 
 /**
- * The values of a manifest's stored inputs, each from the Secret that the Assistant names. A Secret that was not made
- * to be one, for this very Capsule, is never read out, whoever names it.
+ * Reads the values of a manifest's stored inputs, each from the Secret that the Assistant names. A Secret that was not
+ * made as a stored input for this Capsule is never read, whoever names it.
  */
 export async function readStoredInputs(
   context: Pick<Context, 'client' | 'names'>,
@@ -67,7 +67,7 @@ interface Reference {
   readonly key: string;
 }
 
-/** What an older schema stored may lack anything. */
+/** An object that was stored under an older schema may lack any field. */
 function refOf({ spec }: Assistant, key: string): Reference | undefined {
   const bound: unknown = spec.storedInputs?.[key]?.secretKeyRef;
   if (typeof bound !== 'object' || bound === null) return undefined;
@@ -82,7 +82,7 @@ interface InputView {
   readonly secret: SecretObject | undefined;
 }
 
-/** The value, or why there is none; no sentence says anything of what the Secret holds. */
+/** The value, or the reason why there is none. No message repeats anything from the Secret. */
 export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInput | Finding {
   const { name } = ref;
   if (!secret) {

@@ -5,18 +5,21 @@ import type { Secret } from '@space/contracts/secret';
 const derive = promisify<string, Buffer, number, Buffer>(scrypt);
 
 /**
- * So few that millions of guesses have those of a value: whoever reads a fingerprint learns of none that it is right. Of
- * two values that differ, one pair in 16 million is taken for the same, and then nothing is handed over.
+ * So few bytes that millions of guesses share the fingerprint of a value: whoever reads a fingerprint cannot confirm a
+ * guess. One pair of different values in 16 million is taken for equal, and then the new value is not sealed.
  */
 const BYTES = 3;
 
-/** What tells a value from the one that is sealed, with a salt of its own; to try a guess takes a processor some 50 ms. */
+/**
+ * A salted fingerprint that distinguishes a value from the sealed one. Testing one guess takes about 50 ms of a
+ * processor.
+ */
 export async function fingerprintOf(value: Secret, salt = randomBytes(16)): Promise<string> {
   const bits = await derive(value.reveal(), salt, BYTES);
   return `${salt.toString('base64url')}.${bits.toString('base64url')}`;
 }
 
-/** Whether a value is for certain another than the one that has this fingerprint. */
+/** Whether a value certainly differs from the one with this fingerprint. */
 export async function differs(fingerprint: string, value: Secret): Promise<boolean> {
   const [salt = ''] = fingerprint.split('.', 1);
   return (await fingerprintOf(value, Buffer.from(salt, 'base64url'))) !== fingerprint;

@@ -10,7 +10,7 @@ import type { StoredInput, StoredInputs } from './entered.ts';
 import { differs, fingerprintOf } from './fingerprint.ts';
 import { readSealed, type SealedInput, type SealedInputs, writeSealed } from './sealed.ts';
 
-/** What is known of an Assistant's stored inputs: what people entered, and what was sealed of it. */
+/** The stored inputs of an Assistant: what people entered, and what was sealed. */
 export interface EnteredInputs {
   readonly entered: StoredInputs;
   readonly sealed: SealedInputs;
@@ -29,7 +29,7 @@ function verdictOf({ entered, sealed }: EnteredInputs, key: string, definition: 
   return decideInput(definition, sealed.inputs[key], value && sourceOf(value));
 }
 
-/** The same, where a value that depends on it was compared with the sealed one. */
+/** Adds whether entered values differ from the sealed ones, for those inputs where that matters. */
 export async function compareInputs(known: EnteredInputs, definitions: Definitions): Promise<EnteredInputs> {
   const { entered, sealed } = known;
   const values = new Map(entered.values);
@@ -46,12 +46,16 @@ export async function compareInputs(known: EnteredInputs, definitions: Definitio
 
 async function isAnother(old: SealedInput, value: StoredInput): Promise<boolean> {
   if (old.source === versionOf(value)) return false;
-  // Where an earlier operator sealed it, a Secret that was made since is all that tells of another value.
+  // An earlier operator stored no fingerprint. Then only a Secret that was created since shows that the value may be
+  // another.
   if (old.fingerprint === undefined) return !old.source.startsWith(`${value.uid}/`);
   return differs(old.fingerprint, value.value);
 }
 
-/** How a person enters a value so that it is taken for one, whatever the Secret says and holds by now; the end of "enter it …". */
+/**
+ * Tells a person how to enter a value so that it counts as entered, whatever the Secret holds now; the end of a
+ * sentence "enter it …".
+ */
 const howToEnter = (keys: readonly string[], definitions: Definitions): string => {
   const marks = keys.flatMap((key) => {
     const definition = definitions[key];
@@ -88,7 +92,7 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
   return yes('Ready', 'All stored inputs are bound.');
 }
 
-/** Seals what was entered since the last look; answers the envelopes that are for these very definitions. */
+/** Seals what was entered since the last reconcile. Returns the envelopes for exactly these definitions. */
 export async function ensureSealed(
   context: Context,
   workload: Workload,
@@ -120,7 +124,10 @@ export async function ensureSealed(
   return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));
 }
 
-/** An earlier operator kept none; the very Secret that it sealed has the same value still. */
+/**
+ * An earlier operator stored no fingerprint; if the Secret is unchanged since it was sealed, its value is the sealed
+ * one.
+ */
 const withFingerprint = async (old: SealedInput, value: StoredInput | undefined): Promise<SealedInput> =>
   old.fingerprint === undefined && value && old.source === versionOf(value)
     ? { ...old, fingerprint: await fingerprintOf(value.value) }
@@ -133,8 +140,8 @@ const reflectedFinding = (keys: readonly string[], definitions: Definitions): Fi
   );
 
 /**
- * Asks the replicas which values their hosts told too often, and marks those: whatever becomes of a replica, they are
- * not handed out again before a person has entered one anew. Answers what is wrong then.
+ * Asks the replicas which values their hosts returned too often, and marks these in the sealed Secret: they are not
+ * used again until a person has entered a new value, even if the replicas restart. Returns a finding about them.
  */
 export async function markReflected(
   context: Context,
@@ -143,11 +150,11 @@ export async function markReflected(
   sent: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<Finding | undefined> {
-  const told = Object.keys(sent).length === 0 ? [] : await context.gateways.suspended(about, signal);
-  if (told.length === 0) return undefined;
+  const suspended = Object.keys(sent).length === 0 ? [] : await context.gateways.suspended(about, signal);
+  if (suspended.length === 0) return undefined;
   const { assistant, manifest } = workload;
   const { secret, inputs } = await readSealed(context, assistant, manifest.platform.id, signal);
-  const marked = told.filter((key) => inputs[key] !== undefined && inputs[key].envelope === sent[key]);
+  const marked = suspended.filter((key) => inputs[key] !== undefined && inputs[key].envelope === sent[key]);
   if (marked.length === 0) return undefined;
   const entries = Object.entries(inputs).map(
     ([key, input]) => [key, marked.includes(key) ? { ...input, reflected: true } : input] as const,
@@ -163,8 +170,8 @@ export async function markReflected(
 }
 
 /**
- * Keeps what the gateway sealed anew because its key is to be retired. Only in the place of the very envelopes that it
- * was sent: if one of them was made in this same pass, the next pass does it.
+ * Stores the envelopes that the gateway sealed again because a key will be retired. Only the envelopes that were sent
+ * in this pass are replaced; others are replaced in the next one.
  */
 export async function keepResealed(
   context: Context,

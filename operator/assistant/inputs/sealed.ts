@@ -8,18 +8,18 @@ const encode = (text: string) => Buffer.from(text).toString('base64');
 const decode = (data: string | undefined) =>
   data === undefined ? undefined : Buffer.from(data, 'base64').toString();
 
-/** Sealed values of an Assistant's stored inputs, each with the definition and the Secret that it was made from. */
+/** The sealed value of one stored input, with its definition and the Secret that it came from. */
 export interface SealedInput {
   readonly envelope: string;
-  /** Digest of the definition that it was entered for. */
+  /** Digest of the definition that the value was entered for. */
   readonly definition: string;
   /** UID and resource version of the Secret that a person wrote. */
   readonly source: string;
-  /** What that Secret said that its value was entered for, where it said it. */
+  /** What the Secret's annotation said that the value was entered for, if it had one. */
   readonly entry?: string;
-  /** What tells another value from it; missing where an earlier operator sealed it. */
+  /** Distinguishes this value from others; absent if an earlier operator sealed it. */
   readonly fingerprint?: string;
-  /** Whether its host told it, so that it is used no more. */
+  /** Whether the host returned the value, so that it is no longer used. */
   readonly reflected?: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface SealedInputs {
   readonly inputs: Readonly<Record<string, SealedInput>>;
 }
 
-/** What another Assistant of the same name left is not read. */
+/** Reads the sealed inputs; those of another Assistant with the same name are ignored. */
 export async function readSealed(
   context: Pick<Context, 'client' | 'names'>,
   { spec, metadata }: Assistant,
@@ -54,11 +54,11 @@ export async function readSealed(
       };
       return [[key, input] as const];
     });
-  // Without what every object has: a manifest may call an input "constructor".
+  // The object has no prototype, since a manifest may name an input "constructor".
   return { secret, inputs: Object.assign(Object.create(null), Object.fromEntries(inputs)) };
 }
 
-/** Writes all sealed inputs over what was there; the source Secrets may go from now on. */
+/** Replaces all sealed inputs; afterwards the Secrets that people wrote may be deleted. */
 export async function writeSealed(
   context: Context,
   workload: Workload,
@@ -109,7 +109,7 @@ export async function writeSealed(
       signal,
     );
   } catch (error) {
-    // The next look reads what is there.
+    // The next reconcile reads the Secret that exists.
     if (!isAlreadyExists(error)) throw error;
   }
 }

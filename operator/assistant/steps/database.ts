@@ -10,14 +10,15 @@ import type { Step } from '../../step.ts';
 import type { RunFacts } from '../facts.ts';
 import type { DatabaseAccess } from '../pod-spec.ts';
 
-/** CA certificates in the Secret with the URL: the Space's, and those of external PostgreSQL servers. */
+/** CA certificates that are stored beside the URL: the Space's own, and those of external PostgreSQL servers. */
 const AUTHORITIES = ['ca.crt', 'postgres.crt'] as const;
 type Authorities = { readonly [Name in (typeof AUTHORITIES)[number]]?: string | undefined };
 
 const PROVISIONED = yes('Ready', 'It has a database of its own.');
 
 /**
- * The URL joins the Secret by which the id was claimed. A rotation that is asked for is the same call over again.
+ * Ensures that the database exists and that its URL is in the Secret which claims the id. A requested rotation repeats
+ * the same call.
  */
 export async function ensureDatabase(
   context: Context,
@@ -30,7 +31,7 @@ export async function ensureDatabase(
     'ca.crt': base64(await context.spaceCa()),
     'postgres.crt': base64(await context.databaseCa()),
   };
-  // With another authority the broker is asked again: it may also issue another form of the URL.
+  // If an authority changed, the broker is asked again, since it may issue another form of the URL.
   const changed = AUTHORITIES.filter((name) => secret.data?.[name] !== authorities[name]);
   const output = known ? accessOf(known, secret.data ?? {}) : undefined;
   if (known && rotation === undefined && changed.length === 0) return { finding: PROVISIONED, output };
@@ -51,7 +52,7 @@ export async function ensureDatabase(
     const others = changed.map((name) => [name, authorities[name] ?? null]);
     const data = { DATABASE_URL: url, ...Object.fromEntries(others) };
     await context.writer.merge(SECRET, secret, issuedPatch(secret, data, rotation), signal);
-    // What was heard of the database is of one that this call may have replaced.
+    // The call may have replaced the database, so its last known usage no longer counts.
     context.appUsages.forget(workload.assistant.metadata.uid ?? '');
     if (known && rotation !== undefined) {
       const consequence = 'Its pods are replaced by pods that have the new one.';

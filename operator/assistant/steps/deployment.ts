@@ -3,7 +3,7 @@ import { type ConditionType, type Finding, isTrue, no } from '../../conditions.t
 import type { Context } from '../../context.ts';
 import { ASSISTANT, DEPLOYMENT, type Deployment } from '../../kinds.ts';
 import { ANNOTATION } from '../../names.ts';
-import { asRefused, told as quoted, type Refused } from '../../refusals.ts';
+import { asRefused, quoted, type Refused } from '../../refusals.ts';
 import type { Desired } from '../../runtime/apply.ts';
 import { WriteRefusedError } from '../../runtime/errors.ts';
 import { makeKey } from '../../runtime/kube-object.ts';
@@ -21,10 +21,10 @@ import { AGAIN_MS, askAgain, refusedForSandbox } from '../retry.ts';
 import { sweepDocuments } from './documents.ts';
 import type { FilesAccess } from './files.ts';
 
-/** The steps that a pod is made of. */
+/** Results of the steps that the Deployment depends on. */
 export interface Provided {
   readonly database: Step<DatabaseAccess>;
-  /** Undefined in a Space without an object store, and while the id is not this Assistant's. */
+  /** Undefined in a Space without an object store, and while another Assistant has the id. */
   readonly files: Step<FilesAccess> | undefined;
   readonly egress: Step<EgressBinding>;
   readonly documents: Step;
@@ -34,7 +34,7 @@ interface Requeue {
   readonly requeueAfterMs: number;
 }
 
-/** The Deployment, once all that its pods need is there, and what becomes of its pods. */
+/** Applies the Deployment once everything that its pods need exists, and reports the state of the pods. */
 export async function ensureDeployment(
   context: Context,
   facts: RunFacts,
@@ -54,7 +54,7 @@ export async function ensureDeployment(
     schedules &&
     ((capsule && (await findBreach(context, capsule, signal))) ?? (await context.admission(signal)));
   if (breach) return { finding: breach, retry: new Error(breach.message) };
-  // It may have closed while these were made.
+  // The gate may have closed while the earlier steps ran.
   if (!isTrue(context.gate()))
     return { finding: findingOfRunning(context, facts) ?? waitsFor('SandboxReady') };
   if (!isTrue(context.network()))
@@ -75,7 +75,7 @@ export async function ensureDeployment(
   return { finding, output: asked ? { requeueAfterMs: AGAIN_MS } : undefined };
 }
 
-/** What the pod is made of beside its spec, or what it waits for. */
+/** What the pod needs beside its spec, or a finding about the first part that is missing. */
 function bindingsOf(
   context: Context,
   facts: RunFacts,
@@ -89,7 +89,7 @@ function bindingsOf(
   if (!database.output) return waiting('DatabaseReady');
   if (files && !files.output) return waiting('ObjectStoreReady');
   if (workload.egress.finding.reason !== 'NotNeeded' && !egress.output) return waiting('EgressReady');
-  // Its Capsule says that nothing can be tried without it.
+  // The attester needs the canary's address; the Capsule's conditions report that it is missing.
   if (canaryAddresses.length === 0) return waiting('CapsuleReady');
   if (!addresses.postgres) return { finding: noService('postgres', 'database') };
   if (files && !addresses.objectstore) return { finding: noService('objectstore', 'object store') };
@@ -122,7 +122,10 @@ async function applyDeployment(
   if (wider !== undefined) tellWiderPowers(context, workload, wider);
 }
 
-/** A Deployment that the API server finds invalid is told and not tried again: only another spec mends it. */
+/**
+ * A Deployment that the API server rejects as invalid is reported and not retried, since only a change of the spec
+ * helps.
+ */
 function refusalOf(error: unknown): Refused | { readonly finding: Finding } {
   const refused = asRefused(error);
   const isInvalid = error instanceof WriteRefusedError && !error.byAdmission && error.status !== 403;
@@ -130,7 +133,9 @@ function refusalOf(error: unknown): Refused | { readonly finding: Finding } {
   return { finding: no('PodsRefused', `The Deployment is not accepted: ${quoted(error.said)}`) };
 }
 
-/** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */
+/**
+ * The state of the running Deployment, which goes on while something prevents a new one; undefined if there is none.
+ */
 export function findingOfRunning(context: Context, facts: Facts): Finding | undefined {
   const { deployment } = facts;
   const revision = deployment?.spec?.template.metadata?.annotations?.[ANNOTATION.revision];
@@ -158,12 +163,16 @@ function findingOf(
   });
 }
 
-/** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see, or a node rests, is no loss. */
+/**
+ * Whether running pods must stop. They are in the sandbox already, so they go on unless the chart's value
+ * `sandbox.onLoss` says `stop`; a gate that cannot read the cluster, or nodes that are only unavailable, do not count
+ * as a loss.
+ */
 export function mustStop({ names, network }: Context, { sandbox }: Facts): boolean {
   return names.onLoss === 'stop' && (isLost(sandbox) || isLost(network()));
 }
 
-/** Works while the gate is closed too, as it starts nothing. */
+/** Stops all pods. This works while the gate is closed, too, as it starts nothing. */
 export async function scaleToZero(
   context: Context,
   { deployment }: Facts,
@@ -174,7 +183,7 @@ export async function scaleToZero(
 }
 
 function tellRestored(context: Context, { assistant }: Facts): void {
-  // Going on after a stop of our own is no restoration.
+  // The operator scaled the Deployment down itself, so scaling it up again restores nothing.
   const before = assistant.status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.reason;
   if (before === 'Suspended' || before === 'Restoring' || before === 'Waiting') return;
   const note = 'Somebody had changed the Deployment of this Assistant; it was put back.';

@@ -14,7 +14,7 @@ import { serviceObject } from '../pod-template.ts';
 
 const IN_PLACE = yes('Ready', 'Its documents and its Service are in place.');
 
-/** The documents that its pods mount, and the Service that they are reached by: neither waits for any other step. */
+/** The ConfigMaps that the pods mount, and the Service of the Assistant; neither depends on another step. */
 export async function ensureDocuments(
   context: Context,
   { workload }: RunFacts,
@@ -31,7 +31,7 @@ export async function ensureDocuments(
   return { finding: IN_PLACE };
 }
 
-/** The document is there and says what its name promises. */
+/** Ensures that the ConfigMap exists and has the content that its name promises. */
 async function ensureDocument(
   context: Context,
   workload: Workload,
@@ -43,14 +43,14 @@ async function ensureDocument(
   const live = context.stores.configMaps.get(makeKey(namespace, name));
   const isOurs = live?.metadata.annotations?.[ANNOTATION.owner] === workload.assistant.metadata.uid;
   if (live && isOurs && holds(live, data)) return;
-  // It cannot be changed, only made anew.
+  // An immutable ConfigMap has to be created again.
   if (live) await context.writer.remove(CONFIG_MAP, live, signal);
   try {
     const metadata = workloadMetadata(workload, name);
     await context.writer.create(CONFIG_MAP, { metadata, immutable: true, data }, signal);
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
-    // Ours with its labels taken off, or somebody else's: neither stays under this name.
+    // It is an own ConfigMap without its labels, or somebody else's. Neither may keep this name.
     const path = pathOf(CONFIG_MAP, namespace, name);
     const unseen = await context.client.call<ConfigMap>({ method: 'GET', path, signal });
     await context.writer.remove(CONFIG_MAP, unseen, signal);
@@ -58,7 +58,7 @@ async function ensureDocument(
   }
 }
 
-/** Documents of earlier versions go once the pods that mounted them have gone. */
+/** Deletes ConfigMaps of earlier versions once no pod mounts them. */
 export async function sweepDocuments(
   context: Context,
   { assistant, manifest, documents }: Workload,

@@ -9,7 +9,7 @@ const EGRESS_PROXY_PORT = 3128;
 
 const encode = (text: string) => Buffer.from(text).toString('base64');
 
-/** The SHA-256 of the Assistant's egress principal, which its pods get as a Secret of its own. */
+/** Ensures that the Secret with the Assistant's egress principal exists; returns the SHA-256 of the principal. */
 export async function ensurePrincipal(
   context: Context,
   workload: Workload,

@@ -21,7 +21,10 @@ const aboutOf = (assistant: Assistant, id: string): About => ({
   assistant_uid: assistant.metadata.uid ?? '',
 });
 
-/** Principal, values, policy: ready once every replica that callers are sent to has acknowledged the policy. */
+/**
+ * Ensures principal, sealed values and policy. The step is done once every replica that receives connections has
+ * acknowledged the policy.
+ */
 export async function ensureEgress(
   context: Context,
   { workload, pods, entered, sealed, addresses }: RunFacts,
@@ -63,11 +66,11 @@ export async function ensureEgress(
     );
     await keepResealed(context, workload, { sealed }, envelopes, outcome.resealed, signal);
     const reflected = await markReflected(context, workload, about, envelopes, signal);
-    const heard = reflected ?? acknowledged(outcome);
-    if (!isTrue(heard)) return { finding: heard, retry: outcome.problem };
+    const finding = reflected ?? acknowledged(outcome);
+    if (!isTrue(finding)) return { finding, retry: outcome.problem };
     const address = addresses.egress;
     if (address === undefined) return { finding: NO_SERVICE };
-    return { finding: heard, output: { address, principalDigest, inputs: Object.keys(policy.inputs) } };
+    return { finding, output: { address, principalDigest, inputs: Object.keys(policy.inputs) } };
   } catch (error) {
     if (!(error instanceof ReplicaError)) throw error;
     return { finding: UNAVAILABLE, retry: error };
@@ -75,8 +78,8 @@ export async function ensureEgress(
 }
 
 /**
- * What is not in the manifest any more is closed, also while something else keeps the manifest from taking effect.
- * Answers why a replica could not be told, which is then to be tried again.
+ * Closes access that the manifest no longer asks for, also while something else prevents the manifest from taking
+ * effect. Returns the error of a replica that has to be told again.
  */
 export async function narrowEgress(
   context: Context,
@@ -99,8 +102,8 @@ export async function narrowEgress(
 }
 
 /**
- * After its pods have gone. A replica that cannot be told holds a policy of nobody's: the principal goes with its
- * Secret and the addresses with the pods.
+ * Removes the policy after the pods are gone. If a replica cannot be told, its policy admits nobody any more: the
+ * principal is deleted with its Secret, and the addresses with the pods.
  */
 export async function removeEgress(
   context: Context,

@@ -13,18 +13,19 @@ import { isRegistered, type RunFacts } from '../facts.ts';
 import { type Workload, workloadMetadata } from '../identity.ts';
 import { ensureGrant, withdrawGrant } from './grant.ts';
 
-/** What it reaches the object store with. */
+/** What the pod needs to use the object store. */
 export interface FilesAccess {
   readonly tokenDigest: string;
-  /** It has a grant, which must be renewed in time. */
+  /** Whether the Assistant has a grant, which must be renewed in time. */
   readonly granted: boolean;
 }
 
 const REGISTERED = yes('Ready', 'It has a place of its own in the object store.');
 
 /**
- * The token is in its Secret before the broker hears of it, so that a crash at any line keeps it. One that is lost is
- * made anew, and the broker retires the old one. Called for the registered owner of the id alone.
+ * Registers the Assistant's token. The token is in its Secret before the broker hears of it, so that a crash at any
+ * point does not lose it. A lost token is replaced, and the broker then retires the old one. Only the registered owner
+ * of the id may call this.
  */
 export async function ensureFiles(
   context: Context,
@@ -36,7 +37,7 @@ export async function ensureFiles(
   const readKey = context.grantKey;
   const registered = isRegistered(found, metadata.uid);
   if (registered && !readKey) {
-    // The grant is of a time when the Space had a key to sign any.
+    // The grant was issued while the Space had a signing key.
     await withdrawGrant(context, { secret: found, pods }, signal);
     return { finding: REGISTERED, output: { tokenDigest: digestOf(found), granted: false } };
   }
@@ -92,7 +93,10 @@ async function register(
 
 const digestOf = (secret: SecretObject | undefined): string => sha256(secret?.data?.['token'] ?? '');
 
-/** The Secret with a token, made when it is missing; what another Assistant of the id left is handed on. */
+/**
+ * The Secret with a token, created if it is missing. A Secret of an earlier Assistant with this id gets a new token and
+ * owner.
+ */
 async function claimToken(
   context: Context,
   workload: Workload,

@@ -10,7 +10,10 @@ import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Refused } from '../../refusals.ts';
 import { ApiError } from '../../runtime/errors.ts';
 
-/** How old the selection may be that grants are made by: of a Capsule that has selected a set, and of one that has none. */
+/**
+ * The greatest age of the selection that grants are made for: in a Capsule that has selected a set, and in one that has
+ * not.
+ */
 export const GRANTED_MS = 10_000;
 export const UNGRANTED_MS = 60_000;
 
@@ -22,17 +25,18 @@ interface GrantOutcome {
 interface About {
   readonly capsule: string;
   readonly app: string;
-  /** The Capsule's. */
+  /** The Capsule's principal. */
   readonly principal: Secret;
-  /** The Assistant's, with its token, and its grant if it has one. */
+  /** The Assistant's Secret with its token and, if it has one, its grant. */
   readonly secret: SecretObject;
-  /** The Assistant's. */
+  /** The Assistant's pods. */
   readonly pods: readonly Pod[];
 }
 
 /**
- * Keeps the grant beside the Assistant's token: for the set that its Capsule has selected, at its generation; none when
- * it has selected none. Nothing here has ever seen a submitted key.
+ * Keeps the grant in the Secret with the Assistant's token, for the credential set that its Capsule has selected and
+ * the generation of that set. Without a selection there is no grant. The operator never sees the credentials
+ * themselves.
  */
 export async function ensureGrant(
   context: Context,
@@ -46,7 +50,7 @@ export async function ensureGrant(
     const ask = (whole: AbortSignal) => broker.selection(capsule, principal, whole);
     const selection = await context.selections.get(capsule, GRANTED_MS, ask, signal);
     if (selection === undefined) {
-      // The first that is selected is seen by the very next look.
+      // The first selection must take effect at the next reconcile.
       context.selections.forget(capsule);
       await withdrawGrant(context, about, signal);
       return { granted: false };
@@ -80,7 +84,7 @@ export async function withdrawGrant(
   await annotatePods(context, pods, await write(context, secret, null, signal), signal);
 }
 
-/** Only over the Secret that was seen: its token may be exchanged at the same time. */
+/** Writes only over the version that was read, since the token may be exchanged at the same time. */
 function write(
   context: Context,
   secret: SecretObject,
@@ -91,7 +95,10 @@ function write(
   return context.writer.merge(SECRET, secret, { metadata: { resourceVersion }, data: { grant } }, signal);
 }
 
-/** The kubelet looks at what pods mount once a minute or so, and at once when a pod is changed. Without it the grant is late, not lost. */
+/**
+ * The kubelet refreshes mounted Secrets about once a minute, and at once when the pod is changed. Without the
+ * annotation the grant only arrives later.
+ */
 async function annotatePods(
   context: Context,
   pods: readonly Pod[],
@@ -105,7 +112,7 @@ async function annotatePods(
     try {
       await context.writer.merge(POD, pod, { metadata: { uid, annotations } }, signal);
     } catch (error) {
-      // Gone, or another by its name.
+      // The pod is gone, or another pod has its name.
       if (error instanceof ApiError && (error.status === 404 || error.status === 409)) continue;
       context.log.warn({ err: error }, 'a grant will come to its pod late');
     }

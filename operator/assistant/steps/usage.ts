@@ -14,50 +14,54 @@ import { ApiError } from '../../runtime/errors.ts';
 import { together } from '../../runtime/together.ts';
 import type { RunFacts } from '../facts.ts';
 
-/** What a sweep hears of its data. */
-interface Told {
+/** Usage of the data, and findings about data that is gone. */
+interface UsageReport {
   readonly usage: NonNullable<AssistantStatus['usage']>;
-  /** They take the place of what is said of the credentials that it holds: nothing is behind them any more. */
+  /** These findings replace those about the credentials, since a credential without its data is of no use. */
   readonly lost: Findings;
 }
 
 const KINDS = ['database', 'storage'] as const;
-/** A principal that is refused may be exchanged at any moment, by a person who waits for the outcome. */
+/** A refused principal may be replaced at any moment, by a person who waits for the result. */
 export const REFUSED_MS = 60_000;
 
 const CONDITIONS = { database: 'DatabaseReady', storage: 'ObjectStoreReady' } as const;
 
 /**
- * What its database and its files take, as its status tells it. Both brokers are asked at a sweep, and not before it
- * runs; one that is away for a moment changes nothing of what was heard before. Nothing else asks for what it has
- * already, so it is also here that its data turns out to be gone: etcd was set back to before a drop.
+ * Reads how much the database and the files use, for the status. Both brokers are asked at each sweep, once the
+ * Assistant runs; if one of them is unavailable, the last answer stays. No other step asks for data that exists
+ * already, so this one also detects that data is gone, as after a restore of etcd to a time before a drop.
  */
-export async function tellUsage(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Told> {
+export async function readUsage(
+  context: Context,
+  facts: RunFacts,
+  signal: AbortSignal,
+): Promise<UsageReport> {
   const { appUsages: usages, objectStore } = context;
   const { assistant, workload } = facts;
   const { uid = '' } = assistant.metadata;
-  const told = assistant.status?.usage;
+  const known = assistant.status?.usage;
   const kinds = KINDS.filter((kind) => kind === 'database' || objectStore);
   const before = kinds.flatMap((kind) => troubleOf(facts, kind) ?? []);
-  const wasWell = before.length === 0;
-  const believedMs = before.some(({ reason }) => reason === 'BrokerRefused') ? REFUSED_MS / 2 : USAGE_MS;
-  if ((!wasWell || isReady(assistant)) && usages.isDue(uid, believedMs, wasWell && told !== undefined)) {
+  const hadTrouble = before.length > 0;
+  const freshMs = before.some(({ reason }) => reason === 'BrokerRefused') ? REFUSED_MS / 2 : USAGE_MS;
+  if ((hadTrouble || isReady(assistant)) && usages.isDue(uid, freshMs, !hadTrouble && known !== undefined)) {
     const { id } = workload.manifest.platform;
-    const heard = await ask(context, assistant.spec.capsule, id, signal);
+    const answer = await ask(context, assistant.spec.capsule, id, signal);
     const last = usages.last(uid);
     usages.note(uid, {
-      database: heard.database ?? last?.database,
-      storage: heard.storage ?? last?.storage,
+      database: answer.database ?? last?.database,
+      storage: answer.storage ?? last?.storage,
     });
   }
   const last = usages.last(uid);
   const sizes = kinds.flatMap((kind) => {
     const bytes = last?.[kind];
-    return typeof bytes === 'number' ? [[kind, coarseAlone(bytes, bytesOf(told?.[kind]))]] : [];
+    return typeof bytes === 'number' ? [[kind, coarseAlone(bytes, bytesOf(known?.[kind]))]] : [];
   });
   const lost = kinds.flatMap((kind) => {
-    const heard = last?.[kind] ?? troubleOf(facts, kind);
-    return isTrouble(heard) ? [[CONDITIONS[kind], heard]] : [];
+    const answer = last?.[kind] ?? troubleOf(facts, kind);
+    return isTrouble(answer) ? [[CONDITIONS[kind], answer]] : [];
   });
   return { usage: Object.fromEntries(sizes), lost: Object.fromEntries(lost) };
 }
@@ -73,18 +77,21 @@ const LOST = {
   ),
 } as const;
 
-const TOLD: ReadonlySet<Reason> = new Set(['DatabaseLost', 'FilesLost', 'BrokerRefused']);
+const KEPT_REASONS: ReadonlySet<Reason> = new Set(['DatabaseLost', 'FilesLost', 'BrokerRefused']);
 
-/** What its condition says of data that a broker had given it before: a refusal to give it any is told elsewhere. */
+/**
+ * The finding in the condition about data that a broker had provided. A refusal to provide any is reported by another
+ * step.
+ */
 function troubleOf(
   { assistant, provisioned, objects }: RunFacts,
   kind: (typeof KINDS)[number],
 ): Finding | undefined {
   const isGiven = kind === 'database' ? provisioned : objects?.registered;
-  return isGiven ? troubleBefore(assistant.status?.conditions, CONDITIONS[kind], TOLD) : undefined;
+  return isGiven ? troubleBefore(assistant.status?.conditions, CONDITIONS[kind], KEPT_REASONS) : undefined;
 }
 
-/** Each broker for itself: whatever one of them says, or does not, the other is heard. */
+/** Asks the brokers independently, so that a failure of one does not hide the answer of the other. */
 async function ask(context: Context, capsule: string, app: string, signal: AbortSignal): Promise<AppUsage> {
   const { database: databases, objectStore, names, log } = context;
   const asked = async <T>(
@@ -98,7 +105,7 @@ async function ask(context: Context, capsule: string, app: string, signal: Abort
     } catch (error) {
       if (isUnknown(error)) return lost;
       if (isForbidden(error)) return principalFinding(error, { names, capsule, secretName });
-      // Whatever needs an answer of either has asked before, and told what is wrong.
+      // The steps that depend on the broker have reported this failure already.
       if (!(error instanceof BrokerError || error instanceof ApiError)) throw error;
       log.debug({ assistant: app, err: error }, 'what an Assistant takes could not be asked');
       return undefined;

@@ -12,9 +12,9 @@ import { encode, ensurePrincipal, type PrincipalKind, principalOf } from '../pri
 import { ensureLimits, knownUsage, tellLimits } from './limits.ts';
 
 /**
- * The principal is in its Secret before any broker hears of it, so that a crash at any line keeps it; the URL that
- * `provision` answers joins it there and is never mounted. Its output is what its databases hold, as the status tells it;
- * nothing where nobody could ask.
+ * Provisions the Capsule at the database broker. The principal is in its Secret before the broker hears of it, so that
+ * a crash at any point does not lose it; the URL from the broker is stored beside it and never mounted. The output is
+ * the size of the Capsule's databases for the status, undefined if it is unknown.
  */
 export async function ensureDatabase(
   context: Context,
@@ -40,9 +40,9 @@ export async function ensureDatabase(
     if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
     const { name: id } = capsule.metadata;
     const url = encode(await context.database.provision(id, principalOf(secret), signal));
-    const told = await tellLimits(context, capsule, signal);
+    const annotations = await tellLimits(context, capsule, signal);
     const { metadata, ...data } = issuedPatch(secret, { 'database-url': url }, rotation);
-    const noted = { ...metadata, annotations: { ...metadata.annotations, ...told } };
+    const noted = { ...metadata, annotations: { ...metadata.annotations, ...annotations } };
     await context.writer.merge(SECRET, secret, { metadata: noted, ...data }, signal);
     if (known) {
       const event = rotationEvent(url !== known, 'No pod has either of them.', `rotate ${id}`);

@@ -18,11 +18,11 @@ import { USAGE_SOON_MS } from './limits.ts';
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the object-storage broker.');
 
-/** Only for a moment: the console would be refused the principal. */
+/** This lasts only a moment; until then the console would not be permitted to read the principal. */
 const UNNAMED = unknown('Waiting', 'Waits until the Role of the console names the principal.');
 
-/** What an operator before this one was told, and this one believes until it has asked. */
-const TOLD: ReadonlySet<Reason> = new Set(['BrokerRefused']);
+/** Reasons that stay in the condition after a restart of the operator until the broker has been asked again. */
+const KEPT_REASONS: ReadonlySet<Reason> = new Set(['BrokerRefused']);
 
 function kindOf(capsule: Capsule): PrincipalKind {
   return {
@@ -34,8 +34,8 @@ function kindOf(capsule: Capsule): PrincipalKind {
 }
 
 /**
- * The Capsule and its quota are known to the broker, told again when the quota changes; asked what is used at a sweep. Its
- * output is what counts against the quota, as the status tells it; nothing where nobody could ask.
+ * Registers the Capsule and its quota at the object-storage broker, again when the quota changes, and reads the usage
+ * at each sweep. The output is what counts against the quota, for the status; undefined if it is unknown.
  */
 export async function ensureFiles(
   context: Context,
@@ -51,17 +51,17 @@ export async function ensureFiles(
   const wanted = quota === undefined ? 'default' : String(quota);
   const [consoleRole] = context.stores.roles.list();
   const isDone = wereTrue.has(kind.condition) || readableIn(consoleRole)(capsule);
-  const told = () => ({
+  const result = () => ({
     finding: refusedFinding(context, capsule) ?? (isDone ? PROVISIONED : UNNAMED),
     output: shownUsage(context, capsule),
   });
   if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) {
     const isRefused = refusedFinding(context, capsule) !== undefined;
-    const isTold = !isRefused && capsule.status?.usage?.storage !== undefined;
-    const believedMs = isRefused ? USAGE_SOON_MS / 2 : USAGE_MS;
-    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', believedMs, isTold))
+    const isInStatus = !isRefused && capsule.status?.usage?.storage !== undefined;
+    const freshMs = isRefused ? USAGE_SOON_MS / 2 : USAGE_MS;
+    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', freshMs, isInStatus))
       await askUsage(context, broker, capsule, principalOf(secret), signal);
-    return told();
+    return result();
   }
   if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
   try {
@@ -69,7 +69,7 @@ export async function ensureFiles(
     const annotations = { [ANNOTATION.provisioned]: wanted };
     await context.writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
     await askUsage(context, broker, capsule, principalOf(secret), signal);
-    return told();
+    return result();
   } catch (error) {
     const { names } = context;
     const { secretName } = kind;
@@ -79,7 +79,7 @@ export async function ensureFiles(
   }
 }
 
-/** A broker that is away for a moment changes nothing of what was heard before. */
+/** Reads the usage. If the broker is unavailable, the last answer stays. */
 async function askUsage(
   { objectUsages: usages, names, log }: Context,
   broker: ObjectStoreBroker,
@@ -97,7 +97,7 @@ async function askUsage(
   }
 }
 
-/** Nothing else is asked with the principal of a Capsule that is provisioned, so it is here that its end is noticed. */
+/** No other call uses the principal of a Capsule that is provisioned, so this one detects that it was retired. */
 function orRefusal(asked: Promise<ObjectsUsage>, ref: PrincipalRef): Promise<ObjectsUsage | Finding> {
   return asked.catch((error: unknown) => {
     const finding = isForbidden(error) && principalFinding(error, ref);
@@ -107,9 +107,9 @@ function orRefusal(asked: Promise<ObjectsUsage>, ref: PrincipalRef): Promise<Obj
 }
 
 function refusedFinding({ objectUsages }: Context, { metadata, status }: Capsule): Finding | undefined {
-  const heard = objectUsages.last(metadata.uid ?? '');
-  if (heard === undefined) return troubleBefore(status?.conditions, 'ObjectStoreReady', TOLD);
-  return isTrouble(heard) ? heard : undefined;
+  const answer = objectUsages.last(metadata.uid ?? '');
+  if (answer === undefined) return troubleBefore(status?.conditions, 'ObjectStoreReady', KEPT_REASONS);
+  return isTrouble(answer) ? answer : undefined;
 }
 
 function shownUsage({ objectUsages }: Context, capsule: Capsule): string | undefined {

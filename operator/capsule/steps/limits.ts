@@ -9,7 +9,7 @@ import { coarse, quantity, USAGE_MS } from '../coarse.ts';
 import { bytesOf } from '../quantity.ts';
 import { isTrouble, troubleBefore } from '../usages.ts';
 
-/** So long it is believed where something is wrong that somebody may have mended. */
+/** A finding that somebody may have resolved is checked again after this time. */
 export const USAGE_SOON_MS = 60_000;
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.');
@@ -19,24 +19,27 @@ const LOST = no(
   'The database broker has dropped this Capsule with all its databases, or never knew it, so no URL of its Assistants opens anything. This is what an etcd that was set back to an older state shows. Restore the Capsule from a backup; or, to begin with nothing, delete it and apply it anew.',
 );
 
-/** What an operator before this one was told, and this one believes until it has asked. */
-const TOLD: ReadonlySet<Reason> = new Set(['QuotaExceeded', 'DatabaseLost']);
+/** Reasons that stay in the condition after a restart of the operator until the broker has been asked again. */
+const KEPT_REASONS: ReadonlySet<Reason> = new Set(['QuotaExceeded', 'DatabaseLost']);
 
 /**
- * Tells the broker what the Capsule may have. Returns the note of it, which goes into the Secret with whatever else is written
- * there; nothing of a Capsule that the broker has no more.
+ * Sends the Capsule's limits to the broker. Returns the annotation that records them, which is written into the Secret
+ * together with other changes; undefined if the broker no longer has the Capsule.
  */
 export async function tellLimits(
   context: Context,
   capsule: Capsule,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>> | undefined> {
-  const heard = await askLimits(context, capsule, signal);
-  context.databaseUsages.note(capsule.metadata.uid ?? '', heard);
-  return isTrouble(heard) ? undefined : { [ANNOTATION.databaseLimits]: noteOf(limitsOf(capsule)) };
+  const answer = await askLimits(context, capsule, signal);
+  context.databaseUsages.note(capsule.metadata.uid ?? '', answer);
+  return isTrouble(answer) ? undefined : { [ANNOTATION.databaseLimits]: noteOf(limitsOf(capsule)) };
 }
 
-/** Nothing else asks for a Capsule that is provisioned, so it is here that it turns out to be gone. */
+/**
+ * Sends the limits. No other call concerns a Capsule that is provisioned, so this one detects that the broker no longer
+ * has it.
+ */
 async function askLimits(
   { database }: Context,
   capsule: Capsule,
@@ -45,7 +48,8 @@ async function askLimits(
   try {
     return await database.limits(capsule.metadata.name, limitsOf(capsule), signal);
   } catch (error) {
-    // A conflict: it is being dropped, or was; unlike a provision, this names no principal that could be another.
+    // A conflict means that the Capsule is being dropped or was dropped; this call sends no new principal that could
+    // cause one.
     if (error instanceof BrokerError && (error.code === 'not_found' || error.code === 'conflict'))
       return LOST;
     throw error;
@@ -53,8 +57,8 @@ async function askLimits(
 }
 
 /**
- * The broker knows what the Capsule may have, told again when that changes, and what it holds is known. Between that
- * nobody is asked; a broker that is away for a moment changes nothing of what was heard before.
+ * Ensures that the broker has the Capsule's limits and that its usage is known. The broker is called only when the
+ * limits change or the usage is old; if it is unavailable, the last answer stays.
  */
 export async function ensureLimits(
   context: Context,
@@ -70,12 +74,12 @@ export async function ensureLimits(
     return;
   }
   const { status, reason } = knownUsage(context, capsule).finding;
-  const believedMs = status === 'False' && usages.last(uid) !== undefined ? USAGE_SOON_MS / 2 : USAGE_MS;
-  const isTold = reason !== 'DatabaseLost' && capsule.status?.usage?.database !== undefined;
-  if (usages.isDue(uid, believedMs, isTold)) await ask(context, capsule, uid, signal);
+  const freshMs = status === 'False' && usages.last(uid) !== undefined ? USAGE_SOON_MS / 2 : USAGE_MS;
+  const isInStatus = reason !== 'DatabaseLost' && capsule.status?.usage?.database !== undefined;
+  if (usages.isDue(uid, freshMs, isInStatus)) await ask(context, capsule, uid, signal);
 }
 
-/** What is known of its databases, as the condition and the status tell it. */
+/** The known usage of the Capsule's databases, as condition and status show it. */
 export function knownUsage(context: Context, capsule: Capsule): Step<string> {
   const usage = context.databaseUsages.last(capsule.metadata.uid ?? '');
   if (usage === undefined) return { finding: before(capsule) ?? PROVISIONED };
@@ -103,11 +107,11 @@ async function ask(context: Context, capsule: Capsule, uid: string, signal: Abor
 const noteOf = ({ bytes, connections }: DatabaseLimits) =>
   `bytes=${bytes ?? 'default'},connections=${connections ?? 'default'}`;
 
-/** What an operator before this one found out. */
+/** The finding of an earlier operator process. */
 function before(capsule: Capsule): Finding | undefined {
   const known = capsule.status?.conditions?.find(({ type }) => type === 'DatabaseReady');
   if (known?.reason === 'NearQuota') return yes('NearQuota', known.message);
-  return troubleBefore(capsule.status?.conditions, 'DatabaseReady', TOLD);
+  return troubleBefore(capsule.status?.conditions, 'DatabaseReady', KEPT_REASONS);
 }
 
 function judge({ standing, limitBytes }: DatabaseUsage, shown: string): Finding {

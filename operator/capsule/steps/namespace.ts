@@ -10,7 +10,7 @@ import {
   ROLE_BINDING,
 } from '../../kinds.ts';
 import { capsuleNamespace, secretsRoleName } from '../../names.ts';
-import { asRefused, type Refused, told } from '../../refusals.ts';
+import { asRefused, quoted, type Refused } from '../../refusals.ts';
 import type { Applied, Desired } from '../../runtime/apply.ts';
 import { isAlreadyExists, WriteRefusedError } from '../../runtime/errors.ts';
 import { type KubeObject, makeKey, pathOf, type Resource } from '../../runtime/kube-object.ts';
@@ -29,13 +29,16 @@ import {
 export interface Guardrails {
   readonly namespace: Finding;
   readonly network: Finding;
-  /** Kinds of the objects that somebody had changed and that were put back. */
+  /** Kinds of the objects that somebody had changed and the operator has restored. */
   readonly restored: readonly string[];
-  /** A write that was refused: told in a finding, and tried again. */
+  /** A refused write, which is reported in a finding and retried. */
   readonly retry?: unknown;
 }
 
-/** The namespace and all that bounds it, put back when touched, whatever else is refused. */
+/**
+ * Ensures the namespace and everything that limits it. Changes by others are reverted, and a refused write does not
+ * prevent the others.
+ */
 export async function ensureGuardrails(
   context: Context,
   capsule: Capsule,
@@ -76,7 +79,7 @@ export async function ensureGuardrails(
   };
 }
 
-/** What a RoleBinding binds cannot be changed: one that names another role goes first. */
+/** The role of a RoleBinding is immutable, so a binding to another role is deleted first. */
 async function replaceForeignBinding(context: Context, desired: Desired, signal: AbortSignal): Promise<void> {
   const live = context.stores.roleBindings.get(makeKey(desired.metadata.namespace, desired.metadata.name));
   if (!live || live.roleRef?.name === secretsRoleName(context.names.space)) return;
@@ -98,7 +101,7 @@ async function ensureNamespace(
     case 'refuse':
       return { finding: verdict.finding, applied: 'unchanged' };
     case 'keep': {
-      // With the UID in it, an apply cannot touch another namespace of that name.
+      // With the UID in it, the apply fails for another namespace of that name.
       const uid = live?.metadata.uid;
       const wish = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
       return { finding: ready, applied: await writer.apply(NAMESPACE, wish, live, signal) };
@@ -114,7 +117,7 @@ async function ensureNamespace(
   }
 }
 
-/** Not among the Space's namespaces and yet there: somebody else's, or ours with its labels taken off. */
+/** The namespace exists but is not in the store: it belongs to somebody else, or its labels were removed. */
 async function unlabelled(
   context: Context,
   capsule: Capsule,
@@ -143,7 +146,7 @@ async function unlabelled(
 const inPlace = (name: string): Finding =>
   yes('Ready', `Namespace "${name}" has its quota, limits and Pod Security.`);
 
-/** A quota that the API server does not take is the user's to mend; everything else is ours to try again. */
+/** Only the user can correct a quota that the API server rejects; any other refusal is retried. */
 function invalidQuota(error: unknown): Refused {
   const { finding, retry } = asRefused(error);
   const invalid =
@@ -151,5 +154,8 @@ function invalidQuota(error: unknown): Refused {
     !error.byAdmission &&
     (error.status === 422 || error.status === 400);
   if (!invalid) return { finding, retry };
-  return { finding: no('QuotaInvalid', `spec.quota is not accepted: ${told(error.said)}`), retry: undefined };
+  return {
+    finding: no('QuotaInvalid', `spec.quota is not accepted: ${quoted(error.said)}`),
+    retry: undefined,
+  };
 }

@@ -8,8 +8,8 @@ const TYPE = 'kubernetes.io/dockerconfigjson';
 const KEY = '.dockerconfigjson';
 
 /**
- * The kubelet takes credentials of registries from the pod's own namespace alone. One Secret there holds what all of
- * image.pullSecrets say, so that one that is taken out of the values, or deleted, leaves nothing behind.
+ * The kubelet takes registry credentials only from the pod's namespace. One Secret there contains those of all Secrets
+ * in image.pullSecrets, so that one that is removed from the values, or deleted, leaves nothing behind.
  */
 export async function ensurePullSecret(
   context: Context,
@@ -17,19 +17,19 @@ export async function ensurePullSecret(
   signal: AbortSignal,
 ): Promise<void> {
   const { names, writer } = context;
-  // Where none is named there may be one of before, but not in a namespace that was made just now.
+  // If no pull secret is configured, an older one may have to be deleted, but not in a namespace that was just created.
   const old = capsule.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
   if (!names.pullSecrets?.length && !old) return;
   const auths: Record<string, unknown> = {};
   for (const name of names.pullSecrets ?? []) {
     const source = await readSecret(context, names.systemNamespace, name, signal);
-    // The first of two that name one registry counts.
+    // If two name the same registry, the first one counts.
     for (const [registry, auth] of Object.entries(authsOf(source))) auths[registry] ??= auth;
   }
   const wanted = Object.keys(auths).length > 0 ? encode({ auths }) : undefined;
   const found = await readSecret(context, namespace, PULL_SECRET, signal);
   if (found?.data?.[KEY] === wanted && (!found || found.type === TYPE)) return;
-  // A Secret's type cannot be changed.
+  // The type of a Secret is immutable.
   if (found && (wanted === undefined || found.type !== TYPE)) await writer.remove(SECRET, found, signal);
   if (wanted === undefined) return tellRemoved(context, capsule);
   if (found?.type === TYPE) {
@@ -42,7 +42,7 @@ export async function ensurePullSecret(
   await writer.create(SECRET, { metadata, type: TYPE, data: { [KEY]: wanted } }, signal);
 }
 
-/** Returns credentials by registry, and none for a Secret of another type or with other content. */
+/** Returns credentials by registry; none for a Secret of another type or with other content. */
 function authsOf(secret: SecretObject | undefined): Readonly<Record<string, unknown>> {
   if (secret?.type !== TYPE) return {};
   try {
