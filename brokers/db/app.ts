@@ -23,7 +23,7 @@ import { appUsage } from './operations/usage.ts';
 import type { Servers } from './servers/router.ts';
 import type { Usable } from './servers/server.ts';
 
-/** What the control listener is made of. */
+/** Options of the control listener. */
 export interface ControlOptions {
   readonly config: Config;
   readonly servers: Servers;
@@ -56,7 +56,10 @@ export function createControl(options: ControlOptions): Served {
   });
 }
 
-/** The contract's operations: from wire to work and back, each on the server of its Capsule. */
+/**
+ * The operations of the contract: each translates its request, works on the server of its Capsule, and translates the
+ * result.
+ */
 function handlers(servers: Servers): Handlers<typeof DATABASE> {
   const on = async <T>(capsule: string, work: (context: Context) => Promise<T>) =>
     within(await servers.of(capsule), capsule, work);
@@ -98,7 +101,7 @@ function handlers(servers: Servers): Handlers<typeof DATABASE> {
   };
 }
 
-/** Within the share of the Capsule, of the slots and connections of its server. */
+/** Runs the work within the Capsule's share of the slots and connections of its server. */
 async function within<T>(
   { context, mutations }: Usable,
   capsule: string,

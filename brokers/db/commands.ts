@@ -93,7 +93,7 @@ async function setClosed(servers: Servers, traceId: string, capsule: string, clo
     return rows.map(({ name }) => name).sort();
   };
   const names = await withCut(context, act);
-  // Not before the commit: until then somebody put out could come in again.
+  // Sessions end after the commit: before it, a client whose session was ended could connect again.
   if (closed)
     await context.connections.session((session) => session.run('end sessions', END_SESSIONS, [names]));
   return { [closed ? 'closed' : 'opened']: names };
@@ -115,7 +115,7 @@ async function rotate(servers: Servers, traceId: string, args: readonly string[]
   return { marked };
 }
 
-/** Marks the databases of a server that are meant, and returns how many there are. */
+/** Marks the selected databases of a server for rotation; returns how many there are. */
 function markRotation(
   { connections }: Context,
   traceId: string,

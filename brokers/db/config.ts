@@ -11,7 +11,7 @@ import * as z from 'zod';
 
 const { port, count, path } = settings;
 
-/** What the URLs that workloads get may say of a server, wherever that is configured. */
+/** The settings of the address in workloads' URLs, which every configured server has. */
 export const issuedRules = {
   host: z.string().min(1),
   port: port(5432),
@@ -19,7 +19,7 @@ export const issuedRules = {
   sslrootcert: z.string().regex(/^\/[A-Za-z0-9._/-]+$/, 'not an absolute path of plain characters'),
 } as const;
 
-/** For a schema's refinement: an authority is for whoever verifies by it. */
+/** For a schema's refinement: an authority may be named only if the mode verifies the server. */
 export function mayNameAuthority(mode: string | undefined, root: string | undefined): boolean {
   return root === undefined || mode === 'verify-full' || mode === 'verify-ca';
 }

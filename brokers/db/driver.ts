@@ -6,8 +6,8 @@ import { listedOperations } from '@space/contracts/driver';
 import { driverDocument } from '../../manifests/driver/document.ts';
 
 /**
- * Reads the driver document of the image and returns its exact bytes. Throws unless it is valid and says what
- * this broker serves, so discovery cannot drift from the routes.
+ * Reads the driver document of the image and returns its exact bytes. Throws unless it is valid and describes exactly
+ * what this broker serves, so that the document cannot differ from the routes.
  */
 export function loadDriverDocument(path: string): Buffer {
   const { bytes, value } = loadDocument(path, driverDocument, 'driver document');

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** A number that is set. */
+/** A gauge without labels. */
 interface Level {
   set(value: number): void;
 }
@@ -9,7 +9,7 @@ interface Count {
   inc(): void;
 }
 
-/** A number for each value of one label; `reset` forgets all of them. */
+/** A gauge with one label; `reset` forgets all of its values. */
 interface Levels {
   labels(value: string): Level & Count;
   reset(): void;
@@ -19,7 +19,7 @@ interface Counts {
   labels(value: string): Count;
 }
 
-/** What the broker counts of one server, beside its requests. */
+/** The metrics of one server, beside those of its requests. */
 export interface BrokerMetrics {
   readonly repaired: Counts;
   readonly unrepaired: Levels;
@@ -42,13 +42,13 @@ export interface BrokerMetrics {
 }
 
 export interface ServerMetrics {
-  /** The series of one server. */
+  /** The metrics of one server. */
   of(server: string, connections: () => number): BrokerMetrics;
-  /** Shows from now on which servers are used. */
+  /** Reports from now on which servers can be used. */
   watchServers(states: () => Iterable<readonly [server: string, ready: boolean]>): void;
 }
 
-/** Where there is one server alone its series have no label that names it. */
+/** Creates the metrics. With a single server (`several` is false), the series have no label with its name. */
 export function createBrokerMetrics(registry: Registry, several = false): ServerMetrics {
   const registers = [registry];
   const families: Families = familiesOf(registers, several ? ['server'] : []);
@@ -147,7 +147,7 @@ function familiesOf(registers: Registry[], own: readonly string[]) {
 
 type Make<Metric> = (name: string, help: string, ...labels: readonly string[]) => Metric;
 
-/** What there is beside the registry, and what was done about it. */
+/** Metrics about objects beside the registry, and about their repair. */
 function upkeepFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
   return {
     repaired: counter(
@@ -180,7 +180,7 @@ function upkeepFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
   };
 }
 
-/** Counts sessions that were ended, and those that should have been. */
+/** Metrics about sessions that were ended or should have been. */
 function sessionFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
   return {
     sessionsEnded: counter(
@@ -203,7 +203,7 @@ function sessionFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
   };
 }
 
-/** What tenants hold of the server, and for how long. */
+/** Metrics about what tenants use of the server, and for how long. */
 function sizeFamilies(gauge: Make<Gauge>) {
   return {
     quotas: gauge(

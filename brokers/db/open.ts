@@ -34,19 +34,21 @@ import type { ServerPlan } from './servers/config.ts';
 import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
 
-/** Connections to the server: twelve, with the two that watch. */
+/** The connections to one server: twelve, including two that watch. */
 const CONNECTIONS = {
   application: 'space-db-broker',
   lookup: 2,
   work: SHARES.work.total,
   drop: SHARES.drop.total,
 };
-/** Fewer than there are connections for work, so that a cut never waits behind clones. */
+/** Fewer than there are connections for work, so that ending access never waits for clones. */
 const CLONES = { active: 3, queued: 1_000 };
-/** Many more than there are connections: who waits for a clone or a checkpoint keeps nobody who waits for neither. */
+/**
+ * Many more than there are connections, so that requests which wait for a clone or a checkpoint do not delay others.
+ */
 const MUTATIONS = { total: 32, perKey: 12, queued: 256, waitMs: 60_000 };
 
-/** What the broker has once, whatever the number of its servers. */
+/** What the broker has only once for all of its servers. */
 export interface Common {
   readonly config: Config;
   readonly keys: Watched<DerivationKeys>;
@@ -70,16 +72,16 @@ export async function openCommon(
   return { config, keys, nameKey, metrics, serverMetrics, failpoint };
 }
 
-/** A server whose registry is open, and on which tenants are safe. */
+/** A server with an open registry, on which tenants are isolated. */
 export interface OpenServer {
   readonly context: Context;
   readonly address: Watched<ServerAddress>;
   readonly acceptedOpen: readonly string[];
-  /** The registry's random id. */
+  /** The random id of the registry. */
   readonly installation: string;
-  /** The slots of its Capsules: who waits for this server keeps nobody of another one. */
+  /** Slots of the server's Capsules, so that requests that wait for this server do not delay those of another one. */
   readonly mutations: SharedSlots;
-  /** Says whom a nudge is for, once there is an upkeep. */
+  /** Sets what a nudge does, once the upkeep exists. */
   attach(nudge: () => void): void;
 }
 
@@ -129,14 +131,14 @@ export async function openServer(
     quietFor: () => mutations.quietFor(),
     failpoint,
   };
-  /** There is none before the broker listens. */
+  /** The upkeep starts when the broker listens; before that, a nudge does nothing. */
   const attach = (to: () => void) => {
     nudge = to;
   };
   return { context, address, acceptedOpen, installation, mutations, attach };
 }
 
-/** Its connections, and who watches what keeps them waiting; none is open yet. */
+/** Creates the connections, none of which is open yet, and the watcher of whatever delays them. */
 async function connect(
   { config, serverMetrics }: Pick<Common, 'config' | 'serverMetrics'>,
   { name, file, parse }: ServerPlan,
@@ -159,14 +161,14 @@ async function connect(
   return { connections: blockers.guard(unwatched), blockers, address, metrics };
 }
 
-/** Fails closed on a server on which tenants would not be safe. */
+/** @throws unless tenants would be isolated on the server */
 async function requireServer(connections: Connections, wanted: Wanted, log: Logger): Promise<void> {
   const findings = judge(await readServerFacts(connections), wanted);
   for (const warning of findings.warnings) log.warn({ finding: warning }, 'preflight');
   requireSafe(findings);
 }
 
-/** Fails closed: without its key, an existing database's URL could never be issued again. */
+/** @throws unless the key of every issued password is known: without it a URL could never be issued again */
 async function requireKeys(connections: Connections, keys: DerivationKeys): Promise<void> {
   const ids = await connections.session(keyIdsInUse);
   const missing = ids.filter((id) => keys.byId(id) === undefined);

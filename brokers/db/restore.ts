@@ -16,7 +16,10 @@ import {
 import { contextOf, everyContext, linesOf } from './servers/commands.ts';
 import type { Servers } from './servers/router.ts';
 
-/** For a registry that was restored from a copy older than the server: what it does not know is adopted or dropped. */
+/**
+ * Commands for a registry that was restored from an older copy than the server: databases that it does not know are
+ * adopted or dropped.
+ */
 export const RESTORE_COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   unknown: {
     usage: 'unknown [SERVER]',
@@ -36,7 +39,9 @@ export const RESTORE_COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   },
 };
 
-/** With a new password: the next create (or provision) tells it, and the old one opens nothing from then on. */
+/**
+ * Adopts a database with a new password: the next create (or provision) returns it, and the old one is no longer valid.
+ */
 async function adopt(servers: Servers, traceId: string, args: readonly string[]) {
   const [name, capsule, app = ''] = args;
   if (name === undefined || capsule === undefined || args.length > 3)
@@ -98,7 +103,10 @@ async function dropUnknown(servers: Servers, traceId: string, args: readonly str
   return { dropped: name };
 }
 
-/** The one server on which the name is unknown: which of several is meant, nobody can say. */
+/**
+ * The context of the only server where the name is unknown to the registry; with several such servers the command is
+ * refused.
+ */
 async function theOneWithUnknown(servers: Servers, name: string): Promise<Context> {
   const found: Context[] = [];
   for (const context of everyContext(servers)) {

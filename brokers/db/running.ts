@@ -10,10 +10,10 @@ import { refill } from './upkeep/refill.ts';
 import { forgetOld } from './upkeep/retention.ts';
 import { closeStuck } from './upkeep/stuck.ts';
 
-/** What runs on each server beside requests. */
+/** Work on each server beside requests. */
 
 const UPKEEP_INTERVAL_MS = 15_000;
-/** A drop that no request has touched for so long is nobody's. */
+/** A drop that no request has continued for this many seconds counts as abandoned. */
 const ABANDONED_SECONDS = 60;
 
 interface RoundGroup {
@@ -35,7 +35,7 @@ export function upkeepOf(
   ];
   return [
     { rounds, intervalMs: UPKEEP_INTERVAL_MS },
-    // Apart from the rest, none of which may keep a Capsule open that is over its quota.
+    // This round has a loop of its own, so that no other round delays the shutting of a Capsule over its quota.
     { rounds: [sizing(context)], intervalMs: config.SIZE_INTERVAL_MS },
   ];
 }
@@ -66,7 +66,7 @@ export function watchSessions(
   resources.closers.push(() => watch.stop());
 }
 
-/** Begins all of it on a server beside the first one, whose upkeep the shell runs. Returns the rounds. */
+/** Begins this work on a further server; that of the first server is run by the service. Returns the rounds. */
 export async function runFurther(
   name: string,
   server: OpenServer,

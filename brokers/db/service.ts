@@ -22,14 +22,14 @@ const FURTHER_SERVERS_END_MS = 20_000;
 export interface Service {
   readonly port: number;
   readonly metricsPort: number;
-  /** The upkeep's rounds, to be run by hand where nobody wants to wait for them. */
+  /** The rounds of the upkeep, which tests run directly. */
   readonly rounds: readonly Round[];
-  /** Of the first server. */
+  /** The context of the first server. */
   readonly context: Context;
   readonly servers: Servers;
-  /** Looks at the mounted files now instead of in a moment. */
+  /** Reads the mounted files now. */
   refreshFiles(): Promise<void>;
-  /** Mutations that run now. */
+  /** The number of running mutations. */
   inFlight(): number;
   stop(): Promise<boolean>;
 }
@@ -41,7 +41,10 @@ export interface ServiceOptions {
   readonly failpoint?: (name: string) => void;
 }
 
-/** Starts the broker, fail-closed and in this order: driver document, keys, servers, registries, listener. */
+/**
+ * Starts the broker in this order: driver document, keys, servers, registries, listener. @throws if any of these is not
+ * safe
+ */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, driverPath, log, failpoint } = options;
   const { ports, parts, refreshFiles, stop } = await startShell(config, log, async (held) => {

@@ -17,14 +17,14 @@ export function derivationKey(bytes: Buffer): DerivationKey {
   return { id, key: new Secret(bytes) };
 }
 
-/** One password of a workload among all that it ever has. */
+/** What distinguishes the passwords that a workload has had. */
 export interface Edition {
   readonly generation: number;
-  /** Random; empty for those of before there were epochs. */
+  /** Random; empty for passwords that were issued before epochs existed. */
   readonly epoch: string;
 }
 
-/** A workload's password in one edition: the same for ever, so that it need not be stored. */
+/** A workload's password in one edition. It is derived, always with the same result, so that it need not be stored. */
 export function passwordOf(
   key: DerivationKey,
   space: string,
@@ -37,12 +37,12 @@ export function passwordOf(
 }
 
 /**
- * The SCRAM-SHA-256 verifier that PostgreSQL stores: all the server ever sees of the password. The salt is derived
- * too, so that asserting the same password twice writes the same verifier.
+ * The SCRAM-SHA-256 verifier, which is all that PostgreSQL stores and sees of the password. The salt is derived, too,
+ * so that setting the same password twice writes the same verifier.
  */
 export async function scramVerifier(key: DerivationKey, password: Secret<string>): Promise<string> {
   const salt = derive(key, ['salt/v1', password.reveal()]).subarray(0, 16);
-  // The password is base64url, on which SASLprep changes nothing.
+  // SASLprep changes nothing in base64url, so the password is used as it is.
   const salted = await stretch(password.reveal(), salt, ITERATIONS, 32, 'sha256');
   const stored = createHash('sha256').update(hmac(salted, 'Client Key')).digest('base64');
   const server = hmac(salted, 'Server Key').toString('base64');
@@ -61,11 +61,11 @@ export interface IssuedAddress {
   readonly host: string;
   readonly port: number;
   readonly sslmode?: string | undefined;
-  /** A path that the workload sees, of characters that a query can hold as they are. */
+  /** A path in the workload's file system, of characters that need no escaping in a query. */
   readonly sslrootcert?: string | undefined;
 }
 
-/** The URL that opens exactly one database. */
+/** The URL of one database. */
 export function databaseUrl(
   name: string,
   password: Secret<string>,

@@ -1,22 +1,22 @@
 /** A database's state machine, as pure decisions over a row that the caller has locked. */
 
-/** `creating` exists only inside the transaction that makes a database, so no row ever shows it. */
+/** `creating` exists only inside the transaction that creates a database, so no committed row has it. */
 type DatabaseState = 'ready' | 'dropping' | 'dropped';
 
 export interface DatabaseRow {
   readonly state: DatabaseState;
-  /** The incarnation of its Capsule in which it was last made. */
+  /** The incarnation of the Capsule in which the database was last created. */
   readonly incarnation: number;
   readonly name: string;
   readonly generation: number;
   /** The random part of its password. */
   readonly epoch: string;
   readonly keyId: string;
-  /** An administrator asked for a new password; the next create gives it. */
+  /** An administrator has requested a new password, which the next create issues. */
   readonly rotationDue: boolean;
   /** Whether the next password also ends all sessions. */
   readonly evicting: boolean;
-  /** Whether an administrator closed it: it is kept, and nobody may connect. */
+  /** Whether an administrator has closed the database: its data is kept, and nobody may connect. */
   readonly closed: boolean;
 }
 
@@ -34,7 +34,7 @@ export function decideCreate(row: DatabaseRow | undefined): CreateDecision {
 
 export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
 
-/** A tombstone proves a drop of the incarnation that asks, and of no earlier one. */
+/** A tombstone proves a drop in the incarnation that asks, but none in an earlier one. */
 export function decideDrop(row: DatabaseRow | undefined, incarnation: number): DropDecision {
   if (row === undefined || (row.state === 'dropped' && row.incarnation !== incarnation))
     return 'never created';

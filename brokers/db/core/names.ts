@@ -1,10 +1,13 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { lengthPrefixed, type Secret } from '@space/broker-kit';
 
-/** A PostgreSQL name that we made: safe unquoted, and checked wherever it enters a statement. */
+/**
+ * The form of PostgreSQL names that the broker creates. They are safe without quotes, and checked wherever they enter a
+ * statement.
+ */
 const NAME = /^spc_[a-z0-9_]{1,59}$/;
 
-/** The owner of a database. The Capsule's own has no app. */
+/** The owner of a database; `app` is empty for the Capsule's own database. */
 export interface Workload {
   readonly capsule: string;
   readonly app: string;
@@ -16,8 +19,8 @@ export function newEpoch(): string {
 }
 
 /**
- * The name of a workload's database and role: an epoch, and a keyed hash, since every tenant can read pg_database. The
- * epoch is random, so that a late statement about an old incarnation never meets a new database.
+ * The name of a workload's database and role: a random epoch, so that a late statement about an old incarnation never
+ * applies to a new database, and a keyed hash, since every tenant can read pg_database.
  */
 export function databaseName(key: Secret<Buffer>, space: string, workload: Workload, epoch: string): string {
   const parts = ['name/v2', space, workload.capsule, workload.app, epoch];
@@ -25,12 +28,12 @@ export function databaseName(key: Secret<Buffer>, space: string, workload: Workl
   return `spc_${epoch}${hash.slice(0, 28)}`;
 }
 
-/** Was this name made for this workload? Names of before there were epochs are told of nobody. */
+/** Whether the name was created for this workload; false for names from before epochs existed. */
 export function isNameOf(key: Secret<Buffer>, space: string, workload: Workload, name: string): boolean {
   return databaseName(key, space, workload, name.slice(4, 16)) === name;
 }
 
-/** Throws unless the text is one of our names; returns it, to be put into a statement as it is. */
+/** Returns the name for use in a statement. @throws Error unless the broker could have created it */
 export function checkedName(name: string): string {
   if (!NAME.test(name)) throw new Error('not a name of ours');
   return name;

@@ -1,34 +1,34 @@
-/** How far the databases of a Capsule are open: `tidying` lets one connection in, so that room can be made. */
+/** Whether databases of a Capsule accept connections: `tidying` admits one connection, which can delete data. */
 export type Door = 'open' | 'tidying' | 'shut' | 'closed';
 
-/** What the sweep remembers of a Capsule. */
+/** What the sweep stores about a Capsule. */
 export interface QuotaState {
   readonly door: Door;
-  /** How often it went on growing when it was let in to make room. */
+  /** How often its databases have grown while it was admitted to delete data. */
   readonly tries: number;
-  /** While `tidying`: more than this, and it is shut out again. */
+  /** While `tidying`: if the databases exceed this many bytes, they are shut again. */
   readonly ceiling: number;
-  /** Milliseconds; while `shut`: when it is let in again. */
+  /** While `shut`: the time of the next admission, in milliseconds. */
   readonly until: number;
 }
 
 export const OPEN: QuotaState = { door: 'open', tries: 0, ceiling: 0, until: 0 };
 
-/** Deleting takes some space itself: for the log of dead rows, and for catalogues that grow. */
+/** Bytes that deleting itself may need, for the log of dead rows and for catalogues that grow. */
 const SLACK = 16 * 2 ** 20;
-/** Beyond this share over its limit, only an administrator opens it again, by raising the limit. */
+/** Above this share of its limit, a Capsule stays shut until an administrator raises the limit. */
 const HARD = 1.25;
-/** Opened wide again only below this share, so that it does not flap. */
+/** A Capsule is opened completely only below this share, so that it does not alternate. */
 const ROOM = 0.95;
-/** A Capsule is said to be near its limit from this share on. */
+/** From this share on, a Capsule counts as near its limit. */
 const NEAR = 0.8;
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 
 /**
- * What becomes of a Capsule that holds so many bytes. Nothing that a tenant cannot override closes writes and leaves
- * reading and deleting possible, so who is over the limit gets one connection for as long as what it holds does not grow,
- * and none for longer and longer pauses when it does.
+ * Decides about a Capsule that uses so many bytes. PostgreSQL has no setting that forbids writes, permits reads and
+ * deletes, and that a tenant cannot override. So a Capsule over its limit gets one connection while its databases do
+ * not grow, and no connection for increasing pauses when they do.
  */
 export function decideQuota(state: QuotaState, used: number, limit: number, now: number): QuotaState {
   if (used <= limit * (state.door === 'open' ? 1 : ROOM)) return state.door === 'open' ? state : OPEN;
@@ -37,11 +37,11 @@ export function decideQuota(state: QuotaState, used: number, limit: number, now:
   switch (state.door) {
     case 'open':
       return tidying;
-    // The limit was raised meanwhile.
+    // An administrator has raised the limit.
     case 'closed':
       return { ...tidying, tries: 0 };
     case 'shut': {
-      // No pause is longer: the clock was set back since.
+      // A pause is never longer than this, so the clock must have been set back since.
       const isSoon = state.until - now <= LONGEST_PAUSE_MS;
       return now < state.until && isSoon ? state : tidying;
     }
@@ -50,13 +50,13 @@ export function decideQuota(state: QuotaState, used: number, limit: number, now:
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(state.tries, 10), LONGEST_PAUSE_MS);
         return { door: 'shut', tries: state.tries + 1, ceiling: 0, until: now + pause };
       }
-      // What was deleted may not be written again.
+      // Space that was freed may not be filled again.
       return used + SLACK < state.ceiling ? { ...state, ceiling: used + SLACK } : state;
     }
   }
 }
 
-/** What a door is to a database: whether anybody comes in, and how many of those that its workload may be. */
+/** Whether a database admits connections, and the connection limit of its workload. */
 export function doorsOf(
   door: Door,
   connections: number,

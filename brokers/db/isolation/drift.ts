@@ -1,24 +1,24 @@
 import { checkedName } from '../core/names.ts';
 import type { Door } from '../core/quota.ts';
 
-/** One workload's role and database as the server has them. */
+/** The role and database of one workload, as they are on the server. */
 export interface Isolation {
   readonly name: string;
-  /** An administrator closed it: nobody is let in. */
+  /** Whether an administrator has closed the database. */
   readonly closed: boolean;
-  /** How far its Capsule's quota opens it. */
+  /** The state that the Capsule's size quota requires. */
   readonly door: Door;
-  /** Connections that its Capsule may have; null is the broker's default. */
+  /** The connection limit of the Capsule's workloads; null means the broker's default. */
   readonly connections: number | null;
   readonly role: {
     readonly login: boolean;
-    /** What takes away each power that it should not have: `NOCREATEDB`, … */
+    /** The options that would remove each attribute that the role must not have: `NOCREATEDB`, … */
     readonly powers: readonly string[];
     readonly inherit: boolean;
     readonly limit: number;
     readonly expires: boolean;
   } | null;
-  /** Roles that it is a member of, and roles but the broker that are members of it. */
+  /** Roles of which this role is a member, and roles that are members of it, except the broker's. */
   readonly memberOf: readonly string[];
   readonly members: readonly string[];
   readonly database: {
@@ -26,18 +26,18 @@ export interface Isolation {
     readonly open: boolean;
     readonly limit: number;
     readonly ours: boolean;
-    /** Grantees and privileges beside the owner's, `PUBLIC` among them: `name:CONNECT,CREATE,TEMPORARY`. */
+    /** Privileges of everybody except the owner, including `PUBLIC`: `name:CONNECT,CREATE,TEMPORARY`. */
     readonly grants: readonly string[];
   } | null;
 }
 
-/** A difference: what to run against it, or nothing where the broker has no power over it. */
+/** A difference and the statements that repair it; none if the broker lacks the right to repair it. */
 export interface Repair {
   readonly kind: 'role' | 'powers' | 'membership' | 'grants' | 'limits' | 'lost';
   readonly statements: readonly string[];
 }
 
-/** Compares what is with what must be, and says how to mend each difference. */
+/** Compares the observed state with the required one, and returns a repair for each difference. */
 export function decideRepairs(isolation: Isolation, defaultConnections: number): Repair[] {
   const connectionLimit = isolation.connections ?? defaultConnections;
   const { role, database } = isolation;
@@ -52,7 +52,7 @@ export function decideRepairs(isolation: Isolation, defaultConnections: number):
     repairs.push({ kind: 'role', statements: [`ALTER ROLE ${name} ${attributes} VALID UNTIL 'infinity'`] });
   }
   if (role.powers.length > 0) {
-    // The server refuses to let us take some of them away, even to name them; such a refusal is counted.
+    // PostgreSQL refuses to let the broker remove, or even name, some of them; such a refusal is counted.
     repairs.push({ kind: 'powers', statements: [`ALTER ROLE ${name} ${role.powers.join(' ')}`] });
   }
   const revocations = [
@@ -84,7 +84,7 @@ export function decideRepairs(isolation: Isolation, defaultConnections: number):
   return repairs;
 }
 
-/** A name that is not ours, as an identifier. */
+/** Quotes a name that the broker did not create as an identifier. */
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,19 +1,19 @@
 import type { Session } from '@space/broker-kit/postgres';
 
-/** What the server has under one of our names. */
+/** What exists on the server under one of the broker's names. */
 export interface Observed {
   readonly database: 'valid' | 'invalid' | 'absent';
   readonly role: boolean;
 }
 
-/** What the server has under the name of a registered database, which may no longer be there. */
+/** What exists on the server under the name of a registered database, which may be gone. */
 export interface ObservedWorkload extends Observed {
   readonly name: string;
 }
 
 /**
- * Looks before acting: an interrupted DROP leaves an "invalid" database (connection limit −2) that looks existing to
- * CREATE, and ends the session of whoever tries to ALTER it.
+ * Reads what exists before acting: an interrupted DROP leaves an "invalid" database (connection limit −2), which exists
+ * for CREATE, and ends the session that tries to ALTER it.
  */
 export async function observe(session: Session, name: string): Promise<Observed> {
   const [row] = await session.read<{ limit: number | null; role: boolean }>(
@@ -25,7 +25,7 @@ export async function observe(session: Session, name: string): Promise<Observed>
   return { database: conditionOf(row?.limit ?? null), role: row?.role ?? false };
 }
 
-/** May anybody still come in, as the role or into the database of this name? */
+/** Whether anybody can still connect as the role or to the database of this name. */
 export async function isOpen(session: Session, name: string): Promise<boolean> {
   const [row] = await session.read<{ open: boolean }>(
     'observe doors',
@@ -37,8 +37,8 @@ export async function isOpen(session: Session, name: string): Promise<boolean> {
 }
 
 /**
- * The same for what is registered for one workload, or for all of a Capsule, without knowing the names. Sent behind
- * the lock of their rows, it sees what the lock's last holder left.
+ * The same for the registered database of a workload, or for all of a Capsule, without knowing their names. After the
+ * lock of their rows it sees what the previous holder of the lock left.
  */
 export async function observeRegistered(
   session: Session,

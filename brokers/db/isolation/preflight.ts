@@ -2,65 +2,65 @@ import { ConfigError } from '@space/broker-kit';
 import { type Connections, REFUSED } from '@space/broker-kit/postgres';
 import { judgeSettings, REQUIREMENTS } from './settings.ts';
 
-/** What the server's owner must have set up, read in one go. */
+/** The settings and objects of the server that its owner is responsible for, read in one statement. */
 export interface ServerFacts {
-  /** The broker's own. */
+  /** The broker's role. */
   readonly role: string;
   readonly version: number;
   readonly standby: boolean;
-  /** A server may take no writes though it is no standby: some are set so while their disk is full. */
+  /** A server may refuse writes though it is not a standby: some are set read-only while their disk is full. */
   readonly readOnly: boolean;
-  /** Whether a pool of connections answers in the server's place. */
+  /** Whether a connection pooler answers instead of the server. */
   readonly pooled: boolean;
   readonly superuser: boolean;
   readonly createRole: boolean;
   readonly createDatabase: boolean;
   readonly signalBackend: boolean;
-  /** Whether the registry's database is the broker's own. */
+  /** The registry's database, and whether the broker owns it. */
   readonly registry: { readonly name: string; readonly owned: boolean };
-  /** That the broker's role may have, and that may be to its registry; -1 is any number. */
+  /** The connection limits of the broker's role and of its registry; -1 means none. */
   readonly ownConnections: readonly [ofRole: number, ofRegistry: number];
   readonly connections: {
     readonly max: number;
-    /** Kept for superuser, brokers and others, so that no Assistant gets them. */
+    /** Connections that the server reserves for superusers, brokers and others. */
     readonly kept: number;
   };
-  /** Superuser roles that the broker is a member of, by whatever way. */
+  /** Superuser roles of which the broker is a direct or indirect member. */
   readonly superuserGroups: readonly string[];
   readonly readAllStats: boolean;
-  /** Where the server has such connections at all. */
+  /** Whether the broker may use reserved connections, on a server that has them. */
   readonly mayUseReserved: boolean;
-  /** Whether the server's log takes what sessions say. */
+  /** Whether the server's log records statements of sessions. */
   readonly logsSessions: boolean;
   readonly preparedTransactions: number;
-  /** What `REQUIREMENTS` names, in each setting's own unit. */
+  /** The settings in `REQUIREMENTS`, each in its own unit. */
   readonly settings: Readonly<Record<string, number>>;
   /** Databases that every role of the server may connect to. */
   readonly openDatabases: readonly string[];
 }
 
 export interface Findings {
-  /** Sentences; any one keeps the listener closed. */
+  /** Sentences; any one prevents the broker from listening. */
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** What the broker was told. */
+/** The configuration that the server is compared with. */
 export interface Wanted {
   readonly acceptedOpen: readonly string[];
-  /** That one Assistant may have. */
+  /** The connection limit of one Assistant. */
   readonly connections: number;
 }
 
 /** The connections of each replica; see `open.ts`. */
 const OWN_CONNECTIONS = 12;
-/** The last major version that all tests ran on. */
+/** The latest major version that all tests ran on. */
 const TRIED = 18;
 
-/** A sentence, and whether it holds. */
+/** Whether a requirement holds, and the sentence if it does not. */
 type Check = readonly [boolean, string];
 
-/** Decides whether tenants would be safe on this server. */
+/** Decides whether tenants would be isolated on this server. */
 export function judge(facts: ServerFacts, wanted: Wanted): Findings {
   const sentences = (checks: readonly Check[]) => checks.filter(([holds]) => holds).map(([, text]) => text);
   return { refusals: sentences(refusalsOf(facts, wanted)), warnings: sentences(warningsOf(facts, wanted)) };
@@ -180,13 +180,13 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
   return { ...facts, pooled };
 }
 
-/** Throws, and so keeps the listener closed, when something is open. */
+/** Throws if there is a refusal, so that the broker does not listen. */
 export function requireSafe(findings: Findings): void {
   if (findings.refusals.length > 0)
     throw new ConfigError(`the server is not ready: ${findings.refusals.join('; ')}`);
 }
 
-/** A name that is not ours, as an identifier. */
+/** Quotes a name that the broker did not create as an identifier. */
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,19 +1,19 @@
-/** What a server needs of its settings so that tenants who do not trust each other can share it. */
+/** A setting that a server needs so that tenants who do not trust each other can share it. */
 export interface Requirement {
   readonly setting: string;
-  /** The major version that brought it. */
+  /** The major version in which the setting was introduced. */
   readonly since?: number;
-  /** What becomes possible without it; ends a sentence that begins with "or else". */
+  /** What is possible without the setting; the end of a sentence with "or else". */
   readonly without: string;
-  /** Judges the value in the setting's own unit. */
+  /** Whether a value, in the setting's own unit, is sufficient. */
   readonly holds: (value: number) => boolean;
-  /** A value that holds, as ALTER SYSTEM takes it. */
+  /** A sufficient value, as ALTER SYSTEM accepts it. */
   readonly value: string;
 }
 
 const between = (low: number, high: number) => (value: number) => value >= low && value <= high;
 const atLeast = (low: number) => (value: number) => value >= low;
-/** A switch is 0 or 1. */
+/** Switches are read as 0 or 1. */
 const isOn = (value: number) => value === 1;
 
 /**
@@ -136,7 +136,10 @@ export const REQUIREMENTS: readonly Requirement[] = [
   },
 ];
 
-/** Sentences about what the server lacks, each with the SQL that mends it. `settings` holds numbers in their own units. */
+/**
+ * Sentences about missing settings, each with the SQL that sets them. `settings` contains numbers in each setting's own
+ * unit.
+ */
 export function judgeSettings(version: number, settings: Readonly<Record<string, number>>): string[] {
   return REQUIREMENTS.filter(({ setting, since = 0, holds }) => {
     const value = settings[setting];

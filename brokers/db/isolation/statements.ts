@@ -2,36 +2,36 @@ import { checkedName } from '../core/names.ts';
 import type { ObservedWorkload } from './observe.ts';
 
 /**
- * The statements that make a workload's role and open its database to it and to nobody else. All of them touch
- * shared catalogues only, so they run from the registry's database and in one transaction.
+ * The statements that create a workload's role and open its database to it alone. All of them use shared catalogues
+ * only, so they run in the registry's database and in one transaction.
  */
 
 const VERIFIER = /^SCRAM-SHA-256\$\d+:[A-Za-z0-9+/=]+\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+$/;
 
 /**
- * How long statements of each kind wait for a lock. Tenants that hold one are put out meanwhile (`Blockers`), so this is
- * for what only the server's owner may end, and short where there is something else to try.
+ * How long statements of each kind wait for a lock. `Blockers` ends tenants that hold one, so this matters for locks
+ * that only the server's owner can release; it is short where an alternative exists.
  */
 const PATIENCE = {
-  /** Closing and opening a database, and whatever else is done to a workload that exists. */
+  /** Closing and opening a database, and other changes to an existing workload. */
   cut: '1s',
-  /** A spare is given: there are others. */
+  /** Renaming a spare; if it is locked, another one is taken. */
   give: '300ms',
-  /** There is nothing else to try. */
+  /** There is no alternative. */
   insist: '5s',
 } as const;
 
 export type Patience = keyof typeof PATIENCE;
 
-/** For a transaction: these statements wait for their locks as long as their kind may. */
+/** Limits, inside a transaction, how long these statements wait for locks. */
 export function within(kind: Patience, statements: readonly string[]): string {
   return [`SET LOCAL lock_timeout = '${PATIENCE[kind]}'`, ...statements].join(';\n');
 }
 
-/** A guard rail, not a wall: a tenant may change its own settings, never its limits. */
+/** A convenience and not an isolation: a tenant may change its own settings, but never its limits. */
 const IDLE_IN_TRANSACTION = '60s';
 
-/** Makes the role, gives the sealed spare its name, closes it to PUBLIC and opens it last. */
+/** Creates the role, renames the sealed spare, closes it to PUBLIC and opens it last. */
 export function openingStatements(
   spare: string,
   name: string,
@@ -51,12 +51,12 @@ export function openingStatements(
   ]);
 }
 
-/** Says again who the role is; heals what a tenant did to its own password. */
+/** Sets the role's password and attributes again, which reverts changes by the tenant. */
 export function passwordStatement(name: string, verifier: string, patience: Patience): string {
   return within(patience, [`ALTER ROLE ${checkedName(name)} LOGIN PASSWORD '${checkedVerifier(verifier)}'`]);
 }
 
-/** Nobody comes in any more. On an interrupted drop's database only DROP is possible, so it is left out. */
+/** Ends access. On the database of an interrupted drop only DROP is possible, so it is left out. */
 export function closingStatements({ name, database, role }: ObservedWorkload): string[] {
   return [
     ...(role ? [`ALTER ROLE ${checkedName(name)} NOLOGIN`] : []),
@@ -65,8 +65,8 @@ export function closingStatements({ name, database, role }: ObservedWorkload): s
 }
 
 /**
- * Takes the lock of the database that every session needs to come in, and waits until nobody is in it, as only a change
- * of its name does; the name stays.
+ * Takes the lock of the database that every new session needs, and waits until nobody is connected, as a rename does;
+ * the name stays the same.
  */
 export function seizingStatements(name: string): string[] {
   const own = checkedName(name);
@@ -74,22 +74,22 @@ export function seizingStatements(name: string): string[] {
   return [`ALTER DATABASE ${own} RENAME TO ${held}`, `ALTER DATABASE ${held} RENAME TO ${own}`];
 }
 
-/** Drops a role, in a savepoint named after it, or leaves one that can do nothing. */
+/** Drops a role in a savepoint of its name; if that fails, the role remains without any right. */
 export function roleDropStatement(name: string): string {
   return `SAVEPOINT role;\n${within('insist', [`DROP ROLE IF EXISTS ${checkedName(name)}`])}`;
 }
 
-/** What becomes of a role that others still name, after `roleDropStatement` has failed. */
+/** Removes every right of a role that others still refer to, after `roleDropStatement` has failed. */
 export function roleSilencingStatement(name: string): string {
   return `ROLLBACK TO SAVEPOINT role;\n${within('insist', [`ALTER ROLE ${checkedName(name)} NOLOGIN PASSWORD NULL`])}`;
 }
 
-/** Nobody comes in until `reopeningStatements`. */
+/** Prevents connections until `reopeningStatements`. */
 export function shuttingStatement(name: string): string {
   return `ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS false`;
 }
 
-/** How many the workload may be, in its role and, where that is another number, in its database. */
+/** Sets the connection limit of the workload in its role and, if it has another one, in its database. */
 export function connectionStatements(
   { name, database, role }: ObservedWorkload,
   ofRole: number,
@@ -102,15 +102,15 @@ export function connectionStatements(
   ];
 }
 
-/** Opens or shuts a database, whatever its role may do; the role and its password stay as they are. */
+/** Opens or shuts a database, whatever its role may do; role and password stay unchanged. */
 export function doorStatements(name: string, open: boolean, connections: number): string {
   return `ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${limit(connections)}`;
 }
 
-/** So many sessions has whoever copies a database. */
+/** The number of sessions that copying a database needs. */
 const COPYING = 4;
 
-/** Lets in, under a password of its own, who copies a database that is closed to its workload. */
+/** Admits a copying client, with a password of its own, to a database that is closed to its workload. */
 export function lendingStatements(name: string, verifier: string): string {
   const own = checkedName(name);
   return within('insist', [
@@ -119,12 +119,12 @@ export function lendingStatements(name: string, verifier: string): string {
   ]);
 }
 
-/** Makes a role and a database for whoever copies one into it. */
+/** Creates a role and a database for a client that copies into it. */
 export function arrivalStatements(spare: string, name: string, verifier: string, patience: Patience): string {
   return openingStatements(spare, name, verifier, COPYING, patience);
 }
 
-/** How a workload stands: whether its role may log in, whether its database lets anybody in, and how many. */
+/** Whether a workload's role may log in, whether its database accepts connections, and how many. */
 export interface Admission {
   readonly login: boolean;
   readonly open: boolean;
@@ -132,7 +132,7 @@ export interface Admission {
   readonly ofDatabase: number;
 }
 
-/** Gives a database that was copied, from it or into it, to its workload and nobody else. */
+/** Returns a copied database, source or target, to its workload and nobody else. */
 export function admittingStatements(name: string, verifier: string, admission: Admission): string {
   const own = checkedName(name);
   const { login, open, ofRole, ofDatabase } = admission;
@@ -142,13 +142,16 @@ export function admittingStatements(name: string, verifier: string, admission: A
   ]);
 }
 
-/** Undoes the closing of a database that was kept. */
+/** Reverts the closing of a database that is kept. */
 export function reopeningStatements(name: string): string {
   const own = checkedName(name);
   return within('cut', [`ALTER ROLE ${own} LOGIN`, `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`]);
 }
 
-/** Ends every session in these databases that we may end; to try one that is a superuser's would end this statement instead. */
+/**
+ * Ends every session in these databases that the broker may end; an attempt on a superuser's session would make the
+ * statement fail.
+ */
 export const END_SESSIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
   WHERE a.datname = ANY ($1) AND NOT r.rolsuper AND a.pid <> pg_backend_pid()`;
 

@@ -2,8 +2,8 @@ import type { Session } from '@space/broker-kit/postgres';
 import type { Isolation } from './drift.ts';
 
 /**
- * Reads the isolation of every registered workload, or of one, in one statement. Shared catalogues suffice. One that is being
- * moved away is left out: it is as the move needs it.
+ * Reads the isolation of every registered workload, or of one, in one statement on shared catalogues. Workloads that
+ * are being moved to another server are left out, since their state is what the move requires.
  */
 export function surveyIsolation(
   session: Session,

@@ -16,7 +16,7 @@ export async function requireCapacity(
 ): Promise<number> {
   const [row, granted] = await Promise.all([
     readLimits(session, capsule),
-    // The Capsule's own database, whose URL nobody is given, takes none.
+    // Nobody gets the URL of the Capsule's own database, so it needs no connections.
     app === '' ? undefined : connectionsGranted(session, capsule, context.connectionLimit),
   ]);
   const connections = row?.connections ?? context.connectionLimit;
@@ -27,10 +27,13 @@ export async function requireCapacity(
   return connections;
 }
 
-/** The share of all Assistants' connections that one Capsule may have: only several Capsules can use them all. */
+/**
+ * The share of all Assistants' connections that one Capsule may have, so that only several Capsules can use all of
+ * them.
+ */
 const SHARE = 0.75;
 
-/** Whether the server has the connections of so many more databases of the Capsule. */
+/** Whether the server has enough connections for this many more databases of the Capsule. */
 export function hasConnections(
   { others, own, capacity }: Granted,
   connections: number,
@@ -44,7 +47,7 @@ export function requireConnections(granted: Granted, connections: number, more: 
     throw new ServiceError('quota_exceeded', 'the server has no connections left to promise');
   const { own, capacity } = granted;
   const wanted = (own + more) * connections;
-  // Where a server is very small, one Assistant is let in all the same.
+  // On a very small server, one Assistant is admitted even so.
   if (wanted > Math.max(capacity * SHARE, usual))
     throw new ServiceError('quota_exceeded', 'the Capsule has its share of the connections');
 }

@@ -2,29 +2,29 @@ import type pg from 'pg';
 import type { TenantSession } from './sessions.ts';
 
 /**
- * Looks at the table of locks between two looks of the watch, and ends who holds more of it than one workload may: seen
- * only when the table is full, it has failed everybody's statements by then.
+ * Checks the lock table between two checks of the watch, and ends sessions of a workload that holds too many locks. A
+ * full table would fail everybody's statements before the next check of the watch.
  */
 interface Glances {
-  /** Remembers how many locks there are: an increase is what makes the next look due. */
+  /** Stores the number of locks; an increase makes the next check due. */
   begin(client: pg.Client): Promise<void>;
-  /** Ends who holds too many; whether there are so many more in all that a look must decide. */
+  /** Ends sessions with too many locks. Returns whether the number of locks has grown so much that a check is due. */
   isLookDue(client: pg.Client): Promise<boolean>;
 }
 
 type Seen = Pick<TenantSession, 'pid' | 'role' | 'locks'>;
 
 interface GlanceOptions {
-  /** Locks that one workload's sessions may hold together. */
+  /** The most locks that the sessions of one workload may hold together. */
   readonly bound: number;
   readonly onEnd: (session: Seen) => void;
 }
 
 /**
- * One statement, which ends whom it sees: a table that fills does not wait for an answer of ours. It ends sessions in the
- * database of the same name alone, which no other role can enter: never the broker's, or a superuser's. The transaction that
- * it runs in would go on seeing the sessions of its beginning, so those are forgotten first, and `held` is read first. Whose
- * a session is, is asked of those alone that hold too many: the statement runs all the time.
+ * One statement, which also ends the sessions that it finds, since a table that fills does not wait for our answer. It
+ * ends only sessions in the database with the name of their role, which no other role can enter, so never the broker's
+ * or a superuser's. Inside a transaction the list of sessions is a snapshot, so it is cleared first. The owner of a
+ * session is read only for sessions with too many locks, since the statement runs very often.
  */
 const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
   held AS MATERIALIZED (SELECT pid, count(*)::int AS locks FROM anew, pg_locks GROUP BY pid),
@@ -39,13 +39,13 @@ const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
     (SELECT json_agg(json_build_object('pid', pid, 'role', role, 'locks', locks)) FROM ended) AS ended`;
 
 interface Glance {
-  /** The number of locks on the whole server. */
+  /** The number of locks on the server. */
   readonly locks: number;
   readonly ended: readonly Seen[] | null;
 }
 
 export function createGlances({ bound, onEnd }: GlanceOptions): Glances {
-  /** The fewest locks since the last look: those of whom it has ended are on their way out. */
+  /** The fewest locks since the last check; sessions that were ended still release theirs. */
   let fewest = 0;
 
   async function glance(client: pg.Client): Promise<number> {

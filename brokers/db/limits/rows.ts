@@ -1,19 +1,19 @@
 import type { Session } from '@space/broker-kit/postgres';
 import type { QuotaState } from '../core/quota.ts';
 
-/** A Capsule's limits; null is the broker's default. */
+/** A Capsule's limits; null means the broker's default. */
 export interface Limits {
   readonly databaseBytes: number | null;
   readonly connections: number | null;
 }
 
-/** One Capsule's row, or what stands in for one that was never written. */
+/** A Capsule's row, or the defaults if there is none. */
 export interface LimitsRow extends Limits, QuotaState {
   readonly capsule: string;
   readonly used: number;
-  /** The part of it that is outside its databases. */
+  /** Bytes in shared catalogues, outside its databases; included in `used`. */
   readonly shared: number;
-  /** What was charged for dead rows out there, and when, in milliseconds. */
+  /** Bytes charged for dead rows in shared catalogues, and the time of that in milliseconds. */
   readonly written: number;
   readonly writtenAt: number;
 }
@@ -33,7 +33,7 @@ export async function readLimits(session: Session, capsule: string): Promise<Lim
   return row;
 }
 
-/** Reads the limits of every Capsule that has a database, or is not open; of none that is being moved away. */
+/** The limits of every Capsule that has a database or is not open, except those that are being moved away. */
 export function allLimits(session: Session): Promise<LimitsRow[]> {
   return session.read(
     'read all limits',
@@ -53,7 +53,7 @@ export async function writeLimits(session: Session, capsule: string, limits: Lim
   );
 }
 
-/** Writes what the sweep found; false when another replica was first. */
+/** Stores the result of a sweep; false if another replica was faster. */
 export async function writeUsage(
   session: Session,
   before: LimitsRow,
@@ -87,15 +87,15 @@ export async function writeUsage(
   return rows.length === 1;
 }
 
-/** How many connections the databases of Assistants may have, as they were promised. */
+/** The connections that were granted to databases of Assistants. */
 export interface Granted {
-  /** Connections that the databases of all other Capsules may hold together. */
+  /** Connections granted to the databases of all other Capsules together. */
   readonly others: number;
-  /** How many databases the Capsule has. */
+  /** The number of the Capsule's databases. */
   readonly own: number;
   /**
-   * Connections that the server has for the databases of all Assistants. It turns them away when no more are free than it
-   * keeps, and the brokers, who hold as many at most, take theirs beside those.
+   * The server's connections for all databases of Assistants. It is what remains after the reserved connections, which
+   * include the brokers' own.
    */
   readonly capacity: number;
 }
@@ -123,15 +123,18 @@ export async function connectionsGranted(
 export interface Sized {
   readonly capsule: string;
   readonly name: string;
-  /** Changes with every transaction that ended in it. */
+  /** Increases with every transaction that ended in the database. */
   readonly transactions: number;
-  /** Is somebody in a transaction in it now? */
+  /** Whether a transaction is open in the database. */
   readonly busy: boolean;
   readonly open: boolean;
   readonly limit: number;
 }
 
-/** The databases that may have grown are told from those that cannot have: none is opened for it. */
+/**
+ * Distinguishes databases that may have grown from those that cannot have, so that no database has to be opened for
+ * that.
+ */
 export function observeActivity(session: Session): Promise<Sized[]> {
   return session.read(
     'observe activity',
@@ -144,7 +147,7 @@ export function observeActivity(session: Session): Promise<Sized[]> {
   );
 }
 
-/** Bytes on the disk. One that is dropped meanwhile has none. */
+/** Bytes on disk by name; a database that is dropped meanwhile has none. */
 export async function measure(session: Session, names: readonly string[]): Promise<Map<string, number>> {
   const rows = await session.read<{ name: string; bytes: number | null }>(
     'measure databases',
@@ -156,8 +159,8 @@ export async function measure(session: Session, names: readonly string[]): Promi
 }
 
 /**
- * Notes the size of the catalogues of the whole server, and returns what was noted before: of all replicas one alone sees
- * that they have grown.
+ * Stores the size of the server's shared catalogues and returns the previous one, so that only one replica sees an
+ * increase.
  */
 export async function noteShared(session: Session, bytes: number): Promise<number> {
   const [row] = await session.run<{ before: number }>(

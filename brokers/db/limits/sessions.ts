@@ -1,30 +1,33 @@
-/** What one tenant's session holds of the resources that all share. */
+/** What a tenant's session uses of resources that all sessions share. */
 export interface TenantSession {
   readonly pid: number;
-  /** Also its database's name. */
+  /** The role's name, which is also the name of its database. */
   readonly role: string;
   readonly locks: number;
-  /** Those of its locks that record reads of serializable transactions, also of ended ones that are still kept. */
+  /** Those of its locks that record reads of serializable transactions, including ended ones that are still kept. */
   readonly predicates: number;
-  /** The age of its open transaction; 0 without one. */
+  /** The age in seconds of its open transaction; 0 without one. */
   readonly transactionSeconds: number;
-  /** How long it has waited for its client inside a transaction; 0 when it does not. */
+  /** Seconds for which it has waited for its client inside a transaction; 0 if it does not wait. */
   readonly idleSeconds: number;
 }
 
-/** How full the server's shared tables are. */
+/** How full the server's shared structures are. */
 export interface ServerState {
-  /** Locks that fit into the server's table. */
+  /** The number of locks that fit into the server's table. */
   readonly lockCapacity: number;
-  /** How full the table of serializable reads is, 0 to 1; it holds those of ended sessions, too. */
+  /** How full the table of serializable reads is, from 0 to 1; it includes reads of ended sessions. */
   readonly predicates: number;
-  /** How full the queue of notifications is, 0 to 1. */
+  /** How full the notification queue is, from 0 to 1. */
   readonly notifications: number;
-  /** Row locks that several hold and that vacuum has not cleared, as a part of what the server should let come together. */
+  /** Row locks with several holders that vacuum has not removed, as a share of what the server should accumulate. */
   readonly rowLocks: number;
 }
 
-/** The most that one role may hold. A tenant can override each of the server's own timeouts for itself, and none of these. */
+/**
+ * The most that one role may use. A tenant can override each of the server's own timeouts for itself, but none of
+ * these.
+ */
 export interface SessionBounds {
   readonly locks: number;
   readonly transactionSeconds: number;
@@ -44,19 +47,19 @@ interface End {
   readonly reason: EndReason;
 }
 
-/** When the table of locks is fuller than this, the role with most of it is ended, within its bound or not. */
+/** If the lock table is fuller than this, the role with the most locks is ended, even within its bound. */
 const CROWDED = 0.5;
-/** The queue of notifications is cut behind its slowest reader, who is one that stays in a transaction. */
+/** The notification queue can be shortened only to its slowest reader, a session that stays in a transaction. */
 const QUEUED = 0.5;
-/** What serializable transactions have read is forgotten when none is open that began before their end. */
+/** Reads of serializable transactions are kept until every transaction that began before their end has ended. */
 const PREDICATES = 0.5;
 const SLOW_READER_SECONDS = 5;
-/** What vacuum should have cleared is kept by a transaction that was open before: one so long does it, and few others are. */
+/** What vacuum should have removed is kept by an older transaction. Few transactions are as old as this, in seconds. */
 const KEEPER_SECONDS = 60;
-/** A session with fewer locks is not why the table is full. */
+/** A session with fewer locks is not the reason why the table is full. */
 const FEW_LOCKS = 100;
 
-/** Decides which sessions are ended, each for one reason. */
+/** Decides which sessions to end, each for one reason. */
 export function decideEnds(
   sessions: readonly TenantSession[],
   server: ServerState,
@@ -79,7 +82,7 @@ export function decideEnds(
 function reasonFor(
   { role, locks, predicates, transactionSeconds, idleSeconds }: TenantSession,
   greedy: boolean,
-  /** The session that has read most, when the table of reads is too full. */
+  /** The session with the most reads, if the table of reads is too full. */
   reader: TenantSession | undefined,
   { notifications, rowLocks }: ServerState,
   bounds: SessionBounds,

@@ -1,24 +1,24 @@
 import type { Session } from '@space/broker-kit/postgres';
 import { noteShared } from './rows.ts';
 
-/** What a row of `pg_shdepend` takes with its indexes: 75 bytes for a grant, 98 for a large object, as measured. */
+/** Bytes of a row in `pg_shdepend` with its indexes: measured as 75 for a grant and 98 for a large object. */
 const DEPENDENCY_BYTES = 100;
-/** Counted anew when it has changed by as much, and by a twentieth. */
+/** Dependencies are counted again when the catalogue has changed by this many bytes and by a twentieth. */
 const STEP_BYTES = 2 ** 20;
-/** The server cleans up dead rows and uses their space again: what was charged for them is halved in this time. */
+/** The server reuses the space of dead rows, so the charge for them is halved in this many milliseconds. */
 const HALF_MS = 600_000;
 
-/** What tenants have in the catalogues of the whole server, which belong to no database. */
+/** What tenants use of the server's shared catalogues, which belong to no database. */
 export interface Shared {
-  /** The size of all of these catalogues. */
+  /** The size of all of these catalogues in bytes. */
   readonly bytes: number;
-  /** By database: for what depends on its objects, which a drop of the database has to delete. */
+  /** Bytes by database for dependencies of its objects, which a drop of the database has to delete. */
   readonly dependencies: ReadonlyMap<string, number>;
-  /** By database: in settings of its role. */
+  /** Bytes by database for settings of its role. */
   readonly settings: ReadonlyMap<string, number>;
-  /** What all but the dependencies have grown by since any replica looked last. */
+  /** Bytes by which the catalogues, except the dependencies, have grown since any replica last looked. */
   readonly growth: number;
-  /** Databases whose tenants have written there since the last look, in transactions that are open. */
+  /** Databases whose tenants have written there in transactions that are open since the last look. */
   readonly writers: ReadonlySet<string>;
 }
 
@@ -34,20 +34,20 @@ type Sizes = readonly { readonly name: string; readonly bytes: number }[];
 const byName = (rows: Sizes) => new Map(rows.map(({ name, bytes }) => [name, bytes]));
 
 /**
- * Looks at these catalogues. What is stored there is charged to whoever has it. A tenant may also set any of its settings to
- * a value of megabytes as often as it likes and take that back: the dead rows belong to nobody, and what they have made
- * the catalogues grow by is charged to whoever was seen writing, in equal parts.
+ * Measures the shared catalogues. Stored rows are charged to their owner. A tenant may also write megabytes into a
+ * setting and remove them, any number of times; the dead rows have no owner, so the growth is charged in equal parts to
+ * those who were seen writing.
  */
 export class SharedCatalogues {
   #lookedAt: number | undefined;
   #counted: { readonly bytes: number; readonly rows: ReadonlyMap<string, number> } | undefined;
 
-  /** `all` counts the dependencies, whether or not they seem to have changed. */
+  /** `all` counts dependencies even if they seem unchanged. */
   async look(session: Session, all: boolean): Promise<Shared> {
     const { now, bytes, depending, noted, writers } = await observe(session, this.#lookedAt);
     const others = bytes - depending;
     const before = others === noted ? noted : await noteShared(session, others);
-    // Since when it grew, and by whom, is not known of the time before.
+    // Growth from before the first look has an unknown cause, so it is not charged.
     const growth = this.#lookedAt === undefined ? 0 : Math.max(0, others - before);
     this.#lookedAt = now;
     return {
@@ -78,8 +78,8 @@ const DEPENDENCIES = `SELECT d.datname::text AS name, count(*)::float8 * $1 AS b
   FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid GROUP BY 1`;
 
 /**
- * Who has only kept a lock since the last look has written nothing meanwhile. `pg_shdepend` is written by whoever makes an
- * object, under a lock that is gone at once: who is seen there is not who wrote.
+ * A session that has only kept its lock since the last look has written nothing in between. Every creation of an object
+ * writes `pg_shdepend` under a short lock, so holders of that lock do not count as writers.
  */
 async function observe(session: Session, since = 0): Promise<Observed> {
   const [row] = await session.read<Observed>(
@@ -99,7 +99,7 @@ async function observe(session: Session, since = 0): Promise<Observed> {
   return row;
 }
 
-/** What is still charged of what was charged at a time for dead rows; times in milliseconds. */
+/** The rest of a charge for dead rows after a time in milliseconds. */
 export function stillCharged(bytes: number, at: number, now: number): number {
   return Math.floor(bytes * 0.5 ** (Math.max(0, now - at) / HALF_MS));
 }

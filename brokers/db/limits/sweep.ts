@@ -6,14 +6,14 @@ import { doorStatements, END_SESSIONS, within } from '../isolation/statements.ts
 import { allLimits, type LimitsRow, measure, observeActivity, type Sized, writeUsage } from './rows.ts';
 import { type Shared, SharedCatalogues, stillCharged } from './shared.ts';
 
-/** All are measured as often as this, for what shrinks by itself. */
+/** Databases that seem unchanged are measured this often, in milliseconds, since data may also shrink by itself. */
 const ALL_MS = 600_000;
-/** Smaller changes of what a Capsule holds are not written down. */
+/** Smaller changes of a Capsule's size, in bytes, are not stored. */
 const STEP_BYTES = 2 ** 20;
 
-/** What a Capsule holds, and of that outside of its databases. */
+/** The bytes that a Capsule uses, and its part in shared catalogues. */
 interface Found extends Pick<LimitsRow, 'used' | 'shared' | 'written' | 'writtenAt'> {
-  /** What is charged now for dead rows. */
+  /** Bytes that are now charged for dead rows. */
   readonly charged: number;
 }
 
@@ -23,8 +23,8 @@ interface Known {
 }
 
 /**
- * Measures what Capsules hold, and closes those that hold too much: a tenant passes its limit by no more than it writes
- * between two looks. A database in which no transaction is open or has ended since the last look cannot have grown.
+ * Measures Capsules and shuts those that exceed their limit; a tenant can exceed it by what it writes between two
+ * rounds. A database without an open transaction, and without one that ended since the last round, cannot have grown.
  */
 export function sizing(context: Context, now = () => performance.now()): Round {
   let known = new Map<string, Known>();
@@ -57,10 +57,10 @@ export function sizing(context: Context, now = () => performance.now()): Round {
   return { name: 'sizes', gapMs: 0, run: look };
 }
 
-/** What one look finds on the server. */
+/** What one round reads from the server. */
 interface Seen extends ServerNow {
   readonly databases: readonly Sized[];
-  /** In bytes, of the databases that may have grown. */
+  /** Bytes of the databases that may have grown. */
   readonly sizes: ReadonlyMap<string, number>;
   readonly limits: readonly LimitsRow[];
   readonly shared: Shared;
@@ -112,7 +112,8 @@ function heldBy(
   const wrote = own.filter(({ name }) => writers.has(name)).length;
   const charged = Math.ceil((growth / Math.max(1, writers.size)) * wrote);
   const written = stillCharged(row.written, row.writtenAt, now) + charged;
-  // Settings that stay have been charged as they were written. With the last database go its roles, and all that is theirs.
+  // Settings that stay were charged when they were written. Without a database a Capsule has no roles, and so nothing
+  // in shared catalogues.
   const shared =
     own.length === 0
       ? 0
@@ -125,7 +126,7 @@ function heldBy(
   return { used, shared, written: own.length === 0 ? 0 : written, writtenAt: now, charged };
 }
 
-/** Decides what becomes of one Capsule, and sees to it where it is not so yet. */
+/** Decides about one Capsule, and opens or shuts its databases if they are not in that state yet. */
 async function keepQuota(
   context: Context,
   row: LimitsRow,
@@ -146,11 +147,14 @@ interface ServerNow {
   readonly now: number;
   readonly age: number;
   readonly killed: number;
-  /** Seconds that the oldest analysis of autovacuum has taken so far. */
+  /** Seconds for which the oldest analysis of autovacuum has run. */
   readonly analysis: number;
-  /** Seconds since something was archived last, while it is tried in vain; 0 where nothing is archived. */
+  /** Seconds since the last file was archived, while archiving fails; 0 if archiving is off. */
   readonly unarchived: number;
-  /** Seconds since the last step of the move of a Capsule from this server that has stood longest; 0 where none is under way. */
+  /**
+   * Seconds since the last step of the Capsule's move from this server that has made no progress for longest; 0 without
+   * one.
+   */
   readonly move: number;
 }
 
@@ -185,7 +189,10 @@ function isNews(row: LimitsRow, { used, charged }: Found, state: QuotaState): bo
   );
 }
 
-/** Are the doors of its databases as they must be? An administrator may have opened them, or a change been cut short. */
+/**
+ * Whether the databases are in the required state. An administrator may have opened them, or a change may have been
+ * interrupted.
+ */
 function stands(context: Context, own: readonly Sized[], row: LimitsRow, { door }: QuotaState): boolean {
   if (door === 'open') return true;
   const limit = limitOf(context, row, door);
@@ -195,7 +202,7 @@ function stands(context: Context, own: readonly Sized[], row: LimitsRow, { door 
 const limitOf = (context: Context, row: LimitsRow, door: Door) =>
   door === 'tidying' ? 1 : (row.connections ?? context.connectionLimit);
 
-/** Writes down what was found, and moves the doors with it; in one transaction, whatever tenants do meanwhile. */
+/** Stores the result and opens or shuts the databases, in one transaction, whatever tenants do meanwhile. */
 async function settle(
   context: Context,
   row: LimitsRow,

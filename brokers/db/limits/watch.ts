@@ -12,9 +12,9 @@ import {
 } from './sessions.ts';
 
 /**
- * Ends tenants' sessions that hold too much of what all share. Its one session stays open and inside of a
- * transaction: when the table of locks is full nobody can log in, and nobody but who holds a lock already can read a
- * shared catalogue. Such a transaction without a snapshot keeps nothing from being cleaned up.
+ * Ends tenants' sessions that use too much of what all sessions share. Its one session always has a transaction open:
+ * when the lock table is full, nobody can log in, and only a session that already holds its lock can read a shared
+ * catalogue. The transaction has no snapshot, so it does not hold back vacuum.
  */
 export interface Watch {
   stop(): Promise<void>;
@@ -26,20 +26,28 @@ export interface WatchOptions {
   readonly intervalMs: number;
   readonly log: Logger;
   readonly metrics: Pick<BrokerMetrics, 'sessionsEnded' | 'watchLooks'>;
-  /** Called with the process of a session that was ended for its locks: on its way out it may keep them for minutes. */
+  /**
+   * Called with the process id of a session that was ended for its locks; it may keep them for minutes while it ends.
+   */
   readonly onGreedy: (pid: number) => void;
 }
 
-/** The lock table is checked in between: one session takes a hundred thousand locks in a tenth of a second. */
+/**
+ * Milliseconds between two checks of the lock table, since one session can take a hundred thousand locks in a tenth of
+ * a second.
+ */
 const GLANCE_MS = 50;
-/** A client whose session was ended for its locks reconnects at once. */
+/** The same after a session was ended for its locks, since its client reconnects at once. */
 const ALERT_GLANCE_MS = 10;
 const ALERT_MS = 60_000;
-/** Looks after which the transaction restarts, so that its snapshot stays recent. */
+/** The number of checks after which the transaction is restarted. */
 const LOOKS_A_TRANSACTION = 500;
 const STATEMENT_MS = 10_000;
 
-/** Reading them takes the locks that are kept: pg_authid, pg_auth_members, pg_database, pg_db_role_setting, and their indexes. */
+/**
+ * Reading these catalogues takes the locks that are kept: on pg_authid, pg_auth_members, pg_database,
+ * pg_db_role_setting and their indexes.
+ */
 const HOLD = `SELECT (SELECT count(*) FROM pg_roles), (SELECT count(*) FROM pg_auth_members), (SELECT count(*) FROM pg_database)`;
 
 const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS locks, coalesce(l.predicates, 0) AS predicates,
@@ -54,7 +62,7 @@ const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS loc
   WHERE a.pid <> pg_backend_pid()
     AND (l.locks >= 100 OR l.predicates > 0 OR a.xact_start < clock_timestamp() - interval '5 seconds')`;
 
-/** Vacuum begins at half of what counts as full here. */
+/** Vacuum starts at half of the value that counts as full here. */
 const STATE = `SELECT pg_notification_queue_usage() AS notifications,
     (SELECT max(mxid_age(datminmxid)) FROM pg_database WHERE datconnlimit <> -2) /
       (2 * current_setting('autovacuum_multixact_freeze_max_age')::float8) AS "rowLocks",
@@ -63,7 +71,10 @@ const STATE = `SELECT pg_notification_queue_usage() AS notifications,
     current_setting('max_locks_per_transaction')::int *
       (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity"`;
 
-/** Only in the database of the same name, which no other role can enter: never the broker's session, or a superuser's. */
+/**
+ * Ends a session only in the database with the name of its role, which no other role can enter, so never the broker's
+ * or a superuser's.
+ */
 const END = `SELECT pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.pid = $1 AND a.usename = $2 AND a.datname = $2`;
 
@@ -83,7 +94,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
 
   async function look(): Promise<void> {
     const client = await held.open();
-    // Otherwise the transaction would go on seeing the sessions of its first look.
+    // Without this, the transaction would keep seeing the sessions of its first check.
     await client.query('SELECT pg_stat_clear_snapshot()');
     const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK });
     const { rows: states } = await client.query<ServerState>({
@@ -101,7 +112,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
     await held.looked(client);
   }
 
-  /** Until the next look is due, or so many more locks are taken that it is due at once. */
+  /** Waits until the next check is due, or until so many locks are taken that it is due at once. */
   async function untilNextLook(): Promise<void> {
     const due = performance.now() + intervalMs;
     for (let left = intervalMs; left > 0; left = due - performance.now()) {
@@ -139,9 +150,9 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
   };
 }
 
-/** Tells of each session that was ended once, and how soon the locks are to be looked at after that. */
+/** Reports each ended session once. Returns how soon the lock table must be checked again. */
 function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'metrics' | 'onGreedy'>) {
-  /** Sessions that a check has ended and that the last check still found. */
+  /** Sessions that were ended and that the last check still found. */
   let leaving = new Set<number>();
   let alertUntil = 0;
   return {
@@ -165,7 +176,7 @@ function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'm
   };
 }
 
-/** The watch's one session, and the transaction that it is in, which is begun anew after some looks. */
+/** The watch's session and its transaction, which is restarted after some checks. */
 function holdSession(address: Watched<ServerAddress>) {
   let client: pg.Client | undefined;
   let looks = 0;
@@ -185,7 +196,7 @@ function holdSession(address: Watched<ServerAddress>) {
       await opened.query('COMMIT');
       looks = 0;
     },
-    /** One that still answers is kept: a new one could not log in while the table of locks is full. */
+    /** A session that still answers is kept, since a new one could not log in while the lock table is full. */
     async recover(): Promise<void> {
       looks = 0;
       const failed = client;
@@ -223,7 +234,7 @@ async function openSession(address: Watched<ServerAddress>): Promise<pg.Client> 
   return opened;
 }
 
-/** Until the time is over, or the watch is to stop. */
+/** Resolves after the time, or when the watch stops. */
 function pause(ms: number, stopping: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

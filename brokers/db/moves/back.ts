@@ -15,8 +15,8 @@ import { lockPlace, noteStays } from './rows/placement.ts';
 import { admissionOf, type End, endOf, entryOf, mainOf, whereaboutsOf } from './way.ts';
 
 /**
- * Takes a move back that has not landed: its copy is dropped, and the Capsule goes on where it was. Returns servers that
- * did not answer, which may have something left of the copy.
+ * Reverts a move that has not landed: its copy is dropped, and the Capsule continues on the source. Returns the servers
+ * that did not answer, which may still have parts of the copy.
  */
 export async function takeBack(servers: Servers, traceId: string, capsule: string): Promise<string[]> {
   const { server, movingTo } = await whereaboutsOf(servers, capsule);
@@ -32,9 +32,9 @@ export async function takeBack(servers: Servers, traceId: string, capsule: strin
 }
 
 /**
- * After this no command of before makes the copy a Capsule's: none begins to land any more, since the source is told first,
- * and none that had begun ends it. A target that does not answer may have the Capsule already if somebody has begun to land:
- * then nobody knows which of the two is right, and it is waited for.
+ * Ends every attempt of the move. The source is told first, so that no attempt begins to land; then the target, so that
+ * none that began can complete. If an attempt has begun to land and the target does not answer, the Capsule may be
+ * there already, and this call fails until the target answers.
  */
 async function endCopy(servers: Servers, from: End, capsule: string, target: string): Promise<void> {
   const isThere = servers.all.some((server) => server.name === target && isReady(server));
@@ -57,9 +57,10 @@ async function endCopy(servers: Servers, from: End, capsule: string, target: str
     );
 }
 
-/** Lets its workloads into the source again, by the URLs that they have. */
+/** Admits the workloads to the source again, with the URLs that they have. */
 async function reopen({ context }: End, traceId: string, capsule: string): Promise<void> {
-  // As at the end of an eviction: who proved the password of the copy and waits at the door must find it closed.
+  // As at the end of an eviction, a session that proved the copy's password and waits for the lock must find the
+  // database closed.
   await withCut(
     context,
     async (session, cut) => {
@@ -85,7 +86,7 @@ async function reopen({ context }: End, traceId: string, capsule: string): Promi
   });
 }
 
-/** Whether the source is still closed by the move whose copies were ended; its place is locked from now on. */
+/** Whether the source is still closed by this move. It locks the Capsule's place in the registry. */
 async function isClosed(session: Session, capsule: string): Promise<boolean> {
   await lockPlace(session, capsule);
   await lockCapsule(session, capsule, 'UPDATE');

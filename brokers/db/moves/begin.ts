@@ -19,7 +19,7 @@ import { findDeparture, noteDeparture, principalsOf } from './rows/departure.ts'
 import { lockPlace, noteMoving, notePrincipals, noteStays } from './rows/placement.ts';
 import { endOf, entryOf, type Moving, mainOf, requireAttempt, type Way, whereaboutsOf } from './way.ts';
 
-/** What is to be copied: the same role and database on both servers, under a password that opens nothing else. */
+/** One database to copy: role and database have the same name on both servers, and the password opens nothing else. */
 export interface Copy {
   readonly app: string;
   readonly name: string;
@@ -34,12 +34,12 @@ export type Begun =
       readonly attempt: string;
       readonly copies: readonly Copy[];
     }
-  /** It is there; servers that did not answer may have something left of it. */
+  /** The Capsule has moved; the servers in `away` did not answer and may still have parts of it. */
   | { readonly kind: 'moved'; readonly away: readonly string[] };
 
 /**
- * Begins to move a Capsule, or goes on with a move that was cut short, from the copy or behind it. From now on requests about
- * it are told to come back, nobody is in its databases, and each has an empty twin on the target.
+ * Begins to move a Capsule, or continues a move that was interrupted. From now on requests about the Capsule are told
+ * to come back, nobody is connected to its databases, and each has an empty counterpart on the target.
  */
 export async function beginMove(
   servers: Servers,
@@ -96,11 +96,11 @@ async function copyOf(servers: Servers, traceId: string, way: Way): Promise<Begu
 
 interface Departed {
   readonly databases: readonly Moving[];
-  /** That each of its Assistants may have. */
+  /** The connection limit of each of its Assistants. */
   readonly connections: number;
 }
 
-/** Ends access on the source, in the transaction by which whatever is on its way there fails. */
+/** Ends access on the source, in a transaction that makes every request fail which is still on its way there. */
 async function depart({ capsule, main, from, to }: Way, traceId: string, attempt: string): Promise<Departed> {
   const { context } = from;
   try {
@@ -130,7 +130,7 @@ async function depart({ capsule, main, from, to }: Way, traceId: string, attempt
     await main.connections.transaction((session) => notePrincipals(session, capsule, principals));
     return departed;
   } catch (error) {
-    // Where no copy was begun before, nothing has changed but the note.
+    // If no copy was begun before, only the note has changed.
     const begun = await context.connections.session((session) => findDeparture(session, capsule));
     if (error instanceof ServiceError && error.code === 'conflict' && begun === undefined)
       await main.connections.transaction((session) => noteStays(session, capsule, to.name));
@@ -146,7 +146,7 @@ function requireWhole(name: string, { database, role }: Observed): void {
     );
 }
 
-/** An empty database for the copy, with the role that it has on the source. */
+/** Creates an empty database for the copy on the target, with a role of the same name. */
 async function makeTwin(
   { capsule, to }: Way,
   attempt: string,
@@ -169,7 +169,10 @@ async function makeTwin(
   });
 }
 
-/** A role of that name may be left of when the Capsule was here before, while others named it. */
+/**
+ * Drops a role of this name on the target, which may remain from an earlier stay of the Capsule if others referred to
+ * it.
+ */
 async function dropLeftover({ name: server, context }: Way['to'], name: string): Promise<void> {
   const { database, role } = await context.connections.session((session) => observe(session, name));
   if (database === 'absent' && !role) return;
@@ -187,7 +190,7 @@ async function dropLeftover({ name: server, context }: Way['to'], name: string):
     );
 }
 
-/** Lets in who copies, once everybody else is out. */
+/** Admits the copying client, once everybody else is disconnected. */
 async function lend({ capsule, from }: Way, attempt: string, name: string, verifier: string): Promise<void> {
   const { context } = from;
   await context.connections.transaction(async (session) => {

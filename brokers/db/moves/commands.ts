@@ -7,8 +7,8 @@ import { landMove } from './land.ts';
 const USAGE = 'move CAPSULE SERVER [--copied ATTEMPT] | move CAPSULE --back';
 
 /**
- * A move in three calls: the first says what is to be copied, whoever can run pg_dump copies it, and the second ends it.
- * Each may be given again after it was cut short.
+ * The commands of a move. `begin` returns what is to be copied, somebody copies it with pg_dump, and a second command
+ * ends the move. Each command may be repeated after an interruption.
  */
 export const MOVE_COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   move: {
@@ -37,5 +37,5 @@ function begun(capsule: string, to: string, move: Awaited<ReturnType<typeof begi
   return { moving: capsule, from, to, attempt, copies };
 }
 
-/** Servers that may have something left of the Capsule: the same command, once they answer, drops it. */
+/** Servers that may still have parts of the Capsule; repeating the command drops these once the servers answer. */
 const told = (away: readonly string[]) => (away.length === 0 ? {} : { unanswered: away });

@@ -7,7 +7,7 @@ import { livingDatabases } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
 import type { Moving, Way } from './way.ts';
 
-/** Refused before anything is changed: where it would not end, or not be the same. */
+/** Refuses a move before anything is changed, if it could not be completed or would change the data. */
 export async function requireFit(servers: Servers, way: Way): Promise<void> {
   const { capsule, from, to } = way;
   if (servers.all.find(({ name }) => name === to.name)?.drain)
@@ -27,7 +27,7 @@ export async function requireFit(servers: Servers, way: Way): Promise<void> {
   await requireAlike(way, databases);
 }
 
-/** Those that the server promises connections: the Capsule's own database has none. */
+/** The number of databases that need connections: the Capsule's own database needs none. */
 export const workloadsIn = (databases: readonly Moving[]): number =>
   databases.filter(({ app }) => app !== '').length;
 
@@ -40,7 +40,7 @@ async function stateOf(session: Session, capsule: string): Promise<Principal['st
   return row?.state;
 }
 
-/** What is being dropped ends where it is. */
+/** A Capsule or database that is being dropped cannot be moved. */
 export function requireMovable(state: Principal['state'] | undefined, databases: readonly Moving[]): void {
   const dropping = databases.find((one) => one.state === 'dropping');
   if (state === 'dropping' || dropping !== undefined)
@@ -52,7 +52,7 @@ export function requireMovable(state: Principal['state'] | undefined, databases:
 
 interface Made {
   readonly version: number;
-  /** How a database compares and sorts text. */
+  /** The provider, version and locale by which a database compares and sorts text. */
   readonly text: string;
 }
 
@@ -67,7 +67,7 @@ async function madeOn(session: Session, names: readonly string[]): Promise<Made[
   );
 }
 
-/** A database goes to no older server, and to none that sorts text otherwise. */
+/** A database is moved neither to an older server nor to one that sorts text differently. */
 async function requireAlike({ from, to }: Way, databases: readonly Moving[]): Promise<void> {
   const [theirs] = await to.context.connections.session((session) =>
     madeOn(session, [to.context.spares.template]),

@@ -24,8 +24,8 @@ import {
 } from './way.ts';
 
 /**
- * Ends a move whose databases are copied: the target gets the rows and opens, the source loses them, the first server says
- * where the Capsule is, and what is left on the source is dropped. Returns servers that may have something left.
+ * Ends a move whose databases are copied: the target gets the rows and opens, the source loses them, the first server
+ * stores the new place, and the rest on the source is dropped. Returns the servers that may still have parts.
  */
 export async function landMove(
   servers: Servers,
@@ -50,14 +50,14 @@ export async function landMove(
   return endMove(servers, traceId, way);
 }
 
-/** What goes along. */
+/** The rows and databases that move. */
 interface Left {
   readonly databases: readonly Moving[];
   readonly limits: LimitsRow | undefined;
   readonly baggage: Baggage;
 }
 
-/** Puts out who copied, and takes up the rows, which nothing changes any more. */
+/** Ends the copying client's access and reads the rows, which no request can change any more. */
 function shut({ capsule, from: { context } }: Way, traceId: string, attempt: string): Promise<Left> {
   return withCut(
     context,
@@ -94,7 +94,7 @@ async function shutTwins({ to: { context } }: Way, databases: readonly Moving[])
   );
 }
 
-/** From its commit on the Capsule is on the target, whatever the others say. */
+/** Once this transaction has committed, the Capsule is on the target, whatever the other servers have noted. */
 async function land(
   { capsule, from, to: { context } }: Way,
   traceId: string,
@@ -130,7 +130,10 @@ async function land(
   });
 }
 
-/** Of a Capsule that has landed: the source loses its principal before anybody is told that it is elsewhere. */
+/**
+ * Completes the move of a Capsule that has landed. The source forgets its principal before anybody is told of the new
+ * place.
+ */
 export async function endMove(servers: Servers, traceId: string, way: Way): Promise<string[]> {
   const { capsule, main, from, to } = way;
   main.failpoint('move:after-landing');

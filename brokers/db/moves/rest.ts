@@ -11,11 +11,11 @@ import { findRest, forgetRest } from './rows/departure.ts';
 import { lockPlace } from './rows/placement.ts';
 import { entryOf } from './way.ts';
 
-/** What a move leaves behind on servers where the Capsule is not, or is no more. */
+/** Parts that a move leaves on servers where the Capsule is not, or is no longer. */
 
 /**
- * Drops what is left of a Capsule on all servers but its own, and of copies that nobody ends, but for those into `target`.
- * Returns the servers that did not answer.
+ * Drops the parts of a Capsule on all servers but its own, and of abandoned copies, except those into `target`. Returns
+ * the servers that did not answer.
  */
 export async function clearRests(
   servers: Servers,
@@ -40,7 +40,7 @@ export async function clearRests(
   return away;
 }
 
-/** What a Capsule has left on a server, which no request reaches any more. */
+/** Drops the parts of a Capsule on a server where no request reaches them any more. */
 async function dropRest(context: Context, traceId: string, capsule: string): Promise<void> {
   const rest = await context.connections.session((session) => findRest(session, capsule));
   if (rest === undefined) return;
@@ -53,7 +53,7 @@ async function dropRest(context: Context, traceId: string, capsule: string): Pro
   });
 }
 
-/** A copy that did not land; false where it has. */
+/** Drops a copy that has not landed; returns false if it has. */
 export async function dropArrival(context: Context, capsule: string): Promise<boolean> {
   const ended = await context.connections.transaction(async (session) => {
     await lockPlace(session, capsule);
@@ -66,14 +66,14 @@ export async function dropArrival(context: Context, capsule: string): Promise<bo
   return true;
 }
 
-/** Of one that has landed nothing need be known once the move is over. */
+/** Forgets the note about a landed Capsule, which nobody needs once the move is over. */
 async function forgetLanded(context: Context, capsule: string): Promise<void> {
   await context.connections.transaction(async (session) => {
     if ((await findArrival(session, capsule))?.landed) await forgetArrival(session, capsule);
   });
 }
 
-/** Drops databases that were made for a copy, with what was copied into them. */
+/** Drops databases that were created for a copy, with the data in them. */
 export async function clearArriving(context: Context, capsule: string): Promise<void> {
   const names = await context.connections.session((session) => arrivingDatabases(session, capsule));
   for (const name of names) {

@@ -9,13 +9,13 @@ import { findPlacement } from '../servers/placements.ts';
 import type { Servers } from '../servers/router.ts';
 import { requireUsable } from '../servers/server.ts';
 
-/** A server, as a move of one Capsule sees it. */
+/** The source or the target of a move. */
 export interface End {
   readonly name: string;
   readonly context: Context;
 }
 
-/** A move, which is noted on three servers: the first one, the source and the target, of which two may be one. */
+/** A move. It is noted on three servers (the first one, the source, the target), of which two may be the same. */
 export interface Way {
   readonly capsule: string;
   readonly main: Context;
@@ -41,7 +41,7 @@ export async function whereaboutsOf(servers: Servers, capsule: string): Promise<
 
 export const mainOf = ({ all: [main] }: Servers): Context => requireUsable(main).context;
 
-/** @throws ServiceError where the broker has no server of that name, or cannot use it now */
+/** @throws ServiceError if no server has that name, or the server cannot be used now */
 export function endOf({ all }: Servers, capsule: string, name: string): End {
   const server = all.find((one) => one.name === name);
   if (server === undefined) throw new ServiceError('not_found', `no server is named ${name}`);
@@ -56,14 +56,14 @@ export const entryOf = (traceId: string, capsule: string, outcome: string) => ({
   outcome,
 });
 
-/** How a database stands that is given back to its workload. */
+/** The state in which a database is returned to its workload. */
 export function admissionOf(context: Context, { closed }: Moving, limits: LimitsRow | undefined): Admission {
   const connections = limits?.connections ?? context.connectionLimit;
   const { open, connections: ofDatabase } = doorsOf(limits?.door ?? 'open', connections);
   return { login: !closed, open: !closed && open, ofRole: connections, ofDatabase };
 }
 
-/** Of several copies that were begun, the last one counts; what was ended has no attempt. */
+/** Refuses a command of another attempt than the present one. An ended attempt has an empty name. */
 export function requireAttempt(found: { readonly attempt: string } | undefined, attempt: string): void {
   if (attempt === '' || found?.attempt !== attempt)
     throw new ServiceError('conflict', 'another copy was begun since, or the move was taken back');

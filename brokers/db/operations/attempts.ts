@@ -3,30 +3,30 @@ import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/pos
 import type { Context } from '../context.ts';
 import { makeSpare } from '../spares/pool.ts';
 
-/** The pool was empty: the transaction must begin again with a spare of its own. */
+/** The pool was empty: the transaction must be repeated with a spare that is cloned for it. */
 export class NoSpare extends Error {}
 
-/** Another transaction registered the workload first: this one must begin again, and then finds its row. */
+/** Another transaction has registered the workload: this one must be repeated, and then finds the row. */
 export class Overtaken extends Error {}
 
-/** What earlier attempts have found out. */
+/** What earlier attempts have shown. */
 export interface Attempt {
-  /** A spare that was cloned for this create, since the pool was empty or its spares locked. */
+  /** A spare that was cloned for this create, since the pool was empty or its spares were locked. */
   readonly reserved?: string | undefined;
   readonly passedOver: readonly string[];
-  /** Whether the workload's role changes all the time, so that its database must be seized first. */
+  /** Whether the tenant changes its role all the time, so that its database must be seized first. */
   readonly contested: boolean;
-  /** Called with the spare that the attempt works with. */
+  /** Called with the spare that the attempt uses. */
   readonly take: (spare: string) => void;
 }
 
 const MAX_ATTEMPTS = 6;
-/** How many locked spares are passed over before one is cloned, which nobody else has seen. */
+/** How many locked spares are skipped before one is cloned, which nobody else can have locked. */
 const MAX_PASSED_OVER = 2;
 
 /**
- * Runs a transaction that may need a spare. Only when the pool is empty, or its spares are locked, does it clone one,
- * outside the transaction; a crash then leaves a closed spare, which the upkeep adopts.
+ * Runs a transaction that may need a spare. If the pool is empty or its spares are locked, a spare is cloned outside
+ * the transaction; after a crash it remains closed, and the upkeep adopts it.
  */
 export async function withSpare<T>(
   context: Context,
@@ -53,11 +53,11 @@ export async function withSpare<T>(
 
 interface Remedy {
   readonly next: Attempt;
-  /** Whether the next attempt needs a spare of its own. */
+  /** Whether the next attempt needs a spare that is cloned for it. */
   readonly clone: boolean;
 }
 
-/** What would help an attempt that failed; undefined if nothing does. */
+/** What the next attempt must do differently; undefined if another attempt would not help. */
 function remedyOf(error: unknown, attempt: Attempt, taken: string): Remedy | undefined {
   if (error instanceof Overtaken) return { next: attempt, clone: false };
   if (!attempt.contested && isContested(error))
@@ -71,7 +71,7 @@ function remedyOf(error: unknown, attempt: Attempt, taken: string): Remedy | und
   return error instanceof NoSpare || isSpareStolen(error) ? { next, clone: true } : undefined;
 }
 
-/** Is the spare that was taken locked by somebody? Another one will do. */
+/** Whether another session has locked the spare, so that another spare helps. */
 function isSpareLocked(error: unknown): boolean {
   return (
     error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable
@@ -81,7 +81,7 @@ function isSpareLocked(error: unknown): boolean {
 const isSpareStolen = (error: unknown): boolean =>
   error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
 
-/** Did the row of the role stay locked, or change under every attempt? */
+/** Whether the row of the role stayed locked or changed in every attempt. */
 function isContested(error: unknown): boolean {
   return (
     error instanceof StepError &&

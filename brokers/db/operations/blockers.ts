@@ -1,23 +1,23 @@
 import type { Logger } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
-/** A statement that takes longer than this is waiting for another session. */
+/** Milliseconds after which a statement counts as waiting for another session. */
 const GRACE_MS = 50;
 const NEXT_LOOK_MS = 50;
 
-/** A session of a role that a broker made for a tenant; never a superuser's, another broker's or our own. */
+/** Selects sessions of roles that a broker created for a tenant; never a superuser's, another broker's or our own. */
 const OF_A_TENANT = `EXISTS (SELECT FROM pg_roles r
   WHERE r.oid = a.usesysid AND r.rolname ~ '^spc_[0-9a-f]{40}$' AND NOT r.rolsuper)`;
 
-/** The sessions that one of ours waits for: they hold the lock, or wait for it before ours. */
+/** The sessions that one of ours waits for: they hold the lock or are before ours in its queue. */
 const END_HOLDERS = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended
   FROM (SELECT DISTINCT unnest(pg_blocking_pids(w.pid)) AS pid FROM pg_stat_activity w
         WHERE w.usename = current_user AND w.wait_event_type = 'Lock') holder
   JOIN pg_stat_activity a USING (pid) WHERE ${OF_A_TENANT}`;
 
 /**
- * A drop waits until every session of the server has heard of it. One that waits for its client in the middle of a
- * command hears nothing, and nobody can ask the server which one it is.
+ * A drop waits until every session of the server has acknowledged it. A session that waits for its client in the middle
+ * of a command does not acknowledge, and the server cannot tell which session that is.
  */
 const FIND_STALLED = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
   WHERE (a.wait_event = 'ClientWrite' OR (a.wait_event = 'ClientRead' AND a.state = 'active')) AND ${OF_A_TENANT}
@@ -31,39 +31,39 @@ const END_STALLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS 
 const END_EXPELLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.datname = ANY ($1) AND ${OF_A_TENANT}`;
 
-/** Ends a session that something of everybody's waits for: the server's log says that a drop does, or the watch. */
+/** Ends a session that the server's log names as the one that a drop waits for, or that the watch has named. */
 const END_UNHEEDING = `SELECT a.backend_start::text AS since, a.usename::text AS tenant, pg_terminate_backend(a.pid) AS ended
   FROM pg_stat_activity a WHERE a.pid = $1 AND ${OF_A_TENANT}`;
 const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
   JOIN unnest($1::int[], $2::text[]) AS told (pid, since) ON told.pid = a.pid AND told.since = a.backend_start::text`;
-/** How long a tenant's client may stand still whose client stood still, while a drop waited, not long ago. */
+/** The shorter patience, in milliseconds, with a tenant whose client has recently stood still while a drop waited. */
 const AGAIN_MS = 200;
 const NOT_LONG_AGO_MS = 600_000;
-/** A session that was told to end, and reacts, has ended after this time. */
+/** A session that can react to its end has ended after this many milliseconds. */
 const STUCK_MS = 10_000;
 
 export type EndedFor = 'lock' | 'stall' | 'seizure' | 'unheeding';
 
 interface BlockersOptions {
-  /** How long a client may stand still in the middle of a command while a drop waits. */
+  /** Milliseconds for which a client may stand still in the middle of a command while a drop waits. */
   readonly stalledMs: number;
   readonly log: Logger;
   readonly onEnded: (reason: EndedFor) => void;
 }
 
 /**
- * Keeps tenants from vetoing what the broker does: while one of its statements waits, a connection of its own looks
- * again and again at who is in the way, and ends the sessions of tenants among them.
+ * Prevents tenants from blocking the broker: while one of its statements waits, a separate connection repeatedly finds
+ * the sessions that it waits for, and ends those of tenants.
  */
 export class Blockers {
   readonly #watch: Session;
   readonly #options: BlockersOptions;
   readonly #expelled = new Map<string, number>();
-  /** The time at which each session was first seen to stall while a drop waited. */
+  /** When each session was first seen to stall while a drop waited. */
   #stalled = new Map<string, number>();
-  /** When a client of each tenant was last put out for standing still. */
+  /** When a client of each tenant was last disconnected for standing still. */
   readonly #stalledLast = new Map<string, number>();
-  /** When those that drops wait for were first told to end. */
+  /** When the sessions that drops wait for were first told to end. */
   #told = new Map<string, { readonly pid: number; readonly since: string; readonly at: number }>();
   #waiting = 0;
   #looking = false;
@@ -73,7 +73,7 @@ export class Blockers {
     this.#options = options;
   }
 
-  /** Wraps connections, so that blockers of whatever takes long on them are ended. */
+  /** Wraps connections so that sessions which delay their statements are ended. */
   guard(connections: Connections): Connections {
     return {
       ...connections,
@@ -83,7 +83,7 @@ export class Blockers {
     };
   }
 
-  /** Ends all sessions in a database, and new ones, for as long as the work takes. */
+  /** Ends all sessions in a database, including new ones, until the work has ended. */
   async expel<T>(database: string, work: () => Promise<T>): Promise<T> {
     const count = (by: number) => this.#expelled.set(database, (this.#expelled.get(database) ?? 0) + by);
     count(1);
@@ -94,7 +94,7 @@ export class Blockers {
     }
   }
 
-  /** Ends the session of a process that a drop waits for, if it is a tenant's. */
+  /** Ends the session that a drop waits for, if it is a tenant's. */
   async dropWaitsFor(pid: number): Promise<void> {
     const tenant = await this.wasTold(pid);
     if (tenant === undefined) return;
@@ -102,7 +102,9 @@ export class Blockers {
     this.#options.log.warn({ database: tenant, reason: 'unheeding' }, 'session ended');
   }
 
-  /** Tells a tenant's session to end and remembers it; whose it is, or undefined where it was told before. */
+  /**
+   * Tells a tenant's session to end and stores that. Returns the tenant, or undefined if the session was told before.
+   */
   async wasTold(pid: number): Promise<string | undefined> {
     const [row] = await this.#watch.run<{ since: string; tenant: string; ended: boolean }>(
       'end unheeding',
@@ -116,7 +118,10 @@ export class Blockers {
     return row.tenant;
   }
 
-  /** The databases of sessions that were told to end and compute on: nothing that a client may do ends them. */
+  /**
+   * The databases of sessions that were told to end and did not: they compute, and nothing available to a client ends
+   * them.
+   */
   async stuck(): Promise<string[]> {
     const told = [...this.#told.values()];
     if (told.length === 0) return [];
@@ -151,7 +156,7 @@ export class Blockers {
   async #lookAround(): Promise<void> {
     this.#looking = true;
     while (this.#waiting > 0) {
-      // The server may be gone for a moment; the statement that waits fails by itself.
+      // If the server is gone for a moment, the statement that waits fails by itself.
       await this.#look().catch((error: unknown) => this.#options.log.debug({ err: error }, 'nobody looked'));
       await new Promise((resolve) => setTimeout(resolve, NEXT_LOOK_MS));
     }

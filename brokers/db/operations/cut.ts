@@ -4,14 +4,14 @@ import type { Context } from '../context.ts';
 import type { ObservedWorkload } from '../isolation/observe.ts';
 import { closingStatements, END_SESSIONS, seizingStatements, within } from '../isolation/statements.ts';
 
-/** Ends access to what was observed, in the transaction that notes why. */
+/** Ends access to the observed databases, in the transaction that records the reason. */
 export type Cut = (observed: readonly ObservedWorkload[]) => Promise<void>;
 
 /**
- * Runs a transaction that notes an intent and cuts access. A tenant that changes its own role or database all the time
- * can make each cut lose a race: where one was lost, the next takes the database for itself first. What then still is
- * in the way is the server's owner's (a superuser, a prepared transaction): the intent is kept without the cut, which
- * whoever takes the intent up tries again.
+ * Runs a transaction that records an intent and ends access. A tenant that changes its own role or database all the
+ * time can make this lose every race, so after a lost race the next attempt seizes the database first. If something of
+ * the server's owner still blocks it (a superuser's session, a prepared transaction), the intent is recorded without
+ * ending access, and whoever continues the intent tries again.
  */
 export async function withCut<T>(
   context: Context,
@@ -52,8 +52,8 @@ async function cutAccess(
 }
 
 /**
- * Takes databases for the caller's transaction: who is in is put out, and who comes waits at the door until the
- * transaction ends, so none of their roles can do anything.
+ * Seizes databases for the caller's transaction: connected sessions are ended, and new ones wait until the transaction
+ * ends, so that none of their roles can do anything.
  */
 export async function seize(
   { blockers }: Context,
@@ -82,7 +82,7 @@ function isInTheWay(error: unknown): error is StepError {
   );
 }
 
-/** Ends the sessions inside, right behind the commit that lets nobody in and before anything that can wait. */
+/** Ends the sessions immediately after the commit that prevents new ones, before anything that can wait. */
 export async function endSessions(
   { log }: Context,
   session: Session,
@@ -91,6 +91,6 @@ export async function endSessions(
   if (names.length === 0) return;
   await session
     .run('end sessions', END_SESSIONS, [names])
-    // The drop does it again, and tells what it cannot do.
+    // The drop repeats it, and reports what it cannot end.
     .catch((error: unknown) => log.warn({ err: error }, 'sessions are not ended yet'));
 }

@@ -24,7 +24,7 @@ import {
 import { endSessions, withCut } from './cut.ts';
 import { finishDrop } from './finish.ts';
 
-/** Drops that run side by side share the server's checkpoints; more would only hold its connections. */
+/** Concurrent drops share the server's checkpoints; more of them would only occupy its connections. */
 const PARALLEL_DROPS = 3;
 
 export interface Dropped {
@@ -32,7 +32,7 @@ export interface Dropped {
   readonly alreadyAbsent: boolean;
 }
 
-/** Drops one workload's database and role. Access ends in the first transaction, whatever comes after it. */
+/** Drops one workload's database and role. Access ends in the first transaction, whatever fails after it. */
 export async function dropApp(context: Context, call: Call, capsule: string, app: string): Promise<Dropped> {
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), capsule, app };
@@ -61,13 +61,18 @@ export async function dropApp(context: Context, call: Call, capsule: string, app
   return dropped;
 }
 
-/** Drops all that is registered for the Capsule, then retires its principal. Returns what was dropped, sorted. */
+/**
+ * Drops everything that is registered for the Capsule, then retires its principal. Returns the dropped names, sorted.
+ */
 export function dropCapsule(context: Context, call: Call, capsule: string): Promise<string[]> {
   const entry = { ...about(call, 'capsule.drop', 'capsule'), capsule };
   return dropAll(context, entry, (session) => authorisedCapsule(session, call, capsule, 'drop'));
 }
 
-/** Drops a Capsule by an administrator's command: whoever can run it where it runs may. Also releases the id. */
+/**
+ * Drops a Capsule and releases its id, by an administrator's command: whoever can run it in the container is
+ * authorised.
+ */
 export async function dropForAdministrator(
   context: Context,
   traceId: string,
@@ -86,7 +91,7 @@ export async function dropForAdministrator(
   return dropped;
 }
 
-/** Access ends for all databases in the first transaction; the last one retires the principal. */
+/** Drops all databases. The first transaction ends access to all of them, and the last one retires the principal. */
 async function dropAll(
   context: Context,
   entry: Undecided,
@@ -127,13 +132,15 @@ async function dropAll(
   });
 }
 
-/** Releases the id of a Capsule whose databases are gone; may be asked again and again, with the same answer. */
+/** Releases the id of a Capsule whose databases are gone; repeated calls have the same answer. */
 export function finalizeCapsule(context: Context, call: Call, capsule: string): Promise<true> {
   const entry = { ...about(call, 'capsule.finalize', 'provisioner'), capsule };
   return context.connections.transaction((session) => finalize(session, entry));
 }
 
-/** Runs every item even if one fails, so that what blocks one drop does not keep the others; then throws the first. */
+/**
+ * Runs every item even if one fails, so that one blocked drop does not prevent the others; then throws the first error.
+ */
 async function eachOf<T>(
   items: readonly T[],
   parallel: number,

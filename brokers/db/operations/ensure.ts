@@ -30,28 +30,28 @@ import { claimSpare, takeSpare } from '../spares/pool.ts';
 import { type Attempt, NoSpare, Overtaken } from './attempts.ts';
 import { seize } from './cut.ts';
 
-/** What a create answers with. */
+/** The result of a create. */
 export interface Ensured {
   readonly name: string;
   readonly url: string;
   readonly created: boolean;
-  /** All sessions were ended, and the database is shut until `reopen`. */
+  /** All sessions were ended, and the database stays shut until `reopen`. */
   readonly evicting: boolean;
 }
 
-/** What a create works on, in a transaction that has locked the rows of the Capsule and the workload. */
+/** The workload of a create, in a transaction that has locked the rows of Capsule and workload. */
 export interface Target {
   readonly workload: Workload;
   readonly row: DatabaseRow | undefined;
-  /** The Capsule's. */
+  /** The incarnation of the Capsule. */
   readonly incarnation: number;
   readonly attempt: Attempt;
   readonly entry: Undecided;
 }
 
 /**
- * Makes the workload's database, or finds it, and writes the audit. The same workload always gets the same URL, until
- * an administrator asks for a rotation.
+ * Creates the workload's database or finds it, and writes the audit entry. The same workload always gets the same URL,
+ * until an administrator requests a rotation.
  */
 export async function ensureDatabase(context: Context, session: Session, target: Target): Promise<Ensured> {
   const { workload, row, incarnation } = target;
@@ -110,7 +110,7 @@ async function create(
   return { name, url: databaseUrl(name, password, context.issued), created: true, evicting: false };
 }
 
-/** The password to issue again, and why. */
+/** The password to issue again, and the reason. */
 interface Reissue {
   readonly row: DatabaseRow;
   readonly edition: Edition;
@@ -118,7 +118,7 @@ interface Reissue {
   readonly outcome: 'existing' | 'rotated';
 }
 
-/** Sets the role's password on the server again, which undoes what a tenant did to it, and returns the URL. */
+/** Sets the role's password on the server again, which reverts changes by the tenant, and returns the URL. */
 async function reissue(
   context: Context,
   session: Session,
@@ -136,14 +136,15 @@ async function reissue(
   if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
     session.run('assert password', passwordStatement(name, verifier, attempt.contested ? 'insist' : 'cut')),
-    // A session that proved the old password and waits for the lock would get in when the transaction ends.
+    // A session that proved the old password and waits for the lock would otherwise be admitted when the transaction
+    // ends.
     evicting && session.run('shut database', shuttingStatement(name)),
     audit(session, { ...entry, outcome: evicting ? `${outcome}, sessions ended` : outcome }),
   ]);
   return { name, url: databaseUrl(name, password, context.issued), created: false, evicting };
 }
 
-/** Ends an eviction: opens the database again, to the new password. */
+/** Ends an eviction: opens the database again for the new password. */
 export async function reopen(context: Context, workload: Workload, name: string): Promise<void> {
   await context.connections.transaction(async (session) => {
     const row = await lockDatabase(session, workload);
@@ -156,7 +157,7 @@ export async function reopen(context: Context, workload: Workload, name: string)
   });
 }
 
-/** What the server stores of the password that a workload has. */
+/** The verifier of the workload's present password. */
 export function verifierOf(context: Context, workload: Workload, row: DatabaseRow): Promise<string> {
   const key = keyOf(context, row);
   return scramVerifier(key, passwordOf(key, context.space, workload, row));

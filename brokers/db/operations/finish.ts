@@ -9,8 +9,8 @@ import { lockDatabase, markDropped, noteLeftoverRole } from '../registry/rows.ts
 import { withCut } from './cut.ts';
 
 /**
- * Ends sessions, drops database and role, and leaves the tombstone. Safe to run twice, and side by side: the name
- * belongs to one generation, so it can never meet a newer database.
+ * Ends sessions, drops database and role, and leaves the tombstone. It may run twice, also concurrently: the name
+ * belongs to one generation, so it never affects a newer database.
  */
 export async function finishDrop(
   context: Context,
@@ -39,8 +39,8 @@ export async function finishDrop(
 }
 
 /**
- * Any tenant may grant something of its own to any role, which can then not be dropped while that grant is there. Such
- * a role owns nothing, opens nothing and is never used again; false when it stays.
+ * Drops a role; false if it stays. Any tenant may grant something of its own to any role, and while that grant exists
+ * the role cannot be dropped. Such a role owns nothing, opens nothing and is never used again.
  */
 export async function dropRole(session: Session, name: string): Promise<boolean> {
   try {
@@ -54,14 +54,13 @@ export async function dropRole(session: Session, name: string): Promise<boolean>
 }
 
 const MAX_ATTEMPTS = 5;
-/** Whoever asked for a drop hears of it by then; the drop itself goes on. */
+/** Milliseconds after which the caller of a drop gets an answer; the drop itself continues. */
 const ANSWER_MS = 75_000;
 
 /**
- * Ends sessions and drops the database, as often as it takes; does nothing where there is none. How long the server
- * takes is up to what the tenant has left in it, and one that was stopped would begin anew each time.
- *
- * @throws ServiceError `unavailable` while it goes on
+ * Ends sessions and drops the database, repeatedly if necessary; does nothing if there is none. The duration depends on
+ * the tenant's data, and a drop that was aborted would begin again. @throws ServiceError `unavailable` while it
+ * continues
  */
 export async function dropDatabase(context: Context, name: string, answerMs = ANSWER_MS): Promise<void> {
   const late = Promise.withResolvers<never>();
@@ -80,7 +79,7 @@ async function dropToTheEnd(context: Context, name: string): Promise<void> {
       const open = await context.connections.dropping(async (session) => {
         const [still] = await Promise.all([
           isOpen(session, name),
-          // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
+          // FORCE ends sessions only when nothing else blocks the drop, and ending access must not wait for that.
           session.run('end sessions', END_SESSIONS, [[name]]),
         ]);
         if (still) return true;
@@ -91,10 +90,10 @@ async function dropToTheEnd(context: Context, name: string): Promise<void> {
       if (!open) return;
       if (attempt >= MAX_ATTEMPTS)
         throw new ServiceError('unavailable', 'access does not stay cut', { retryAfter: 10 });
-      // What kept access open when the drop was asked for may be gone now.
+      // Whatever kept access open when the drop was requested may be gone now.
       await withCut(context, async (session, cut) => cut([{ name, ...(await observe(session, name)) }]));
     } catch (error) {
-      // A superuser of the server is in there: only the server's owner may end that session.
+      // A superuser's session is in the database, which only the server's owner may end.
       if (error instanceof StepError && error.code === SQLSTATE.insufficientPrivilege)
         throw new ServiceError('unavailable', 'a session blocks the drop', { cause: error, retryAfter: 10 });
       if (attempt >= MAX_ATTEMPTS || !isRace(error)) throw error;

@@ -8,7 +8,7 @@ import { requireConnections } from '../limits/capacity.ts';
 import { connectionsGranted, type Limits, measure, readLimits, writeLimits } from '../limits/rows.ts';
 import { seize } from './cut.ts';
 
-/** The limits in force, and what the Capsule holds. */
+/** The limits in force, and the Capsule's usage. */
 export interface Standings {
   readonly databaseBytes: number;
   readonly connections: number;
@@ -16,7 +16,7 @@ export interface Standings {
   readonly standing: Standing;
 }
 
-/** Says what a Capsule may have from now on, and tells what it has; again, with the same limits, it changes nothing. */
+/** Sets the limits of a Capsule and returns its usage; with the same limits again, nothing changes. */
 export function setLimits(context: Context, call: Call, capsule: string, wanted: Limits): Promise<Standings> {
   return context.connections.transaction(async (session, attempt) => {
     const known = await lockCapsule(session, capsule, 'UPDATE');

@@ -25,7 +25,7 @@ export async function provisionCapsule(
       return ensured;
     });
   } catch (error) {
-    // The principal belongs to another Capsule, which only the provisioner, who chose it, learns.
+    // The principal belongs to another Capsule. Only the provisioner, which chose it, learns that.
     const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
     throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
   }

@@ -1,16 +1,19 @@
 import { SharedSlots } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 
-/** How many connections the broker has of a kind, and how many of them one Capsule may hold. */
+/** How many connections of each kind the broker has, and how many of them one Capsule may use. */
 export const SHARES = {
   work: { total: 5, perKey: 3, queued: 256, waitMs: 10_000 },
   drop: { total: 3, perKey: 2, queued: 256, waitMs: 90_000 },
 } as const;
 
-/** What is nobody's but the Space's own, its upkeep, counts as one Capsule more. */
+/** The key of the broker's own work, such as the upkeep, which counts like a Capsule. */
 const SPACE = '';
 
-/** The broker's connections, of which a Capsule's requests, whatever they wait for, leave some to others. */
+/**
+ * Returns the broker's connections for a Capsule: its requests leave some connections to others, whatever they wait
+ * for.
+ */
 export type ConnectionShares = (capsule?: string) => Connections;
 
 export function shareConnections(connections: Connections): ConnectionShares {

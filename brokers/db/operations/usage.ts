@@ -4,7 +4,10 @@ import type { Context } from '../context.ts';
 import { measure } from '../limits/rows.ts';
 import { lockDatabase } from '../registry/rows.ts';
 
-/** Bytes on the disk of one workload's database. Measured without a lock: nobody waits for a database of many files. */
+/**
+ * Bytes on disk of one workload's database, measured without a lock, so that nobody waits for a database with many
+ * files.
+ */
 export async function appUsage(context: Context, call: Call, capsule: string, app: string): Promise<number> {
   const name = await context.connections.transaction(async (session) => {
     await authorisedCapsule(session, call, capsule, 'apps');

@@ -1,7 +1,7 @@
 import { applyMigrations, type Connections } from '@space/broker-kit/postgres';
 import { AUDIT_TABLE, CAPSULE_TABLES, installationId } from '@space/broker-kit/principals';
 
-/** Each entry is applied once, in order, in one transaction with its number. Never edit one that was released. */
+/** Each entry is applied once, in order, in one transaction with its number. A released entry is never edited. */
 const MIGRATIONS: readonly string[] = [
   `${CAPSULE_TABLES}
   -- The Capsule's own database has the empty app. A dropped row is a tombstone: it proves the drop and keeps the
@@ -142,7 +142,7 @@ ${AUDIT_TABLE}`,
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Brings the registry up to date and returns the installation's random id, which our own names carry. */
+/** Brings the registry up to date and returns its random installation id, which names of spares contain. */
 export function migrate(connections: Connections, space: string): Promise<string> {
   return connections.transaction(async (session) => {
     await applyMigrations(session, MIGRATIONS);

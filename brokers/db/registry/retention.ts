@@ -21,7 +21,7 @@ const AUDIT: Prune = [
    SELECT count(*)::int AS count FROM old`,
 ];
 
-/** A Capsule that is being dropped still has to tell what was dropped with it. */
+/** A Capsule that is being dropped must still report what was dropped with it. */
 const TOMBSTONES: Prune = [
   'prune tombstones',
   `WITH old AS (
@@ -59,16 +59,16 @@ const DIGESTS: Prune = [
    SELECT count(*)::int AS count FROM old`,
 ];
 
-/** In this order: a Capsule goes after its tombstones. */
+/** In this order, since a Capsule is deleted after its tombstones. */
 export const PRUNES = [AUDIT, TOMBSTONES, CAPSULES, DIGESTS] as const;
 
-/** Returns whether there may be more. */
+/** Deletes one batch; returns whether there may be more. */
 export async function prune(session: Session, [step, text]: Prune, days: number): Promise<boolean> {
   const [row] = await session.run<{ count: number }>(step, text, [days, BATCH]);
   return row?.count === BATCH;
 }
 
-/** In milliseconds. */
+/** The server's time in milliseconds. */
 export async function serverTime(session: Session): Promise<number> {
   const [row] = await session.read<{ time: number }>(
     'read clock',

@@ -3,7 +3,7 @@ import { expectOne } from '@space/broker-kit/principals';
 import type { DatabaseRow } from '../core/decide.ts';
 import type { Workload } from '../core/names.ts';
 
-/** Every statement about registered databases. Whoever changes a row has locked it in the same transaction. */
+/** All statements about registered databases. A caller that changes a row has locked it in the same transaction. */
 
 const DATABASE_COLUMNS =
   'state, life AS incarnation, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
@@ -17,7 +17,7 @@ export async function lockDatabase(session: Session, workload: Workload): Promis
   return row;
 }
 
-/** A registered database as `create` and rotation write it. */
+/** The values that a create or a rotation writes. */
 export interface Registration {
   readonly incarnation: number;
   readonly name: string;
@@ -26,7 +26,7 @@ export interface Registration {
   readonly keyId: string;
 }
 
-/** Returns false when another transaction was first; its row can then be locked. */
+/** Inserts the row; returns false if another transaction was faster, whose row can then be locked. */
 export async function insertDatabase(
   session: Session,
   workload: Workload,
@@ -41,7 +41,7 @@ export async function insertDatabase(
   return rows.length === 1;
 }
 
-/** Compare-and-swap from one generation to the next, whether a database is made again after a drop or a password changes. */
+/** Compare-and-swap from one generation to the next, after a drop or for a new password. */
 export async function advanceDatabase(
   session: Session,
   workload: Workload,
@@ -68,7 +68,7 @@ export async function advanceDatabase(
   expectOne(rows);
 }
 
-/** Lets the next create switch to the next password. */
+/** Makes the next create issue a new password. */
 export async function markRotationDue(session: Session, workload: Workload): Promise<void> {
   const rows = await session.run(
     'mark rotation due',
@@ -79,7 +79,7 @@ export async function markRotationDue(session: Session, workload: Workload): Pro
   expectOne(rows);
 }
 
-/** Notes that all sessions were ended. */
+/** Records that all sessions were ended. */
 export async function markEvicted(session: Session, workload: Workload): Promise<void> {
   const rows = await session.run(
     'mark evicted',
@@ -110,7 +110,7 @@ export async function markDropped(session: Session, workload: Workload, name: st
   expectOne(rows);
 }
 
-/** Notes that nobody may connect and the data stays; undefined when it was closed already or is being dropped. */
+/** Records that the database is closed and keeps its data; undefined if it was closed already or is being dropped. */
 export async function closeByName(session: Session, name: string): Promise<Workload | undefined> {
   const [row] = await session.run<{ capsule: string; app: string }>(
     'close database',
@@ -134,7 +134,7 @@ export function livingDatabases(
   );
 }
 
-/** Marks all that still exists as dropped by the drop of its Capsule. */
+/** Marks all databases that exist as dropped with their Capsule. */
 export async function markCapsuleDropping(session: Session, capsule: string): Promise<void> {
   await session.run(
     'mark databases dropping',
@@ -144,7 +144,7 @@ export async function markCapsuleDropping(session: Session, capsule: string): Pr
   );
 }
 
-/** The names that the drop of this incarnation of the Capsule has dropped, over all its attempts, sorted. */
+/** The names that the drop of this incarnation of the Capsule has dropped in all of its attempts, sorted. */
 export async function droppedWithCapsule(
   session: Session,
   capsule: string,
@@ -159,7 +159,7 @@ export async function droppedWithCapsule(
   return rows.map(({ name }) => name);
 }
 
-/** Remembers a role that could not be dropped with its database. */
+/** Records a role that could not be dropped with its database. */
 export async function noteLeftoverRole(session: Session, name: string): Promise<void> {
   await session.run(
     'note leftover role',
@@ -172,7 +172,10 @@ export async function forgetLeftoverRole(session: Session, name: string): Promis
   await session.run('forget leftover role', 'DELETE FROM broker.leftover_role WHERE name = $1', [name]);
 }
 
-/** Leftover roles, each with who still names it: a workload, or a database that is none of ours. */
+/**
+ * Roles that could not be dropped, each with those that refer to it: a workload, or a database that is not the
+ * broker's.
+ */
 export function leftoverRoles(session: Session): Promise<{ name: string; culprits: string[] }[]> {
   return session.read(
     'find leftover roles',
@@ -185,7 +188,7 @@ export function leftoverRoles(session: Session): Promise<{ name: string; culprit
   );
 }
 
-/** Databases and roles with names of the broker's that no row has, as after a restore of an older registry. */
+/** Databases and roles with the broker's names that no row has, as after a restore of an older registry. */
 export function unknownObjects(
   session: Session,
 ): Promise<{ name: string; database: boolean; role: boolean }[]> {
@@ -203,7 +206,7 @@ export function unknownObjects(
   );
 }
 
-/** The derivation keys that issued passwords depend on. */
+/** The ids of the derivation keys that issued passwords depend on. */
 export async function keyIdsInUse(session: Session): Promise<string[]> {
   const rows = await session.read<{ id: string }>(
     'list keys in use',

@@ -1,11 +1,11 @@
-/** How long one who was answered waits for those who were asked, too. */
+/** Milliseconds for further answers after a sufficient one. */
 const GRACE_MS = 100;
-/** How long one who was not waits. */
+/** Milliseconds for the first sufficient answer. */
 const PATIENCE_MS = 5_000;
 
 /**
- * Asks all at once. Undefined for who fails or takes too long: once one has said what is `enough`, the others have a
- * moment left, so that a server that hangs does not keep the callers of another one.
+ * Asks all at the same time; the answer is undefined for those that fail or take too long. After an answer that is
+ * `enough`, the others have only a moment left, so that a server that hangs does not delay callers of another one.
  */
 export async function askAll<T extends object>(
   asked: readonly Promise<T>[],
@@ -22,12 +22,12 @@ export async function askAll<T extends object>(
       answers[index] = value;
       if (enough(value)) grace ??= setTimeout(end, graceMs);
     } catch {
-      // As one that does not answer: whoever counts the answers sees that one is missing.
+      // A failure counts as no answer, so the caller sees that one is missing.
     }
   });
   try {
     await Promise.race([Promise.all(all), over]);
-    // What comes later must not change what was returned.
+    // Later answers must not change what was returned.
     return [...answers];
   } finally {
     clearTimeout(patience);

@@ -5,7 +5,7 @@ import { connectionsGranted } from '../limits/rows.ts';
 import type { Servers } from './router.ts';
 import { type DatabaseServer, isReady, requireUsable } from './server.ts';
 
-/** Reads rows from the servers that the arguments name, all of them if none, one JSON object a line. */
+/** Reads rows from the servers that the arguments name, or from all, as one JSON object per line. */
 export async function linesOf(
   servers: Servers,
   args: readonly string[],
@@ -28,12 +28,12 @@ function namedBy({ all }: Servers, [name, ...more]: readonly string[]): readonly
   return [server];
 }
 
-/** The contexts of all servers, of which each must answer. */
+/** The contexts of all servers, each of which must be usable. */
 export function everyContext({ all }: Servers): readonly Context[] {
   return all.map((server) => requireUsable(server).context);
 }
 
-/** The context of the server that has a Capsule. */
+/** The context of the Capsule's server. */
 export async function contextOf(servers: Servers, capsule: string): Promise<Context> {
   return (await servers.of(capsule)).context;
 }
@@ -71,7 +71,7 @@ async function describe(server: DatabaseServer): Promise<object> {
     ...about,
     ...counts,
     connections: { promised: granted.others, capacity: granted.capacity },
-    // Closed until the move ends, or is taken back.
+    // Closed until the move ends or is reverted.
     ...(leaving.length === 0 ? {} : { leaving }),
   };
 }

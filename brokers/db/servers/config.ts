@@ -5,24 +5,24 @@ import * as z from 'zod';
 import { type Config, issuedRules, mayNameAuthority } from '../config.ts';
 import type { IssuedAddress } from '../core/credentials.ts';
 
-/** The name of the server that the environment describes. */
+/** The name of the server that is configured in the environment. */
 export const MAIN = 'main';
 
-/** One server, as it is configured. */
+/** The configuration of one server. */
 export interface ServerPlan {
   readonly name: string;
-  /** The part of the Capsules that it gets, against the weights of the others. */
+  /** Its share of the Capsules, relative to the weights of the others. */
   readonly weight: number;
-  /** It keeps its Capsules and gets no new ones. */
+  /** Whether it gets no new Capsules; it keeps those that it has. */
   readonly drain: boolean;
-  /** The mounted file that its password is in. */
+  /** The mounted file with its password. */
   readonly file: string;
   readonly parse: (text: string) => ServerAddress;
-  /** What the URLs of its workloads say of it. */
+  /** The server's address in the URLs of workloads. */
   readonly issued: IssuedAddress;
 }
 
-/** All servers, `main` first. */
+/** All servers; `main` is first. */
 export interface ServerPlans {
   readonly main: ServerPlan;
   readonly further: readonly ServerPlan[];
@@ -38,7 +38,7 @@ const share = {
 const issued = z
   .strictObject({
     host: issuedRules.host,
-    // The environment has numbers as text; here they are numbers.
+    // Numbers are numbers in this file, unlike in the environment.
     port: z
       .number()
       .refine((value) => issuedRules.port.safeParse(value).success, 'not a port, 0 to 65535')
@@ -81,7 +81,9 @@ const file = z
     }
   });
 
-/** Reads what is configured of all servers; throws a sentence that names field and rule, and quotes no value. */
+/**
+ * Reads the configuration of all servers. @throws ConfigError a sentence that names field and rule, and quotes no value
+ */
 export function readServerPlans(config: Config, readText: ReadText = readUtf8): ServerPlans {
   const main = {
     name: MAIN,

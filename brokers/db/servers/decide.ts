@@ -1,13 +1,13 @@
 import type { Principal } from '@space/broker-kit/principals';
 
-/** Pure decisions about several servers: who has a Capsule, which one gets it, and what they know of a principal. */
+/** Pure decisions about several servers: which one has a Capsule or gets a new one, and whose a principal is. */
 
-/** What the first server's registry says of where a Capsule is. */
+/** What the first server's registry stores about a Capsule's place. */
 export interface Placed {
-  /** Null where nothing was ever noted. */
+  /** Null if no server was noted. */
   readonly server: string | null;
   readonly movingTo: string | null;
-  /** Whether that registry itself knows the Capsule. */
+  /** Whether that registry has the Capsule itself. */
   readonly onMain: boolean;
 }
 
@@ -17,7 +17,10 @@ export type Route =
   | { readonly kind: 'not configured'; readonly name: string }
   | { readonly kind: 'unplaced' };
 
-/** A Capsule without a note that the first server's registry knows is that server's: it was there before the others were. */
+/**
+ * The route to a Capsule. Without a note, a Capsule in the first server's registry is on that server, since it was
+ * created before there were others.
+ */
 export function decideRoute(placed: Placed, main: string, configured: ReadonlySet<string>): Route {
   const name = placed.server ?? (placed.onMain ? main : undefined);
   if (name === undefined) return { kind: 'unplaced' };
@@ -29,12 +32,12 @@ export interface Candidate {
   readonly name: string;
   readonly weight: number;
   readonly drain: boolean;
-  /** What it said; undefined where it did not answer. */
+  /** The server's answer; undefined if it did not answer. */
   readonly load?:
     | {
-        /** Capsules that are on it, or are about to be. */
+        /** Capsules that are on the server or will be soon. */
         readonly capsules: number;
-        /** Whether it has the connections of one more Assistant. */
+        /** Whether the server has enough connections for one more Assistant. */
         readonly room: boolean;
       }
     | undefined;
@@ -42,11 +45,11 @@ export interface Candidate {
 
 export type Choice =
   | { readonly kind: 'server'; readonly name: string }
-  /** Every server that takes new Capsules has answered, and none has room. */
+  /** Every server that accepts new Capsules has answered, and none has room. */
   | { readonly kind: 'full' }
   | { readonly kind: 'unanswered' };
 
-/** The server that has the fewest Capsules for its weight once it has one more; of equal ones the first. */
+/** The server with the fewest Capsules for its weight, counting the new one; the first of equal ones. */
 export function chooseServer(candidates: readonly Candidate[]): Choice {
   const open = candidates.filter(({ drain }) => !drain);
   let best: { readonly name: string; readonly share: number } | undefined;
@@ -59,7 +62,7 @@ export function chooseServer(candidates: readonly Candidate[]): Choice {
   return { kind: open.some(({ load }) => load === undefined) ? 'unanswered' : 'full' };
 }
 
-/** What one server says of a principal; undefined where it does not answer. */
+/** What a server knows of a principal; undefined if it does not answer. */
 export type Knowledge = { readonly principal: Principal | undefined } | undefined;
 
 export type Verdict =
@@ -67,7 +70,7 @@ export type Verdict =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'unanswered' };
 
-/** Exactly one server may know a principal. One that does not answer leaves open what the others do not know. */
+/** At most one server may know a principal. If a server does not answer, it is unknown whether that one does. */
 export function judgePrincipal(answers: readonly Knowledge[]): Verdict {
   const known = answers.flatMap((answer) => answer?.principal ?? []);
   const [principal, ...more] = known;

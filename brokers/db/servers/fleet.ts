@@ -15,11 +15,11 @@ import { startPulse } from './pulse.ts';
 import { oneServer, type Servers, severalServers } from './router.ts';
 import { type DatabaseServer, isReady } from './server.ts';
 
-/** All that a broker has opened. */
+/** Everything that a broker has opened. */
 export interface Fleet extends Pick<Common, 'metrics'> {
   readonly servers: Servers;
   readonly main: OpenServer;
-  /** Ends what goes on with servers beside `main`. */
+  /** Stops the work with further servers. */
   stop(): Promise<void>;
 }
 
@@ -28,14 +28,14 @@ interface FleetOptions {
   readonly log: Logger;
   readonly resources: Resources;
   readonly failpoint?: ((name: string) => void) | undefined;
-  /** Begins what runs on a server beside `main`, once it is open. */
+  /** Begins the work on a further server once it is open. */
   readonly begin?: (name: string, server: OpenServer, common: Common, resources: Resources) => Promise<void>;
 }
 
-/** How long the start waits for servers beside `main`, which are then opened while the others are used. */
+/** Milliseconds for which the start waits for further servers; after that they are opened while the others are used. */
 const FIRST_MS = 15_000;
 
-/** Opens `main`, without which nothing starts, and begins to open the others. */
+/** Opens `main`, which the start requires, and begins to open the others. */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { config, log, resources, failpoint } = options;
   const plans = readServerPlans(config);
@@ -62,7 +62,7 @@ const READY = { kind: 'ready' } as const;
 
 const shareOf = ({ name, weight, drain }: ServerPlan) => ({ name, weight, drain });
 
-/** The first server, asked all the time whether it answers. */
+/** The first server, which is regularly asked whether it answers. */
 function followed(plan: ServerPlan, server: OpenServer, resources: Resources): DatabaseServer {
   const pulse = startPulse(() => server.context.connections.lookup.read('ask server', 'SELECT 1'));
   resources.closers.push(() => pulse.stop());
@@ -111,7 +111,7 @@ const reachOnce: Parameters<typeof openServer>[4] = async (connections) => {
   await connections.session((session) => session.read('reach server', 'SELECT 1'));
 };
 
-/** Fails closed: a Capsule whose server is gone from the configuration would otherwise be made anew elsewhere. */
+/** @throws if a server with Capsules is missing from the configuration, since they would be created again elsewhere */
 async function requireConfigured({ context }: OpenServer, plans: ServerPlans): Promise<void> {
   const configured = new Set([plans.main, ...plans.further].map(({ name }) => name));
   const noted = await context.connections.session(placementsByServer);
@@ -121,7 +121,10 @@ async function requireConfigured({ context }: OpenServer, plans: ServerPlans): P
   throw new ConfigError(`SERVERS_FILE: servers that Capsules are on are missing: ${named}`);
 }
 
-/** Capsules that the first server does not know of are on this one, or were moved from it, as after a restore of that registry alone. */
+/**
+ * Notes Capsules on this server that the first server's registry does not know, or that have moved from it, as after a
+ * restore of that registry alone.
+ */
 async function noteUnplaced(name: string, server: OpenServer, main: OpenServer): Promise<void> {
   const capsules = await server.context.connections.session(capsulesOn);
   const left = await server.context.connections.session(departuresFrom);
@@ -136,7 +139,7 @@ async function noteUnplaced(name: string, server: OpenServer, main: OpenServer):
     );
 }
 
-/** Waits, but no longer than so many milliseconds. */
+/** Waits for the work, but at most this many milliseconds. */
 async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise: over, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);

@@ -5,22 +5,22 @@ import type { ServerPlan } from './config.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import type { DatabaseServer, ServerState } from './server.ts';
 
-/** A server that the others do not wait for: it is opened beside them, again and again until it can be used. */
+/** A server that the start does not wait for: it is opened in the background, with retries until it can be used. */
 export interface FurtherServer extends DatabaseServer {
-  /** Resolves after the first attempt, whatever came of it; rejected if the configuration itself is at fault. */
+  /** Resolves after the first attempt, even a failed one; rejects if the configuration is wrong. */
   readonly tried: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Two entries of the configuration are one server. */
+/** Two entries of the configuration are the same server. */
 export class TwinServers extends ConfigError {}
 
 interface FurtherOptions {
   readonly plan: ServerPlan;
   readonly log: Logger;
-  /** Opens it, and begins what runs on it; whatever it leaves in the resources is closed when that fails. */
+  /** Opens the server and begins its work; if that fails, everything in the resources is closed. */
   readonly open: (resources: Resources) => Promise<OpenServer>;
-  /** Called with the mounted files of a server that is open. */
+  /** Called with the mounted files of an open server. */
   readonly onOpen: (files: Resources['files']) => void;
 }
 
@@ -89,7 +89,7 @@ function whyNot(error: unknown, server: string): Exclude<ServerState, { kind: 'r
   return { kind: 'unfit', why: 'its files cannot be read, or it could not be opened' };
 }
 
-/** Until the time is over, or the server is to stop. */
+/** Resolves after the time, or when the server stops. */
 function pause(ms: number, stopping: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

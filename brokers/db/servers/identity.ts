@@ -1,16 +1,16 @@
 import type { Session } from '@space/broker-kit/postgres';
 import { TwinServers } from './further.ts';
 
-/** By what a server is told from others. */
+/** What distinguishes a server from others. */
 export interface Identity {
   readonly name: string;
-  /** The random id of its registry. */
+  /** The random id of the registry. */
   readonly installation: string;
-  /** Of the whole PostgreSQL; undefined where the broker may not read it. */
+  /** The identifier of the PostgreSQL cluster; undefined if the broker may not read it. */
   readonly system: string | undefined;
 }
 
-/** The id that initdb gave the server. Its standbys have the same, and so has a copy of its files. */
+/** The identifier that initdb created. Standbys and copies of the files have the same one. */
 export async function systemIdOf(session: Session): Promise<string | undefined> {
   const [may] = await session.read<{ read: boolean }>(
     'ask for system id',
@@ -24,7 +24,7 @@ export async function systemIdOf(session: Session): Promise<string | undefined> 
   return row?.system;
 }
 
-/** Throws if one of those that are open is the same server: its connections would be promised twice. */
+/** Throws if an open server is the same one, since its connections would be granted twice. */
 export function requireDifferent(one: Identity, others: Iterable<Identity>): void {
   for (const other of others) {
     if (other.name === one.name) continue;

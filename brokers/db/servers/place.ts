@@ -13,19 +13,19 @@ import {
 } from './placements.ts';
 import { type DatabaseServer, requireUsable } from './server.ts';
 
-/** A Capsule that is provisioned, on its server or on one that is still to be chosen. */
+/** A Capsule to provision, on its server or on one that is still to be chosen. */
 interface Arrival {
   readonly capsule: string;
   readonly principal: TokenDigest;
-  /** The Capsule's server where it has one. */
+  /** The Capsule's server, if it has one. */
   readonly own: string | undefined;
 }
 
 type All = readonly [DatabaseServer, ...DatabaseServer[]];
 
 /**
- * A principal is one Capsule's for ever, over all servers. What was noted says so for all of them; what was registered
- * before anything was noted is only known to its server, which says so if it answers.
+ * Refuses a principal of another Capsule; a principal belongs to one Capsule for good, on all servers. The notes cover
+ * all servers; a principal that was registered before there were notes is known only to its server, if that answers.
  */
 export async function requireUnused(
   [main, ...further]: All,
@@ -45,9 +45,9 @@ export async function requireUnused(
 }
 
 /**
- * Chooses a server for a Capsule that has none and notes it, with its principal, in the first server's registry. What is
- * noted counts, whoever was first. Within this process one Capsule is placed after the other, so that each choice sees
- * the one before it.
+ * Chooses a server for a new Capsule and notes it, with the principal, in the first server's registry. The first note
+ * counts. In this process Capsules are placed one after the other, so that each choice takes the previous one into
+ * account.
  */
 export function createPlacer(all: All): (arrival: Arrival) => ReturnType<typeof note> {
   let last: Promise<unknown> = Promise.resolve();
@@ -95,7 +95,7 @@ async function loadOf(
   const { connections, connectionLimit } = requireUsable(server).context;
   const [capsules, granted] = await Promise.all([
     countCapsules(connections.lookup, coming),
-    // Of nobody in particular: what all databases of Assistants were promised.
+    // The connections granted to all databases of Assistants; the empty name is no Capsule's.
     connectionsGranted(connections.lookup, '', connectionLimit),
   ]);
   return { capsules, room: hasConnections(granted, connectionLimit, 1) };

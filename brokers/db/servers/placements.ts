@@ -3,13 +3,13 @@ import type { Session } from '@space/broker-kit/postgres';
 import { MAIN } from './config.ts';
 import type { Placed } from './decide.ts';
 
-/** Every statement about where Capsules are. All but the last five are for the first server's registry. */
+/** All statements about where Capsules are. All but the last five are for the first server's registry. */
 
-/** What is noted about a Capsule and, where one is named, about a principal. */
+/** What is noted about a Capsule and, if one is given, about a principal. */
 export interface Noted extends Placed {
-  /** The Capsule that the principal was noted for. */
+  /** The Capsule that the principal is noted for. */
   readonly notedFor: string | null;
-  /** Whether this registry has, or had, the principal. */
+  /** Whether this registry has or had the principal. */
   readonly usedHere: boolean;
 }
 
@@ -33,8 +33,8 @@ export async function findPlacement(
 }
 
 /**
- * Notes where the Capsule is, unless that was noted before, and returns what is noted. One that was registered here
- * meanwhile, by a broker that was not told of other servers yet, is here.
+ * Notes the Capsule's server unless there is a note, and returns the noted one. A Capsule that was registered here
+ * meanwhile, by a broker without further servers in its configuration, is here.
  */
 export async function notePlacement(
   session: Session,
@@ -60,7 +60,7 @@ export async function notePlacement(
   return row;
 }
 
-/** Notes whose the principal is, unless that was noted before, and returns whose it is. */
+/** Notes the principal's Capsule unless there is a note, and returns the noted one. */
 export async function notePrincipal(
   session: Session,
   capsule: string,
@@ -81,7 +81,7 @@ export async function notePrincipal(
   return row.capsule;
 }
 
-/** Whether the principal is one of a Capsule that is being moved: for a moment two servers know it, or none. */
+/** Whether the principal's Capsule is being moved: for a moment two servers know the principal, or none. */
 export async function isMoving(session: Session, principal: TokenDigest): Promise<boolean> {
   const rows = await session.read(
     'find moving principal',
@@ -92,7 +92,7 @@ export async function isMoving(session: Session, principal: TokenDigest): Promis
   return rows.length > 0;
 }
 
-/** How many Capsules are noted to be on each server, or on their way to it. */
+/** The number of Capsules noted for each server, including those on their way to it. */
 export function placementsByServer(session: Session): Promise<{ server: string; capsules: number }[]> {
   return session.read(
     'count placements',
@@ -103,7 +103,7 @@ export function placementsByServer(session: Session): Promise<{ server: string; 
   );
 }
 
-/** Capsules that were placed a moment ago, whose servers may not have them yet. */
+/** Capsules that were placed recently, so that their servers may not have them yet. */
 export function latestPlacements(session: Session): Promise<{ capsule: string; server: string }[]> {
   return session.read(
     'list latest placements',
@@ -113,8 +113,8 @@ export function latestPlacements(session: Session): Promise<{ capsule: string; s
 }
 
 /**
- * Notes Capsules that another server's registry has, as after a restore of this one: nobody else may get them. Returns how
- * many were not noted.
+ * Notes Capsules that another server's registry has, as after a restore of this one, so that no other server gets them.
+ * Returns how many could not be noted.
  */
 export async function notePlacementsOf(
   session: Session,
@@ -132,7 +132,7 @@ export async function notePlacementsOf(
   return rows.length;
 }
 
-/** Notes where Capsules went that a server says have left it, if they are still noted there. Returns how many. */
+/** Notes where Capsules went that a server reports as moved away, if they are still noted there. Returns how many. */
 export async function noteDeparturesOf(
   session: Session,
   server: string,
@@ -148,7 +148,7 @@ export async function noteDeparturesOf(
   return rows.length;
 }
 
-/** The Capsules that a server's own registry says were moved away from it. */
+/** The Capsules that were moved away from a server, according to its own registry. */
 export function departuresFrom(session: Session): Promise<{ capsule: string; to: string }[]> {
   return session.read(
     'list departures',
@@ -156,7 +156,7 @@ export function departuresFrom(session: Session): Promise<{ capsule: string; to:
   );
 }
 
-/** The Capsules that a server's own registry knows. */
+/** The Capsules in a server's own registry. */
 export async function capsulesOn(session: Session): Promise<string[]> {
   const rows = await session.read<{ capsule: string }>(
     'list capsules of server',
@@ -165,7 +165,7 @@ export async function capsulesOn(session: Session): Promise<string[]> {
   return rows.map(({ capsule }) => capsule);
 }
 
-/** Capsules on a server that are not gone, and those of `placed` that it does not know yet. */
+/** The number of a server's Capsules that are not gone, including those of `placed` that it does not have yet. */
 export async function countCapsules(session: Session, placed: readonly string[]): Promise<number> {
   const [row] = await session.read<{ count: number }>(
     'count capsules',
@@ -177,7 +177,7 @@ export async function countCapsules(session: Session, placed: readonly string[])
   return row?.count ?? 0;
 }
 
-/** Whether a server says that the Capsule is being moved away from it, or was. */
+/** Whether the Capsule is being or was moved away, according to the server's registry. */
 export async function hasLeft(session: Session, capsule: string): Promise<boolean> {
   const rows = await session.read('find departure', 'SELECT 1 FROM broker.departure WHERE capsule_id = $1', [
     capsule,
@@ -185,7 +185,7 @@ export async function hasLeft(session: Session, capsule: string): Promise<boolea
   return rows.length > 0;
 }
 
-/** Whether a server's registry has, or had, this principal. */
+/** Whether a server's registry has or had this principal. */
 export async function hasPrincipal(session: Session, principal: TokenDigest): Promise<boolean> {
   const rows = await session.read(
     'find used principal',

@@ -1,18 +1,18 @@
-/** Whether a server answers, asked again and again so that nobody else need wait for one that does not. */
+/** Asks a server regularly whether it answers, so that no request has to wait for one that does not. */
 export interface Pulse {
   answers(): boolean;
-  /** Asks now. */
+  /** Asks now; resolves with whether it answered. */
   ask(): Promise<boolean>;
   stop(): void;
 }
 
 interface PulseOptions {
   readonly intervalMs?: number;
-  /** How long one answer may take. */
+  /** Milliseconds for one answer. */
   readonly timeoutMs?: number;
 }
 
-/** One lost question is a connection that was ended; two in a row are a server that does not answer. */
+/** One unanswered question may be an ended connection; after two in a row the server counts as not answering. */
 const MISSED = 2;
 
 export function startPulse(
@@ -25,7 +25,7 @@ export function startPulse(
     missed = (await answeredWithin(question(), timeoutMs)) ? 0 : missed + 1;
     return missed < MISSED;
   };
-  // A question that still waits is not asked a second time.
+  // A question that is still unanswered is not asked again.
   const askOnce = () => {
     asking ??= ask().finally(() => {
       asking = undefined;
@@ -37,7 +37,7 @@ export function startPulse(
   return { answers: () => missed < MISSED, ask: askOnce, stop: () => clearInterval(timer) };
 }
 
-/** Whether it resolves in time; it is never rejected. */
+/** Whether it resolves in time; never rejects. */
 async function answeredWithin(answer: Promise<unknown>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => resolve(false), ms);

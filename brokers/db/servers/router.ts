@@ -7,21 +7,21 @@ import { findPlacement, isMoving, notePrincipal } from './placements.ts';
 import { createRoutes, moving } from './routes.ts';
 import { type DatabaseServer, requireUsable, type Usable } from './server.ts';
 
-/** The servers of a broker, and which of them has what. */
+/** The servers of a broker, and where each Capsule and principal is. */
 export interface Servers {
   /** The first is `main`. */
   readonly all: readonly [DatabaseServer, ...DatabaseServer[]];
-  /** The Capsule that a principal is registered for. */
+  /** The Capsule that the principal is registered for. */
   findPrincipal(digest: TokenDigest): Promise<Principal | undefined>;
-  /** The server of a Capsule; `main` for one that nobody knows, which then says so. */
+  /** The server of a Capsule; for an unknown Capsule `main`, which then reports it as unknown. */
   of(capsule: string): Promise<Usable>;
-  /** The same for a Capsule that may be new, whose server is then chosen and noted first. */
+  /** The same for a Capsule that may be new: its server is chosen and noted first. */
   place(capsule: string, principal: TokenDigest): Promise<Usable>;
-  /** Notes that the principal is this Capsule's, over all servers. */
+  /** Notes on behalf of all servers that the principal belongs to this Capsule. */
   claim(capsule: string, principal: TokenDigest): Promise<void>;
 }
 
-/** Nothing is looked up for a request: there is only one server where its Capsule can be. */
+/** A single server, so that no request needs a look-up. */
 export function oneServer(server: DatabaseServer): Servers {
   const use = async () => requireUsable(server);
   return {
@@ -61,8 +61,8 @@ export function severalServers(all: Servers['all'], log: Logger): Servers {
 }
 
 /**
- * Fails closed: refused where two servers know it, and `unavailable` where one that does not answer may know it, or its
- * Capsule is on its way from one to another.
+ * The principal on all servers. @throws ServiceError if two servers know it; `unavailable` if a server does not answer
+ * that may know it, or while the Capsule is being moved
  */
 async function findOnAll(all: Servers['all'], digest: TokenDigest): Promise<Principal | undefined> {
   const answers = await askAll(

@@ -6,9 +6,9 @@ import { type DatabaseServer, requireUsable, type Usable } from './server.ts';
 
 /** Which of several servers has a Capsule. */
 export interface Routes {
-  /** What is noted of it; while the first server does not answer, what was noted when it last did. */
+  /** What is noted about a Capsule; while the first server does not answer, the last known note. */
   whereIs(capsule: string): Promise<Placed>;
-  /** The server of what is noted, which is ready; undefined for a Capsule that is nowhere. */
+  /** The noted server, which must be ready; undefined for an unknown Capsule. */
   follow(capsule: string, placed: Placed): { readonly name: string; readonly server: Usable } | undefined;
 }
 
@@ -22,7 +22,7 @@ export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]]
   const [main] = all;
   const byName = new Map(all.map((server) => [server.name, server]));
   const configured = new Set(byName.keys());
-  /** Where Capsules were found. What was not found is never remembered. */
+  /** Where Capsules were found. Only positive results are cached. */
   const found = new Map<string, string>();
   const missing = new Set<string>();
 
@@ -47,7 +47,7 @@ export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]]
         if (before === undefined || !(error instanceof ServiceError || error instanceof StepError))
           throw error;
         const server = byName.get(before);
-        // Of a Capsule that was moved meanwhile its server of before says so, for ever.
+        // If the Capsule was moved since, its previous server reports that permanently.
         if (
           server !== undefined &&
           (await hasLeft(requireUsable(server).context.connections.lookup, capsule))

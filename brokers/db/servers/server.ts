@@ -2,14 +2,14 @@ import { ServiceError, type SharedSlots } from '@space/broker-kit';
 import type { Context } from '../context.ts';
 import type { ServerPlan } from './config.ts';
 
-/** What keeps a server from being used, as a sentence. */
+/** Why a server cannot be used, as a sentence. */
 export type ServerState =
   | { readonly kind: 'ready' }
   | { readonly kind: 'unreachable'; readonly why: string }
-  /** It does not pass the preflight, or is another server's twin. */
+  /** The server does not pass the preflight, or is the same as another one. */
   | { readonly kind: 'unfit'; readonly why: string };
 
-/** What requests work with on a server. */
+/** What requests use on a server. */
 export interface Usable {
   readonly context: Context;
   readonly mutations: SharedSlots;
@@ -18,13 +18,13 @@ export interface Usable {
 /** One of the broker's servers, whether it can be used now or not. */
 export interface DatabaseServer extends Pick<ServerPlan, 'name' | 'weight' | 'drain'> {
   state(): ServerState;
-  /** What was opened once, also while it does not answer. */
+  /** What was opened, even while the server does not answer. */
   opened(): Usable | undefined;
 }
 
 export const isReady = (server: DatabaseServer): boolean => server.state().kind === 'ready';
 
-/** What there is to work with on the server, which must be ready. */
+/** @throws ServiceError unless the server is ready */
 export function requireUsable(server: DatabaseServer): Usable {
   const opened = server.opened();
   if (opened !== undefined && isReady(server)) return opened;

@@ -2,10 +2,13 @@ import type { Connections, Session } from '@space/broker-kit/postgres';
 import { checkedName } from '../core/names.ts';
 import type { SpareNames } from './names.ts';
 
-/** Whether a spare is as clones are made: whole, shut and granted to nobody, so that its tenant alone can enter later. */
+/**
+ * Whether a spare is as it was cloned: valid, closed, and without grants, so that nobody but its later tenant can have
+ * entered it.
+ */
 const SEALED = 'd.datconnlimit <> -2 AND NOT d.datallowconn AND d.datacl IS NULL';
 
-/** Takes a spare for the caller's transaction, but none of these; if that rolls back, the spare is free again. */
+/** Takes a spare for the caller's transaction, except the named ones; a rollback makes it available again. */
 export async function takeSpare(
   session: Session,
   names: SpareNames,
@@ -23,13 +26,13 @@ export async function takeSpare(
   return row?.name;
 }
 
-/** Takes a spare that the caller has cloned, and that the upkeep may have adopted since. */
+/** Takes a spare that the caller has cloned and that the upkeep may have adopted since. */
 export async function claimSpare(session: Session, name: string): Promise<string> {
   await session.run('claim spare', 'DELETE FROM broker.spare WHERE name = $1', [name]);
   return name;
 }
 
-/** Clones the template. The clone is closed, and nobody knows of it until it is put into the pool or renamed. */
+/** Clones the template. The clone is closed, and unused until it is added to the pool or renamed. */
 export async function makeSpare(session: Session, names: SpareNames): Promise<string> {
   const name = names.next();
   await session.run(
@@ -40,8 +43,8 @@ export async function makeSpare(session: Session, names: SpareNames): Promise<st
 }
 
 /**
- * Puts every usable spare of ours into the pool, also those of a broker that was killed after the clone, and takes
- * out names without a database. One statement, hence one snapshot: a spare being renamed is not seen half.
+ * Adds every usable spare to the pool, including those of a broker that was killed after the clone, and removes names
+ * without a database. One statement has one snapshot, so that it never sees half of a renaming.
  */
 export async function adoptSpares(session: Session, names: SpareNames): Promise<number> {
   const rows = await session.run(
@@ -64,8 +67,9 @@ export async function adoptSpares(session: Session, names: SpareNames): Promise<
 }
 
 /**
- * Spares and templates that can never be issued: of a lower version, left invalid by an interrupted drop, or opened or
- * granted by somebody, who may have left something in them. What is of a higher version is a newer replica's.
+ * Spares and templates that can never be issued: those of a lower version, those that an interrupted drop has left
+ * invalid, and those that somebody has opened or granted, who may have left something in them. Higher versions belong
+ * to a newer replica.
  */
 export async function unusableSpares(session: Session, names: SpareNames): Promise<string[]> {
   const rows = await session.read<{ name: string }>(
@@ -95,7 +99,7 @@ export async function countSpares(session: Session, names: SpareNames): Promise<
   return row?.count ?? 0;
 }
 
-/** Clones one spare into the pool. */
+/** Clones one spare and adds it to the pool. */
 export async function addSpare(connections: Connections, names: SpareNames): Promise<void> {
   await connections.session(async (session) => {
     const name = await makeSpare(session, names);

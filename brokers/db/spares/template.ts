@@ -5,13 +5,15 @@ import { checkedName } from '../core/names.ts';
 import { observe } from '../isolation/observe.ts';
 import type { SpareNames } from './names.ts';
 
-/** Replicas that start for the first time, side by side; an arbitrary number that nothing else in a registry uses. */
+/**
+ * Serialises replicas that start for the first time together; an arbitrary number that nothing else in a registry uses.
+ */
 const TEMPLATE_LOCK = 7_305_181_002;
 
 /**
- * Makes sure that the sealed template exists. Spares are cloned from it and not from `template1`, in which a
- * stranger's idle session would block every clone for seconds. It is the one database besides the registry that the
- * broker ever opens, and only before anybody else could have. One that was lost is made anew.
+ * Ensures that the sealed template exists, and creates it again if it was lost. Spares are cloned from it and not from
+ * `template1`, where an idle session of somebody else would block every clone for seconds. It is the only database
+ * besides the registry that the broker connects to, and it does so only before anybody else could.
  */
 export async function ensureTemplate(
   connections: Connections,
@@ -21,7 +23,8 @@ export async function ensureTemplate(
   const name = checkedName(names.template);
   await connections.session(async (session) => {
     if (await isSealed(session, name)) return;
-    // CREATE DATABASE cannot be in a transaction, whose end would end the lock: it is the session's, which others use afterwards.
+    // CREATE DATABASE cannot run in a transaction, so this is a lock of the session, which is used by others afterwards
+    // and must be unlocked.
     await session.run('lock template', 'SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
     try {
       if (!(await isSealed(session, name))) await makeTemplate(session, address, name);
@@ -31,7 +34,7 @@ export async function ensureTemplate(
   });
 }
 
-/** Where it fails the connection is lost, and the lock with it: what went wrong before is what the caller is told. */
+/** If unlocking fails, the connection is lost, and the lock with it. The caller gets the earlier error. */
 async function unlock(session: Session): Promise<void> {
   await session
     .run('unlock template', 'SELECT pg_advisory_unlock($1)', [TEMPLATE_LOCK])
@@ -39,7 +42,7 @@ async function unlock(session: Session): Promise<void> {
 }
 
 async function makeTemplate(session: Session, address: Watched<ServerAddress>, name: string): Promise<void> {
-  // Half made by a broker that was killed: begin anew.
+  // The template is unfinished, since a broker was killed: create it again.
   await session.run('drop unfinished template', `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   await session.run(
     'create template',
@@ -48,7 +51,7 @@ async function makeTemplate(session: Session, address: Watched<ServerAddress>, n
   await session.run('close template', `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`);
   await session.run('open template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`);
   await furnish(address, name);
-  // The seal: a template that forbids connections was finished.
+  // A template that forbids connections is finished.
   await session.run('seal template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
   await session.run('note seal', `COMMENT ON DATABASE ${name} IS 'sealed'`);
 }

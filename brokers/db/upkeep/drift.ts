@@ -11,7 +11,7 @@ import { lockDatabase, unknownObjects } from '../registry/rows.ts';
 
 type Surveyed = Isolation & { readonly capsule: string; readonly app: string };
 
-/** Puts back roles, grants and limits that somebody changed by hand, and counts what it cannot put back. */
+/** Restores roles, grants and limits that somebody changed by hand, and counts those that it cannot restore. */
 export function repairDrift(context: Context, acceptedOpen: readonly string[]): Round {
   const { connections, metrics, connectionLimit, log } = context;
   return {
@@ -38,7 +38,9 @@ export function repairDrift(context: Context, acceptedOpen: readonly string[]): 
   };
 }
 
-/** One difference, one transaction: what cannot be mended does not keep the rest. */
+/**
+ * Repairs each difference in a transaction of its own, so that one that cannot be repaired does not prevent the others.
+ */
 async function tryToMend(context: Context, isolation: Surveyed, kind: Repair['kind']): Promise<boolean> {
   const { capsule, app } = isolation;
   const traceId = randomBytes(16).toString('hex');
@@ -62,12 +64,12 @@ function mend(context: Context, workload: Surveyed, kind: Repair['kind'], traceI
       const [isolation] = await surveyIsolation(session, name);
       return isolation && decideRepairs(isolation, context.connectionLimit).find((one) => one.kind === kind);
     };
-    // Looked at again under the lock: the survey was of a moment ago.
+    // Checked again under the lock, since the survey may be out of date.
     const repair = await find();
     if (repair === undefined) return true;
     if (repair.statements.length === 0) return false;
     await session.run(`mend ${kind}`, within('cut', repair.statements));
-    // On PostgreSQL 16 and later, revoking a membership that another role granted is no error, and does nothing.
+    // Since PostgreSQL 16, revoking a membership that another role granted succeeds without an effect.
     if ((await find()) !== undefined) return false;
     await audit(session, {
       traceId,

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { dropRole } from '../operations/finish.ts';
 import { forgetLeftoverRole, leftoverRoles } from '../registry/rows.ts';
 
-/** Drops roles that outlived their databases, as soon as nobody names them; says who does. */
+/** Drops roles that were left behind by their databases, as soon as nobody refers to them; logs who does. */
 export function dropLeftovers({ connections, metrics, log }: Context): Round {
   return {
     name: 'leftover roles',

@@ -2,16 +2,16 @@ import type { Round } from '@space/broker-kit';
 import type { Context } from '../context.ts';
 import { addSpare, adoptSpares, countSpares, dropSpare, unusableSpares } from '../spares/pool.ts';
 
-/** The most clones of one round; the next one counts again what is missing. */
+/** The most clones of one round; the next round counts again. */
 const CLONES_A_ROUND = 8;
-/** After a pause of this length between requests, a clone disturbs none. */
+/** After this many milliseconds without a request, a clone disturbs nobody. */
 const QUIET_MS = 50;
-/** While requests never pause, a clone is still made as often as this. */
+/** Without such a pause, a clone is still made after this many milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
 
 /**
- * Keeps the pool at its size: makes sure of the template, adopts strays, drops what cannot be issued, clones one at a time. A clone writes some
- * four megabytes of WAL, so it waits for a quiet moment until the pool runs low.
+ * Keeps the pool at its size: ensures the template, adopts spares, drops those that cannot be issued, and clones one at
+ * a time. A clone writes about four megabytes of WAL, so it waits for a quiet moment until the pool is nearly empty.
  */
 export function refill(context: Context, size: number): Round {
   const { connections, spares, metrics, cloning } = context;
@@ -23,7 +23,7 @@ export function refill(context: Context, size: number): Round {
     return count;
   }
 
-  /** Requests that wait for a clone of their own come first; with enough spares, so do all other requests. */
+  /** Requests that wait for their own clone come first; if there are enough spares, all other requests do, too. */
   const disturbs = (count: number) =>
     context.cloning.waiting > 0 || (count >= low && context.quietFor() < QUIET_MS);
 
@@ -44,7 +44,7 @@ export function refill(context: Context, size: number): Round {
         return unusableSpares(session, spares);
       });
       for (const name of unusable) {
-        // One that somebody sits in keeps nobody from the others.
+        // A spare with a session in it does not prevent the drop of the others.
         await connections
           .dropping((session) => dropSpare(session, name))
           .catch((error: unknown) => context.log.warn({ spare: name, err: error }, 'spare not dropped'));

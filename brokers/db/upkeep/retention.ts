@@ -2,12 +2,16 @@ import { type Round, ServiceError } from '@space/broker-kit';
 import type { Context } from '../context.ts';
 import { PRUNES, prune, serverTime } from '../registry/retention.ts';
 
-/** By which the server's clock may go ahead of ours from round to round: also a machine that slept does not count that. */
+/**
+ * By how many milliseconds the server's clock may run ahead of ours from round to round; the time of a suspended
+ * machine does not count either.
+ */
 const LONGEST_LEAP_MS = 30 * 86_400_000;
 
 /**
- * Takes what was kept long enough out of the registry, which else would grow for ever. It goes by the server's clock, and what
- * a wrong one takes is gone for good: nothing is taken while the clock is far ahead of the time that went by here.
+ * Deletes rows after their retention time, since the registry would otherwise grow without end. The server's clock
+ * decides, and a deletion is final, so nothing is deleted while that clock is far ahead of the time that has passed in
+ * this process.
  */
 export function forgetOld({ connections }: Context, days: number, elapsed = () => performance.now()): Round {
   let before: number | undefined;

@@ -7,8 +7,8 @@ import { endSessions, withCut } from '../operations/cut.ts';
 import { closeByName } from '../registry/rows.ts';
 
 /**
- * Closes the databases of sessions that nothing ends and that hold up everybody's drops, so that they get no company.
- * An administrator opens them again.
+ * Closes databases with sessions that cannot be ended and that delay all drops, so that no further ones are added. An
+ * administrator opens them again.
  */
 export function closeStuck(context: Context): Round {
   const { blockers, metrics, log } = context;

@@ -1,13 +1,13 @@
-/** Statements for the registry of the server that a Capsule comes to. */
+/** Statements for the registry of the target server of a move. */
 import type { Session } from '@space/broker-kit/postgres';
 import { expectOne } from '@space/broker-kit/principals';
 
-/** What the target notes. */
+/** The target's note about a move. */
 export interface Arrival {
-  /** Where from. */
+  /** The source server. */
   readonly server: string;
   readonly attempt: string;
-  /** The rows are here, and its databases are open: there is no way back but another move. */
+  /** Whether the rows are on the target and its databases are open; then only another move leads back. */
   readonly landed: boolean;
 }
 
@@ -20,7 +20,7 @@ export async function findArrival(session: Session, capsule: string): Promise<Ar
   return row;
 }
 
-/** Makes room for a copy, and ends those that were begun before; false where one has landed. */
+/** Notes a new attempt, which ends all earlier ones; returns false if one of them has landed. */
 export async function noteArrival(
   session: Session,
   capsule: string,
@@ -36,7 +36,7 @@ export async function noteArrival(
   return rows.length === 1;
 }
 
-/** Ends the copies of all attempts; false where one has landed. */
+/** Ends all attempts; returns false if one of them has landed. */
 export async function endArrival(session: Session, capsule: string): Promise<boolean> {
   const arrival = await findArrival(session, capsule);
   if (arrival?.landed) return false;

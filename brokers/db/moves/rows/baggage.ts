@@ -1,7 +1,10 @@
-/** Rows about a Capsule that go along from one registry to another. */
+/** Rows about a Capsule that are copied from one registry to another. */
 import type { Session } from '@space/broker-kit/postgres';
 
-/** The tables with rows about one Capsule that go along, each as JSON that nobody here looks into. The audit stays where it was written. */
+/**
+ * The tables with rows about one Capsule, each copied as JSON without interpretation. Audit entries stay where they
+ * were written.
+ */
 const TABLES = ['capsule', 'database', 'capsule_limits', 'retired_principal'] as const;
 export type Baggage = Readonly<Record<(typeof TABLES)[number], string>>;
 
@@ -15,7 +18,7 @@ export async function packRows(session: Session, capsule: string): Promise<Bagga
   return row;
 }
 
-/** Registers what came from another server; its databases are registered ones from now on. */
+/** Inserts the rows from another server; their databases are registered from now on. */
 export async function unpackRows(session: Session, capsule: string, baggage: Baggage): Promise<void> {
   for (const table of TABLES)
     await session.run(

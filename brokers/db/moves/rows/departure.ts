@@ -1,18 +1,23 @@
-/** Statements for the registry of the server that a Capsule leaves. */
+/** Statements for the registry of the source server of a move. */
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { expectOne } from '@space/broker-kit/principals';
 
-/** What the source notes: `landing` from when the copy is taken for whole, `gone` once the other server has it. */
+/**
+ * The source's note about a move: `landing` once the copy counts as complete, `gone` once the target has the Capsule.
+ */
 export interface Departure {
-  /** Where to. */
+  /** The target server. */
   readonly server: string;
-  /** Random, of one copy: a command that was begun before it does nothing any more. None where the move is being taken back. */
+  /**
+   * Identifies one copy at random: commands of an earlier attempt no longer have an effect. Empty while the move is
+   * being reverted.
+   */
   readonly attempt: string;
   readonly state: 'copying' | 'landing' | 'gone';
 }
 
-/** For who has locked the place, or only looks. */
+/** For callers who have locked the place or only read. */
 export async function findDeparture(session: Session, capsule: string): Promise<Departure | undefined> {
   const [row] = await session.read<Departure>(
     'find departure',
@@ -23,8 +28,8 @@ export async function findDeparture(session: Session, capsule: string): Promise<
 }
 
 /**
- * Begins a copy, and ends those that were begun before here. Only the target ends one that is landing: until it has said so,
- * the Capsule may be there.
+ * Notes a new attempt, which ends all earlier ones. An attempt that is landing can be ended only by the target: until
+ * the target has answered, the Capsule may be there.
  */
 export async function noteDeparture(
   session: Session,
@@ -41,7 +46,7 @@ export async function noteDeparture(
   );
 }
 
-/** Ends the copies of all attempts here: none is landed that was not landing already. */
+/** Ends all attempts here: none begins to land after this. */
 export async function endDeparture(session: Session, capsule: string): Promise<void> {
   const rows = await session.run(
     'end departure',
@@ -70,7 +75,7 @@ export async function forgetDeparture(session: Session, capsule: string): Promis
   await session.run('forget departure', 'DELETE FROM broker.departure WHERE capsule_id = $1', [capsule]);
 }
 
-/** All digests that are, or were, this Capsule's principal. */
+/** All digests that are or were the Capsule's principal. */
 export async function principalsOf(session: Session, capsule: string): Promise<TokenDigest[]> {
   const rows = await session.read<{ principal: TokenDigest }>(
     'list principals',
@@ -82,8 +87,8 @@ export async function principalsOf(session: Session, capsule: string): Promise<T
 }
 
 /**
- * Leaves of a Capsule what proves that its databases are to be dropped. Its principal is nobody's here from now on; a
- * digest that was retired stays so.
+ * Keeps of a Capsule only what proves that its databases must be dropped. Its principal is unknown on this server from
+ * now on; retired digests stay retired.
  */
 export async function leaveRest(session: Session, capsule: string): Promise<void> {
   await session.run(
@@ -101,7 +106,7 @@ export async function leaveRest(session: Session, capsule: string): Promise<void
   );
 }
 
-/** Databases of a Capsule that has left which are not dropped yet; undefined where nothing of it is left. */
+/** Databases of a Capsule that has left and that are not dropped yet; undefined if nothing of it is left. */
 export async function findRest(
   session: Session,
   capsule: string,
@@ -117,7 +122,7 @@ export async function findRest(
   return row?.left ? row.databases : undefined;
 }
 
-/** Forgets the rows of a Capsule that has left, whose databases are dropped. */
+/** Deletes the rows of a Capsule that has left, once its databases are dropped. */
 export async function forgetRest(session: Session, capsule: string): Promise<void> {
   await session.run(
     'forget tombstones',

@@ -1,15 +1,15 @@
-/** Statements about a move for the first server's registry, which has the placements. */
+/** Statements about a move in the first server's registry, which stores where each Capsule is. */
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 
-/** The lock of whoever registers a Capsule here, which has no row yet; see the trigger `placed_here`. */
+/** The lock for registering a Capsule here that has no row yet; see the trigger `placed_here`. */
 export async function lockPlace(session: Session, capsule: string): Promise<void> {
   await session.run('lock placement', 'SELECT pg_advisory_xact_lock(hashtextextended($1, 7305181003))', [
     capsule,
   ]);
 }
 
-/** Notes where a Capsule is being moved to; false where it is no longer on the source, or is being moved elsewhere. */
+/** Notes where a Capsule is being moved to; false if it is no longer on the source, or is being moved elsewhere. */
 export async function noteMoving(
   session: Session,
   capsule: string,
@@ -27,7 +27,10 @@ export async function noteMoving(
   return rows.length === 1;
 }
 
-/** Nobody is to be told that a principal of a Capsule that moves is unknown, though no server may know it for a moment. */
+/**
+ * Notes the principals of a Capsule that moves. For a moment no server may know them, and even then no caller must hear
+ * that they are unknown.
+ */
 export async function notePrincipals(
   session: Session,
   capsule: string,
@@ -41,7 +44,7 @@ export async function notePrincipals(
   );
 }
 
-/** Notes that it is on the target. */
+/** Notes that the Capsule is on the target. */
 export async function noteMoved(session: Session, capsule: string, to: string): Promise<void> {
   await lockPlace(session, capsule);
   await session.run(
@@ -52,7 +55,7 @@ export async function noteMoved(session: Session, capsule: string, to: string): 
   );
 }
 
-/** Notes that it stays where it is. */
+/** Notes that the Capsule stays on the source. */
 export async function noteStays(session: Session, capsule: string, to: string): Promise<void> {
   await lockPlace(session, capsule);
   await session.run(
