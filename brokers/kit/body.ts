@@ -5,7 +5,7 @@ import { type JsonLimits, parseStrictJson, StrictJsonError } from './json.ts';
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*(?:utf-8|"utf-8")[ \t]*)?$/i;
 
-/** Throws unless the head announces a JSON body of at most `limit` bytes; reads nothing. */
+/** Throws unless the headers announce a JSON body of at most `limit` bytes; reads no body. */
 export function checkBodyHead(request: IncomingMessage, limit: number): void {
   if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) {
     throw new ServiceError('unsupported_media_type', 'not application/json');
@@ -19,7 +19,7 @@ export function checkBodyHead(request: IncomingMessage, limit: number): void {
 
 export interface ReadJsonOptions {
   readonly limits?: JsonLimits;
-  /** Runs the parser when its turn comes; without it, at once. */
+  /** Runs the parser in turn with others; without it, the parser runs at once. */
   readonly inTurn?: <T>(parse: () => T) => Promise<T>;
 }
 
@@ -51,7 +51,7 @@ function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
     const body = new GrowingBytes(limit);
     const settle = (end: () => void) => {
       request.off('data', onData).off('end', onEnd).off('error', onLost).off('close', onLost);
-      // A late error of a body that nobody wants any more must not crash the process.
+      // A late error of an abandoned body must not crash the process.
       request.on('error', () => undefined);
       end();
     };

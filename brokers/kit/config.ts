@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** A setting, or something else that a service needs to start, is missing or wrong; never quotes a value. */
+/** Something that a service needs to start is missing or wrong, such as a setting. The message quotes no value. */
 export class ConfigError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -10,7 +10,7 @@ export class ConfigError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads a configuration from the environment; empty variables count as unset. */
+/** Reads a configuration from the environment; empty variables count as unset. @throws ConfigError */
 export function readEnvironment<Schema extends z.ZodType>(
   schema: Schema,
   environment: Environment,
@@ -22,11 +22,11 @@ export function readEnvironment<Schema extends z.ZodType>(
   throw new ConfigError(`bad configuration: ${problems.join('; ')}`);
 }
 
-/** Settings that every service of a Space has alike. */
+/** Settings that all services of a Space share. */
 export const settings = {
   port: (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback),
   count: (fallback: number, least = 1) => z.coerce.number().int().min(least).max(1_000_000).default(fallback),
-  /** Connections of a listener in all, and those that one address may hold. */
+  /** The greatest number of a listener's connections, in all and from one address. */
   connections: {
     CONNECTIONS: z.coerce
       .number()
@@ -43,7 +43,7 @@ export const settings = {
       .default(256)
       .describe('Connections that one address may hold of them; at most a quarter of CONNECTIONS.'),
   },
-  /** As long as it takes until nobody is sent to a replica that ends. */
+  /** The time, in milliseconds, until callers are no longer sent to a replica that is ending. */
   leave: {
     LEAVE_SECONDS: z.coerce
       .number()
@@ -66,7 +66,7 @@ export const settings = {
     .describe('The least severe level that is logged.'),
 } as const;
 
-/** For a schema's refinement: one address is never to hold more than a quarter of all connections. */
+/** For a schema's refinement: one address may not have more than a quarter of all connections. */
 export function isConnectionsShare(value: {
   readonly CONNECTIONS: number;
   readonly CONNECTIONS_PER_ADDRESS: number;
@@ -74,13 +74,13 @@ export function isConnectionsShare(value: {
   return value.CONNECTIONS_PER_ADDRESS * 4 <= value.CONNECTIONS;
 }
 
-/** What is said when it is. */
+/** The message about that. */
 export const NO_CONNECTIONS_SHARE = {
   path: ['CONNECTIONS_PER_ADDRESS'],
   message: 'more than a quarter of CONNECTIONS',
 };
 
-/** For a schema's refinement: a certificate without its key, or the reverse, is a mistake. */
+/** For a schema's refinement: certificate and key must be set together. */
 export function isTlsPair(value: {
   readonly TLS_CERT_FILE?: string | undefined;
   readonly TLS_KEY_FILE?: string | undefined;
@@ -88,7 +88,7 @@ export function isTlsPair(value: {
   return (value.TLS_CERT_FILE === undefined) === (value.TLS_KEY_FILE === undefined);
 }
 
-/** What is said when it is not. */
+/** The message about that. */
 export const NO_TLS_PAIR = {
   path: ['TLS_CERT_FILE'],
   message: 'TLS_CERT_FILE and TLS_KEY_FILE go together',

@@ -1,36 +1,38 @@
 import type { Server, Socket } from 'node:net';
 import { parseAddress } from './net/address.ts';
 
-/** Something that a connection counts towards, and how many connections that may have. */
+/** A counter of connections, and the greatest number that it may reach. */
 export interface ConnectionShare {
   readonly key: string;
   readonly most: number;
 }
 
-/** The shares of an address; the first is its owner's, who gives way when all are taken and he has the most. */
+/**
+ * The counters of an address. The first is its owner's, which gives a connection up when all are taken and it has the
+ * most.
+ */
 export type SharesOf = (address: string) => readonly [ConnectionShare, ...ConnectionShare[]];
 
 /**
- * Why a connection was ended unheard: one of its shares is used up; all connections are taken and nobody has more of
- * them than its own owner; or it gave way to somebody who has fewer.
+ * Why a connection was closed unread: one of its counters is full; all connections are taken and no owner has more than
+ * this one; or it was given up for an owner with fewer.
  */
 export type ConnectionRefusal = 'share' | 'full' | 'ceded';
 
 export interface ConnectionBounds {
-  /** Connections in all. */
+  /** The greatest number of connections in all. */
   readonly total: number;
   readonly shares: SharesOf;
   readonly onRefused: (reason: ConnectionRefusal) => void;
-  /** Told how many are open whenever that changes. */
+  /** Called with the number of open connections when it changes. */
   readonly onCount?: (open: number) => void;
 }
 
 /**
- * Bounds the connections of a server, whatever it speaks: each costs memory before its caller has shown a credential
- * and, with TLS, a signature too. The excess is ended before a byte of it is read. When all are taken, whoever has the
- * most gives one up for whoever has fewer, so that no number of greedy addresses keeps a modest one out.
- *
- * Call it before the server listens.
+ * Bounds the connections of a server of any protocol, since each costs memory, and with TLS also a signature, before
+ * its caller has shown a credential. Excess connections are closed before a byte of them is read. When all are taken,
+ * the owner with the most gives one up for an owner with fewer, so that greedy addresses never exclude a modest one. It
+ * must be called before the server listens.
  */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
   const { total, shares, onRefused, onCount = () => undefined } = bounds;
@@ -41,7 +43,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
 
   function admit(socket: Socket): boolean {
     const { remoteAddress } = socket;
-    // Gone already.
+    // The connection is closed already.
     if (remoteAddress === undefined) return false;
     const mine = shares(remoteAddress);
     if (mine.some(({ key, most }) => (counts.get(key) ?? 0) >= most)) {
@@ -75,7 +77,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
     socket.once('close', () => leave.get(socket)?.());
   }
 
-  // The server's own listener parses, or begins a handshake: it must not hear of a connection that is turned away.
+  // The server's own listener would parse or begin a handshake, so it must not be called for a refused connection.
   const listeners = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
@@ -85,8 +87,8 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
 }
 
 /**
- * The same bound for every address. Of IPv6 one holder may have a whole /64, but so may all pods of one node: such a
- * block gets half of all at most, and each of its addresses no more than any other.
+ * The same bound for every address. In IPv6 one owner may have a whole /64, but so may all pods of a node: such a block
+ * gets at most half of all connections, and each of its addresses no more than any other address.
  */
 export function sharesByAddress(limits: { readonly total: number; readonly perAddress: number }): SharesOf {
   const { total, perAddress } = limits;
@@ -109,7 +111,7 @@ function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
   else counts.set(key, count);
 }
 
-/** Somebody gives way only where he has more left then than the other will have. */
+/** The newest connection of the owner with the most, if that owner then still has more than the new one. */
 function newestOfGreediest(owners: ReadonlyMap<string, Set<Socket>>, mine: number): Socket | undefined {
   let greediest: Set<Socket> = new Set();
   for (const sockets of owners.values()) if (sockets.size > greediest.size) greediest = sockets;

@@ -1,11 +1,11 @@
 import type { Duplex } from 'node:stream';
 
-/** This many are ended in one turn of the event loop. */
+/** The number of connections that are closed in one turn of the event loop. */
 const A_TURN = 32;
 
 /**
- * Ends connections, a few in each turn: thousands that came together and said nothing are due together too, and to end
- * them all at once is a fifth of a second in which nobody is served.
+ * Closes connections, a few in each turn. Thousands that were opened together and sent nothing time out together, and
+ * closing them all at once would block the process for a fifth of a second.
  */
 export function endInTurns(): (socket: Duplex) => void {
   let due: Duplex[] = [];

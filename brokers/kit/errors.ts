@@ -2,14 +2,14 @@ import { type ErrorCode, STATUS, type VerificationCheck } from '@space/contracts
 
 interface ServiceErrorOptions {
   readonly cause?: unknown;
-  /** Seconds. */
+  /** Seconds until the caller may come back. */
   readonly retryAfter?: number;
   readonly check?: VerificationCheck;
 }
 
 /**
- * The only error whose code reaches a caller; everything else becomes `internal`. The message and the cause are
- * for our log and must hold no secret; nothing of them is ever sent.
+ * The only error whose code reaches a caller; any other becomes `internal`. Message and cause are only logged, and must
+ * contain no secret.
  */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
@@ -29,18 +29,18 @@ export class ServiceError extends Error {
     return STATUS[this.code];
   }
 
-  /** Whether it is for our operators to mend, rather than for the caller: a full quota is the caller's own. */
+  /** Whether the error is the operators' to repair. An exceeded quota, for example, is the caller's. */
   get isFault(): boolean {
     return this.status >= 500 && this.code !== 'quota_exceeded';
   }
 }
 
-/** The one refusal: whatever is wrong with a credential, the caller sees the same bytes. */
+/** The one refusal: whatever is wrong with a credential, the caller gets the same bytes. */
 export function refusal(): ServiceError {
   return new ServiceError('forbidden', 'credential refused');
 }
 
-/** What is sent for an error. Keys in this order, so that two refusals differ only in the trace id. */
+/** The body of an error answer. The order of its keys is fixed, so that two refusals differ only in the trace id. */
 export function errorBody(code: ErrorCode, traceId: string, check?: VerificationCheck): string {
   return JSON.stringify({ error: { code, ...(check === undefined ? {} : { check }) }, trace_id: traceId });
 }

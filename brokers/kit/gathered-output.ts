@@ -3,17 +3,18 @@ import type { pino } from 'pino';
 
 const ERROR_LEVEL = 50;
 const STANDARD_OUTPUT = 1;
-/** Half of a pipe's capacity, so that its reader has the time of the other half before a write blocks. */
+/** Half of a pipe's capacity, so that its reader can empty the other half before a write blocks. */
 const BUFFER_BYTES = 32 * 1024;
 /** The most bytes of UTF-8 that one UTF-16 code unit of a line takes. */
 const BYTES_PER_UNIT = 3;
 
 /**
- * Standard output for a service that logs a line per request: lines of the same `delayMs` are one write. An error is
- * written at once with the lines before it, and what is left when the process ends, unless it is killed.
+ * Standard output for a service that logs a line for each request: lines of the same `delayMs` are written together. An
+ * error is written at once with the lines before it, and the rest is written when the process ends, unless it is
+ * killed.
  */
 export function gatheredOutput(delayMs = 20): pino.DestinationStream {
-  // Lines are copied as they come: as waiting strings they would survive garbage collections.
+  // Lines are copied when they arrive, since strings that wait would survive garbage collections.
   const buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   let used = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -42,7 +43,7 @@ export function gatheredOutput(delayMs = 20): pino.DestinationStream {
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
-/** Waits for a slow reader, so that no line is lost; when the reader has gone, the lines are dropped. */
+/** Waits for a slow reader, so that no line is lost; if the reader is gone, the lines are dropped. */
 function writeAll(bytes: Buffer): void {
   for (let at = 0; at < bytes.length; ) {
     try {
@@ -51,7 +52,7 @@ function writeAll(bytes: Buffer): void {
       const code = error instanceof Error && 'code' in error ? error.code : undefined;
       if (code === 'EPIPE') return;
       if (code !== 'EAGAIN') throw error;
-      // Another process that shares the output has made it non-blocking.
+      // Another process that shares the output has made it non-blocking, so it is tried again after a pause.
       Atomics.wait(pause, 0, 0, 1);
     }
   }

@@ -2,8 +2,8 @@
 const FIRST_BYTES = 4 * 1024;
 
 /**
- * Collects bytes that come in parts into one allocation of at most twice their size. Kept as they come, parts of one byte
- * would each be an object of some hundred bytes.
+ * Collects bytes in one allocation of at most twice their size. If each part were kept, parts of one byte would each be
+ * an object of about a hundred bytes.
  */
 export class GrowingBytes {
   readonly #most: number;

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
 /**
- * Node parses the rest of a segment though its socket is destroyed, and makes a response and an event of every few bytes.
- * There is no stopping it; this leaves out what comes after the parser, by properties that Node does not tell of.
+ * Stops events for requests on a destroyed socket. Node continues to parse the rest of a segment, and creates a request
+ * and a response for every few bytes; this disables what follows the parser, by undocumented properties of Node.
  */
 export function hearNoMore(socket: Socket & { readonly parser?: { onIncoming: unknown } | null }): void {
   if (socket.parser) socket.parser.onIncoming = () => 0;

@@ -1,12 +1,12 @@
-/** An item knows its index in the set; -1 says that it is in none. It can be in one set at a time. */
+/** An item stores its index in the set; -1 means that it is in none. It can be in one set at a time. */
 export interface Indexed {
   index: number;
 }
 
 /**
  * An unordered set with removal in constant time, for items that come and go with every request. A `Set` rebuilds its
- * table after every few changes: an old table that has outlived two collections of young objects keeps the next one
- * alive with all that is in it, until the whole heap is collected.
+ * table after every few changes; an old table that has survived two collections of young objects keeps the next one
+ * alive with all of its items, until the whole heap is collected.
  */
 export class IndexedSet<Item extends Indexed> {
   readonly #items: Item[] = [];
@@ -19,7 +19,7 @@ export class IndexedSet<Item extends Indexed> {
     item.index = this.#items.push(item) - 1;
   }
 
-  /** Returns false, and does nothing, when the item is not in the set. */
+  /** Removes the item; returns false if it is not in the set. */
   delete(item: Item): boolean {
     if (item.index === -1) return false;
     const last = this.#items.pop();

@@ -1,4 +1,4 @@
-/** JSON that JavaScript would read but a careful service refuses: duplicate or dangerous keys, too deep, too many. */
+/** The text is JSON, but has duplicate or dangerous keys, or is too deep or too long. */
 export class StrictJsonError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -38,14 +38,14 @@ interface Open {
   ended: number;
   /** Whether the next string is a key. */
   atKey: boolean;
-  /** Made for the second key. */
+  /** Created for the second key. */
   keys: Set<string> | undefined;
   firstKey: string | undefined;
 }
 
 /**
- * Walks the bytes once, before anything is built of them, and checks depth, number and keys. Invalid JSON may pass, since
- * the parser refuses it. Looks at each byte at most three times, whatever it is.
+ * Checks depth, number and keys in one pass over the bytes, before any value is created from them. Invalid JSON may
+ * pass, since the parser refuses it. No byte is read more than three times.
  */
 export function scan(bytes: Uint8Array, { elements, members }: JsonLimits): void {
   const open: Open[] = [];

@@ -3,7 +3,9 @@ import { ConfigError } from './config.ts';
 
 const KEY = /^[A-Za-z0-9_-]{43}$/;
 
-/** The keys of a mounted file, one a line, each 32 bytes as 43 base64url characters. At least one. */
+/**
+ * The keys of a mounted file, at least one, one per line, each 32 bytes as 43 base64url characters. @throws ConfigError
+ */
 export function parseKeys(text: string, setting: string): readonly Secret<Buffer>[] {
   const lines = text
     .split('\n')

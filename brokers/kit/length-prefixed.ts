@@ -1,4 +1,4 @@
-/** Encodes parts so that no two different lists of parts give the same bytes. */
+/** Encodes parts so that different lists of parts have different bytes. */
 export function lengthPrefixed(parts: readonly string[]): Buffer {
   return Buffer.concat(
     parts.flatMap((part) => {

@@ -1,4 +1,4 @@
-/** A token bucket for each key, filled by the clock; keys whose bucket is full again are forgotten. */
+/** A token bucket for each key. A bucket that is full again is forgotten. */
 export class RateLimit {
   readonly #perSecond: number;
   readonly #burst: number;
@@ -11,13 +11,13 @@ export class RateLimit {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** The seconds to wait while there is no token; takes none. */
+  /** Seconds until there is a token; undefined if there is one. Takes none. */
   wait(key: string): number | undefined {
     const bucket = this.#buckets.get(key);
     return bucket === undefined ? undefined : this.#secondsTo(this.#tokens(bucket, this.#now()));
   }
 
-  /** Takes one token; returns the seconds to wait when there is none. */
+  /** Takes one token; without one, returns the seconds until there is. */
   take(key: string): number | undefined {
     const now = this.#now();
     if (this.#buckets.size > 10_000) this.#forget(now);
@@ -49,7 +49,7 @@ export class RateLimit {
   }
 }
 
-/** At most `active` at once and `queued` waiting, in order; more are turned away by `undefined`. */
+/** Runs at most `active` pieces of work at once and queues at most `queued` in order; more are refused. */
 export class ConcurrencyLimit {
   readonly #active: number;
   readonly #queued: number;
@@ -69,11 +69,11 @@ export class ConcurrencyLimit {
     return this.#waiting.length;
   }
 
-  /** Runs the work when its turn comes; `undefined` when the queue is full. */
+  /** Runs the work in its turn; `undefined` if the queue is full. */
   async run<T>(work: () => Promise<T>): Promise<{ value: T } | undefined> {
     if (this.#running >= this.#active) {
       if (this.#waiting.length >= this.#queued) return undefined;
-      // The work that ends hands its slot over, so `#running` does not change here.
+      // Work that ends hands its slot over, so `#running` does not change here.
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else {
       this.#running += 1;

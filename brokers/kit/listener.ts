@@ -20,13 +20,13 @@ import { announcesBody, headProblem } from './request-head.ts';
 import { GatheredRequest } from './small-pieces.ts';
 import { traceIdOf } from './trace.ts';
 
-/** A certificate chain and its key, PEM. */
+/** A certificate chain and its key, in PEM. */
 export interface TlsMaterial {
   readonly cert: string;
   readonly key: Secret<string>;
 }
 
-/** What a listener listens for. */
+/** What a listener serves. */
 export interface Served {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
   /** From now on every answer closes its connection. */
@@ -37,13 +37,13 @@ export interface Listener {
   readonly server: Server | TlsServer;
   /** Serves new connections with another certificate. */
   useTls(material: TlsMaterial): void;
-  /** From now on every answer ends its connection; new ones are taken. */
+  /** From now on every answer ends its connection; new connections are still accepted. */
   leave(): void;
-  /** Takes no new work, lets what runs end, and closes. */
+  /** Accepts no new connections, lets running requests end, and closes. */
   close(): Promise<void>;
 }
 
-/** Milliseconds and bytes. */
+/** Limits in milliseconds and bytes. */
 interface ListenLimits {
   readonly maxHeaderSize?: number;
   readonly headersTimeout?: number;
@@ -54,14 +54,14 @@ interface ListenLimits {
 }
 
 export interface ListenOptions {
-  /** What the metrics call it. */
+  /** The listener's name in metrics. */
   readonly name: 'control' | 'data';
-  /** Every address, IPv6 and IPv4, where it is undefined. */
+  /** The address to listen at; if undefined, all IPv6 and IPv4 addresses. */
   readonly host: string | undefined;
   readonly port: number;
   readonly tls?: TlsMaterial | undefined;
   readonly limits?: ListenLimits;
-  /** Each connection costs some 12 KiB, whoever is at its other end. */
+  /** Each connection costs about 12 KiB, whoever has opened it. */
   readonly connections: { readonly total: number; readonly perAddress: number };
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
@@ -74,15 +74,15 @@ const LIMITS = {
   handshakeTimeout: 5_000,
   keepAliveTimeout: 30_000,
   connectionsCheckingInterval: 500,
-  // Node would answer these itself, with a body that is not ours.
+  // Node would answer these itself, with a body of another form.
   requireHostHeader: false,
   IncomingMessage: GatheredRequest,
 };
 
-/** How long a caller may take to read its answer, or to send the rest of a body that nobody reads. */
+/** Milliseconds that a caller has to read its answer, or to send the rest of a body that nobody reads. */
 const LINGER_MS = 2_000;
 
-/** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
+/** Listens for the edge; errors of the HTTP parser are answered with the error body of the service, too. */
 export async function listen(edge: Served, options: ListenOptions): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
   const listener = oneAtATime(wellFormed(edge.listener, options));
@@ -129,8 +129,8 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
 type RequestListener = Served['listener'];
 
 /**
- * Ends a connection on which a request comes before the one before it was answered. No client of ours does that, and
- * one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
+ * Ends a connection on which a request arrives before the previous one was answered. Our clients do not do that, and
+ * one segment from a caller without a credential could contain a thousand requests.
  */
 function oneAtATime(listener: RequestListener): RequestListener {
   const busy = new WeakSet<Socket>();
@@ -147,7 +147,10 @@ function oneAtATime(listener: RequestListener): RequestListener {
   };
 }
 
-/** Answers a head that could be read in two ways itself, and ends the connection where a body is left that nobody reads. */
+/**
+ * Answers requests whose headers could be read in two ways, and ends the connection if a body is left that nobody
+ * reads.
+ */
 function wellFormed(listener: RequestListener, options: ListenOptions): RequestListener {
   return (request, response) => {
     const problem = headProblem(request);
@@ -167,13 +170,13 @@ function tlsOptions({ cert, key }: TlsMaterial) {
 }
 
 /**
- * Answers what the parser refuses and requests that do not go on. All else ends without a word: what is written before the
- * end of a handshake, or to somebody who does not listen, would keep the socket for good.
+ * Answers requests that the parser refuses or that do not continue. All other errors end without an answer: bytes
+ * written before the end of a handshake, or to a client that does not read, would keep the socket open indefinitely.
  */
 function answered(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): boolean {
   const { code = '' } = error;
   const late = code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  // Connections that sent nothing may be thousands: they get no answer and no log line.
+  // Thousands of connections may have sent nothing; they get neither an answer nor a log line.
   const begun = late && socket instanceof Socket && socket.bytesRead > 0;
   if ((begun || code.startsWith('HPE_')) && socket.writable) {
     refuseHead(code, socket, options);
@@ -199,8 +202,8 @@ function refuseHead(problem: string, socket: Duplex, { log, metrics }: ListenOpt
 }
 
 /**
- * The caller may read its answer first, but not keep the connection by never ending its own side. One that has sent the rest
- * of its request keeps it, for the next.
+ * Lets the caller read its answer, but not keep the connection by never closing its own side. A caller that has sent
+ * the rest of its request keeps the connection for the next one.
  */
 function endSoon(socket: Duplex, request?: IncomingMessage): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 export type Logger = pino.Logger;
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-/** One JSON object a line, on standard output unless told otherwise. */
+/** One JSON object per line, on standard output by default. */
 export function createLogger(options: {
   service: string;
   level: LogLevel;
@@ -20,7 +20,9 @@ export function createLogger(options: {
   return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
 }
 
-/** Lines of the same millisecond have the same time, and writing a date is most of what a short line costs. */
+/**
+ * Lines of the same millisecond share the formatted time, since formatting a date is most of the cost of a short line.
+ */
 function isoTime(): () => string {
   let at = Number.NaN;
   let text = '';
@@ -34,7 +36,7 @@ function isoTime(): () => string {
   };
 }
 
-/** Errors of ours, whose messages are written to be logged. */
+/** Names of the services' own errors, whose messages contain nothing secret. */
 const OWN_ERRORS = new Set([
   'ServiceError',
   'StepError',
@@ -44,7 +46,7 @@ const OWN_ERRORS = new Set([
   'UnfitBucketError',
 ]);
 
-/** What may be said of an error: class, code, and our own step names; messages of foreign errors may quote data. */
+/** What is logged of an error: class, code and step name. Messages of foreign errors may quote data. */
 export function errorFields(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error };
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;

@@ -10,7 +10,7 @@ export interface ServiceMetrics {
   readonly upkeepEnds: Gauge<'round'>;
 }
 
-/** A registry with the process metrics and what every service tells of its requests and connections. */
+/** A registry with the process metrics and those of requests and connections that every service has. */
 export function createMetrics(): ServiceMetrics {
   const registry = new Registry();
   // At the default of 10 ms, measuring the event loop's delay is most of an idle service's cost.
@@ -43,7 +43,7 @@ export function createMetrics(): ServiceMetrics {
   return { registry, requests, connections, refusedConnections, upkeepEnds };
 }
 
-/** Serves `/metrics` on a port of its own, which a NetworkPolicy opens to monitoring alone. */
+/** Serves `/metrics` on a port of its own, which a NetworkPolicy opens only to monitoring. */
 export async function serveMetrics(
   registry: Registry,
   address: { host: string | undefined; port: number },
@@ -65,7 +65,7 @@ export async function serveMetrics(
   return server;
 }
 
-/** Ends a server and whoever is connected to it. */
+/** Closes a server and all of its connections. */
 export function closeNow(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

@@ -3,10 +3,10 @@ import { Secret } from '@space/contracts/secret';
 import { ConfigError } from './config.ts';
 import { digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 
-/** Compared instead of a credential that is missing, so that a refusal costs the same work as any other. */
+/** Compared in place of a missing credential, so that every refusal costs the same work. */
 const NOBODY = newToken('prv');
 
-/** One or two tokens of an audience, one a line: old and new, while they are being exchanged. */
+/** Parses one or two tokens of an audience, one per line: during an exchange the old and the new one. */
 export const parseTokens =
   (audience: Audience, setting: string) =>
   (text: string): readonly TokenDigest[] => {
@@ -21,7 +21,7 @@ export const parseTokens =
 
 export const parseProvisionerTokens = parseTokens('prv', 'PROVISIONER_TOKEN_FILE');
 
-/** Is it one of the tokens? All are compared, whichever matches. */
+/** Whether the token is one of the known ones. All are compared, whichever matches. */
 export function isProvisioner(known: readonly TokenDigest[], token: Secret<string> | undefined): boolean {
   const digest = digestOf(token ?? NOBODY);
   const matches = known.filter((one) => sameDigest(one, digest));

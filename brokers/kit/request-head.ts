@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Headers of which the parser silently keeps the first, while a proxy or a log may take the last. */
+/** Headers of which the parser keeps only the first, while a proxy or a log may use the last. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'content-type']);
 
-/** Why the head of a request is not to be believed, though the parser takes it. */
+/** Why the headers of a request are refused though the parser accepts them; undefined if they are not. */
 export function headProblem({ httpVersion, rawHeaders }: IncomingMessage): string | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'http version';
   const seen = new Set<string>();

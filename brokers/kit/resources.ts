@@ -1,7 +1,7 @@
 import type { Logger } from './log.ts';
 import { type Watched, watchFile } from './watched.ts';
 
-/** What a process holds until its end, which is closed in reverse, and the mounted files among it. */
+/** What a process keeps open until it ends, including mounted files; everything is closed in reverse order. */
 export interface Resources {
   readonly closers: (() => unknown)[];
   readonly files: { refresh(): Promise<void> }[];
@@ -16,18 +16,18 @@ export function keepFile<File extends { refresh(): Promise<void>; close(): void 
   return file;
 }
 
-/** What fails to close must not keep the rest open. */
+/** Closes everything, even if one part fails to close. */
 export async function closeAll({ closers }: Resources): Promise<void> {
   for (const close of closers.toReversed()) {
     try {
       await close();
     } catch {
-      // The process is ending, and the connection or file with it.
+      // The process is ending anyway, and the connection or file with it.
     }
   }
 }
 
-/** A mounted file that is taken anew when it changes, and said so. */
+/** A mounted file that is read again when it changes; each change is logged. */
 export function watched<T>(path: string, parse: (text: string) => T, log: Logger): Promise<Watched<T>> {
   return watchFile(path, {
     parse,

@@ -6,13 +6,13 @@ export interface ShareOptions {
   /** Slots that one key may hold, fewer than all, so that no key can take what the others need. */
   readonly perKey: number;
   /**
-   * The part of the free slots that a key may come to hold, so that later keys always find some: with a quarter, each key
-   * takes at most a fifth of what it found. The first slot of a key needs only one free slot.
+   * The share of the free slots that a key may come to have, so that later keys always find some: with a quarter, each
+   * key takes at most a fifth of the slots that it found free. A key's first slot needs only one free slot.
    */
   readonly ofFree?: number;
   /** How many callers may wait in all; none by default. */
   readonly queued?: number;
-  /** How many callers of one key may wait; by default in the proportion of its slots. */
+  /** How many callers of one key may wait; by default in proportion to its slots. */
   readonly queuedPerKey?: number;
   /** The longest wait, in milliseconds. */
   readonly waitMs?: number;
@@ -74,12 +74,12 @@ export class SharedSlots {
     return this.#waiting;
   }
 
-  /** Milliseconds since any slot was held. */
+  /** Milliseconds since a slot was last in use. */
   quietFor(): number {
     return this.#taken > 0 ? 0 : performance.now() - this.#quietSince;
   }
 
-  /** Whether more than one key holds a slot, or waits for one. */
+  /** Whether more than one key has a slot or waits for one. */
   get isShared(): boolean {
     return this.#holders.size > 1;
   }
@@ -108,10 +108,8 @@ export class SharedSlots {
   }
 
   /**
-   * Takes a slot, waiting for one where that is possible.
-   *
-   * @throws ServiceError `unavailable` with a time to come back, when there is no slot and no room in the queue
-   * @throws the signal's reason, when it is aborted first
+   * Takes a slot, and waits for one if the queue has room. @throws ServiceError `unavailable` with a time to come back,
+   * if there is neither a slot nor room in the queue @throws the signal's reason, if it aborts first
    */
   async take(key: string, signal?: AbortSignal): Promise<GiveBack> {
     signal?.throwIfAborted();
@@ -160,7 +158,7 @@ export class SharedSlots {
     return free > 0 && held < this.#perKey && (held === 0 || held < free * this.#ofFree);
   }
 
-  /** With free slots left, only the key's own share can be the reason. */
+  /** While slots are free, only the key's own share can be the reason. */
   #refusalOf(holder: Holder | undefined): ShareRefusal {
     const held = holder?.held ?? 0;
     return held >= this.#perKey || (held > 0 && this.#taken < this.#total) ? 'share' : 'full';
@@ -183,7 +181,9 @@ export class SharedSlots {
     };
   }
 
-  /** Gives a slot to the first key in turn that may hold one more, and moves it to the end. False when there is none. */
+  /**
+   * Gives a slot to the first key in turn that may have one more, and makes that key the last. False if there is none.
+   */
   #admitNext(): boolean {
     for (const key of this.#turns) {
       const holder = this.#holders.get(key);

@@ -1,13 +1,16 @@
 import type { Logger } from './log.ts';
 
-/** One step of leaving, with the time that it may take. */
+/** One step of a shutdown, with the time that it may take. */
 export interface Phase {
   readonly name: string;
   readonly timeoutMs: number;
   readonly run: () => Promise<void>;
 }
 
-/** Runs the phases in order; one that fails or hangs is logged and the next still runs. */
+/**
+ * Runs the phases in order. One that fails or takes too long is logged, and the next one still runs. Returns whether
+ * all succeeded.
+ */
 export async function shutDown(phases: readonly Phase[], log: Logger): Promise<boolean> {
   let clean = true;
   for (const { name, timeoutMs, run } of phases) {

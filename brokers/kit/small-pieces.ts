@@ -1,27 +1,27 @@
 import { IncomingMessage } from 'node:http';
 
-/** Smaller pieces are put together, in blocks of this size. */
+/** Smaller pieces are combined in blocks. */
 const LEAST_BYTES = 1024;
 const BLOCK_BYTES = 4 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Puts small pieces together, so that what waits takes as much memory as it has bytes: a piece is an object of some two
- * hundred, and whoever codes a body may have each byte be one. Large ones pass as they are, in order.
+ * Combines small pieces, so that waiting data takes no more memory than it has bytes: a piece is an object of about two
+ * hundred bytes, and a sender can make every byte a piece. Large pieces pass unchanged, in order.
  */
 export class SmallPieces {
   readonly #pass: (piece: Buffer) => boolean;
-  /** What is in it from `from` to `to` has not passed yet. */
+  /** The bytes from `from` to `to` have not passed yet. */
   #block: Buffer = NOTHING;
   #from = 0;
   #to = 0;
 
-  /** `pass` answers whether more may come at once. */
+  /** `pass` returns whether more may be sent at once. */
   constructor(pass: (piece: Buffer) => boolean) {
     this.#pass = pass;
   }
 
-  /** Answers what the last piece that passed was answered, and true where none did. */
+  /** Returns what `pass` returned for the last piece, and true if none has passed. */
   add(piece: Buffer): boolean {
     if (piece.length >= LEAST_BYTES) {
       this.flush();
@@ -38,7 +38,7 @@ export class SmallPieces {
     return more;
   }
 
-  /** Passes what there is. */
+  /** Passes the rest. */
   flush(): boolean {
     if (this.#from === this.#to) return true;
     const piece = this.#block.subarray(this.#from, this.#to);
@@ -52,13 +52,13 @@ export class SmallPieces {
 /** This many pieces pass unchanged: bodies of usual clients have fewer. */
 const FIRST_PIECES = 16;
 
-/** A request whose body waits in as much memory as it has bytes, in however many chunks it comes. */
+/** A request whose waiting body takes no more memory than it has bytes, however many chunks it has. */
 export class GatheredRequest extends IncomingMessage {
   #pieces: SmallPieces | undefined;
   #small = 0;
   #later: NodeJS.Immediate | undefined;
 
-  /** Called by Node's parser with each piece, and with null at the end; false stops it. */
+  /** Called by Node's parser with each piece, and with null at the end; returning false stops it. */
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     if (Buffer.isBuffer(piece) && piece.length < LEAST_BYTES) this.#small += 1;
     if (this.#small <= FIRST_PIECES) return super.push(piece, encoding);

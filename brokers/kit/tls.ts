@@ -13,7 +13,10 @@ export interface WatchedTls {
   close(): void;
 }
 
-/** Reads both files; `onChange` is called with a pair that belongs together, never with half of an exchange. */
+/**
+ * Reads both files; `onChange` is called with certificate and key that belong together, never with a new and an old
+ * one.
+ */
 export async function watchTls(
   paths: { cert: string; key: string },
   onChange: (material: TlsMaterial) => void,
@@ -64,7 +67,7 @@ function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }
   }
 }
 
-/** When what is served ends, so that an alert can come long before it. */
+/** A metric of when the served certificate ends, so that an alert can come long before. */
 export function countTlsExpiry(registry: Registry, tls: Pick<WatchedTls, 'current'>): void {
   new Gauge({
     name: 'space_tls_certificate_not_after_seconds',

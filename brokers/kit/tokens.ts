@@ -2,13 +2,13 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Audience } from '@space/contracts';
 import { Secret } from '@space/contracts/secret';
 
-/** SHA-256 of a token. Tokens are 256 random bits, so a slow hash would only cost us, never an attacker. */
+/** SHA-256 of a token. Tokens are 256 random bits, so a slow hash would cost only us and no attacker. */
 export type TokenDigest = Buffer;
 
 const TOKEN = /^spc_(prv|dbp|osp|osw|egr|obs)_[A-Za-z0-9_-]{43}$/;
 const BEARER = /^Bearer +([^ ]+)$/i;
 
-/** Is this text a well-formed token for the audience? */
+/** Whether the text is a well-formed token of the audience. */
 export function isToken(text: string, audience: Audience): boolean {
   return TOKEN.exec(text)?.[1] === audience;
 }
@@ -26,7 +26,7 @@ export function sameDigest(a: TokenDigest, b: TokenDigest): boolean {
 }
 
 /**
- * The token of the one `Authorization: Bearer` header, if it has the audience. Raw headers are read because Node
+ * The token in the single `Authorization: Bearer` header, if it has the audience. Raw headers are read, since Node
  * silently keeps the first of several Authorization headers.
  */
 export function bearerToken(rawHeaders: readonly string[], audience: Audience): Secret<string> | undefined {

@@ -6,7 +6,7 @@ const ID_BYTES = 16;
 const pool = Buffer.alloc(256 * ID_BYTES);
 let used = pool.length;
 
-/** Drawn for many at once: a call for each costs more than the id. */
+/** Random bytes are drawn for many ids at once, since a call for each costs more than the id. */
 function randomId(): string {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -16,7 +16,9 @@ function randomId(): string {
   return pool.toString('hex', used - ID_BYTES, used);
 }
 
-/** 32 hex digits of W3C trace context: the caller's when its `traceparent` is well formed, else a new one. */
+/**
+ * The trace id, 32 hex digits of W3C trace context: the caller's if its `traceparent` is well formed, else a new one.
+ */
 export function traceIdOf(traceparent: string | undefined, random: () => string = randomId): string {
   if (traceparent === undefined) return random();
   const [, trace, span] = TRACEPARENT.exec(traceparent) ?? [];

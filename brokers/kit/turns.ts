@@ -1,13 +1,13 @@
 import { ServiceError } from './errors.ts';
 
 interface TurnsOptions {
-  /** Milliseconds of processor that one key may use in each second; without, as many as nobody else wants. */
+  /** Milliseconds of processor time that one key may use in each second; unlimited by default. */
   readonly perSecondMs?: number;
-  /** How many it may have saved up. */
+  /** Milliseconds that a key can save up. */
   readonly burstMs?: number;
-  /** After so many in a row everything else of the process comes first. */
+  /** After this many milliseconds in a row, other work of the process comes first. */
   readonly sliceMs?: number;
-  /** Milliseconds of processor that this thread has used, however busy the machine is. */
+  /** Milliseconds of processor time that this thread has used, however busy the machine is. */
   readonly used?: () => number;
   readonly now?: () => number;
   readonly onWork?: (ms: number) => void;
@@ -22,10 +22,10 @@ interface Budget {
 const SLICE_MS = 0.5;
 
 /**
- * Processor time for documents and bodies, shared by key (a Capsule): each in turn gets a piece of work done, a few
- * pieces between two rounds of the event loop, and who has used up its share, if there is one, is refused until it is
- * filled again. So the longest that a key keeps anybody else waiting is one of its pieces, and a key with many documents
- * waits for itself. Nothing waits while there is nobody else.
+ * Processor time for documents and bodies, shared between keys (Capsules). Keys take turns with pieces of work, a few
+ * between two rounds of the event loop. A key that has used up its time, if there is a limit, is refused until it has
+ * some again. So a key delays others by at most one piece, and a key with many documents waits for itself. A key that
+ * is alone does not wait.
  */
 export class Turns {
   readonly #options: Required<TurnsOptions>;
@@ -46,18 +46,14 @@ export class Turns {
     };
   }
 
-  /** Pieces that wait. */
+  /** The number of pieces that wait. */
   get waiting(): number {
     let sum = 0;
     for (const line of this.#lines.values()) sum += line.length;
     return sum;
   }
 
-  /**
-   * Runs a piece of work in the key's turn.
-   *
-   * @throws ServiceError `rate_limited` when the key has no time left
-   */
+  /** Runs a piece of work in the key's turn. @throws ServiceError `rate_limited` if the key has no time left */
   run<T>(key: string, act: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const line = this.#lines.get(key) ?? [];
@@ -120,7 +116,7 @@ export class Turns {
     });
   }
 
-  /** A piece for each key in turn, until the time of the round is over. */
+  /** Runs a piece for each key in turn, until the time of the round is used up. */
   #round(): void {
     const { used, sliceMs } = this.#options;
     const begun = used();
@@ -130,7 +126,7 @@ export class Turns {
       const [key, line] = next;
       const work = line.shift();
       this.#lines.delete(key);
-      // The line moves to the end of the turns.
+      // The key goes to the end of the turns.
       if (line.length > 0) this.#lines.set(key, line);
       work?.();
     } while (used() - begun < sliceMs);

@@ -1,7 +1,7 @@
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 
-/** Work that is repeated at every nudge and interval, but not again within the gap. */
+/** Work that is repeated after every nudge and interval, but not within the gap. */
 export interface Round {
   readonly name: string;
   readonly gapMs: number;
@@ -10,7 +10,7 @@ export interface Round {
 
 /** Runs the rounds of a service between its requests. */
 export interface Upkeep {
-  /** Asks for a run soon; many nudges make one. */
+  /** Requests a run soon; many nudges cause one run. */
   nudge(): void;
   stop(): Promise<void>;
 }
@@ -24,8 +24,8 @@ export interface UpkeepOptions {
 }
 
 /**
- * Runs each round in a loop of its own, at once and then at an interval with jitter; a failure waits for the next. A
- * round that waits for somebody (a drop that is held up, a store that does not answer) delays no other.
+ * Runs each round in a loop of its own, at once and then at an interval with jitter; a failed round runs again at the
+ * next. A round that waits (for a blocked drop, or a store that does not answer) delays no other.
  */
 export function startUpkeep({ rounds, ...options }: UpkeepOptions): Upkeep {
   const stopping = new AbortController();
@@ -50,7 +50,7 @@ interface Loop {
 function startLoop(round: Round, stopping: AbortSignal, options: Omit<UpkeepOptions, 'rounds'>): Loop {
   const { log, intervalMs, metrics, random = Math.random } = options;
   const lastEnd = metrics.upkeepEnds.labels(round.name);
-  // A round that never succeeds shows by the time since the start.
+  // For a round that never succeeds, the metric counts from the start.
   lastEnd.setToCurrentTime();
   let wake: () => void = () => undefined;
   let nudged = false;

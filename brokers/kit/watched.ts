@@ -1,21 +1,24 @@
 import { readFile } from 'node:fs/promises';
 
-/** A mounted file whose parsed content follows the file: Kubernetes replaces Secrets under a running process. */
+/**
+ * A mounted file with its parsed content, which is read again when it changes: Kubernetes replaces Secrets while a
+ * process runs.
+ */
 export interface Watched<T> {
   current(): T;
-  /** Looks now instead of at the next tick. */
+  /** Reads the file now instead of at the next tick. */
   refresh(): Promise<void>;
   close(): void;
 }
 
 export interface WatchOptions<T> {
   readonly parse: (text: string) => T;
-  /** Called when new content was taken, or was bad and the last good one stays. */
+  /** Called when new content was accepted, or was invalid so that the last valid content stays. */
   readonly onChange?: (outcome: { ok: true; value: T } | { ok: false; error: unknown }) => void;
   readonly intervalMs?: number;
 }
 
-/** Reads the file (failing when it is bad now) and looks again every two seconds. */
+/** Reads the file (throws if it is invalid now) and checks it again every two seconds. */
 export async function watchFile<T>(path: string, options: WatchOptions<T>): Promise<Watched<T>> {
   let text = await readFile(path, 'utf8');
   let value = options.parse(text);
@@ -25,7 +28,7 @@ export async function watchFile<T>(path: string, options: WatchOptions<T>): Prom
     let next = '';
     try {
       next = await readFile(path, 'utf8');
-      // What was refused is looked at again: the reason may lie elsewhere and be gone.
+      // Content that was refused is checked again, since the reason may have been elsewhere.
       if (next === text) return;
       value = options.parse(next);
       text = next;

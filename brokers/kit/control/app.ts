@@ -28,26 +28,26 @@ export type Handlers<C extends Contract> = {
 export interface ControlOptions<C extends Contract> {
   readonly contract: C;
   readonly handlers: Handlers<C>;
-  /** The bytes of the contract's documents. */
+  /** The exact bytes of the contract's documents. */
   readonly documents: Readonly<Record<keyof C['documents'] & string, Buffer>>;
   readonly authorities: Authorities;
   readonly limits: {
     readonly caller: { perSecond: number; burst: number };
     readonly refusals: { perSecond: number; burst: number };
   };
-  /** What a caller's rate is counted under; the Capsule's id unless told otherwise. */
+  /** The key by which a caller's rate is counted; by default the Capsule's id. */
   readonly callerKey?: (caller: Caller) => string | undefined;
-  /** Where work waits for a slot of its Capsule, if it does. */
+  /** The slots of Capsules that work waits for, if any. */
   readonly mutations?: SharedSlots;
-  /** What an error of the service's own parts means to a caller. */
+  /** Translates errors of the service's own parts for callers. */
   readonly translate?: (error: unknown) => unknown;
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
-  /** A place where a test may end the process; does nothing in service. */
+  /** A place where a test may end the process; in production it does nothing. */
   readonly failpoint?: (name: string) => void;
 }
 
-/** A service's control listener: discovery, and the contract's operations behind the edge. */
+/** Creates a service's control listener: discovery, and the contract's operations behind the edge. */
 export function createControlApp<C extends Contract>(options: ControlOptions<C>): Served {
   const { contract, documents } = options;
   const edge = new Edge<Caller>({
@@ -61,7 +61,7 @@ export function createControlApp<C extends Contract>(options: ControlOptions<C>)
   });
   const app = express();
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing').enable('strict routing');
-  // Every path has one route, so that each method but its own is refused there.
+  // One path has one route, so that every other method is refused.
   const answer = (path: string, operation: string, bytes: string | Buffer, quiet = false) =>
     app
       .route(path)
@@ -77,7 +77,7 @@ export function createControlApp<C extends Contract>(options: ControlOptions<C>)
           operate(options, name, exchange, response),
         ),
       );
-  // Nothing falls through to express's own pages.
+  // Express's own error pages are never sent.
   app.use((request: Request, response: Response) => edge.fail(request, response, noRoute()));
   app.use((error: unknown, request: Request, response: Response, _next: unknown) =>
     edge.fail(request, response, error),
@@ -107,7 +107,7 @@ function routeOf<C extends Contract>(
   return { method: 'POST', operation, authority: { audience, authenticate } };
 }
 
-/** The Capsule's own id, then the schema, then a slot of its Capsule's, then the work. */
+/** Checks the Capsule's id and the schema, waits for a slot of the Capsule, and then does the work. */
 async function operate<C extends Contract, Name extends OperationName<C>>(
   { contract, handlers, mutations, failpoint }: ControlOptions<C>,
   name: Name,
@@ -132,7 +132,7 @@ async function operate<C extends Contract, Name extends OperationName<C>>(
   }
 }
 
-/** Fields of a request that its log line names: ids and digests, never a secret. */
+/** Fields of a request that are logged: ids and digests, never a secret. */
 const NOTED = [
   ['capsule_id', 'capsule'],
   ['app_id', 'app'],
@@ -140,7 +140,7 @@ const NOTED = [
   ['revision', 'revision'],
 ] as const;
 
-/** A principal that names another Capsule is refused before anything else is said about its request. */
+/** Refuses a principal for another Capsule before anything else is reported about the request. */
 function permitted({ caller, body }: Exchange<Caller>): Caller {
   if (caller === undefined) throw refusal();
   const named = body['capsule_id'];

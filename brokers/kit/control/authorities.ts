@@ -8,12 +8,12 @@ export type Caller =
   | { readonly authority: 'provisioner' | 'observer' }
   | { readonly authority: 'capsule'; readonly capsule: string; readonly digest: TokenDigest };
 
-/** Does the same work for every token that it turns away. */
+/** Authenticates a token. The work is the same for every token that is refused. */
 export type Authenticate = (token: Secret<string> | undefined) => Promise<Caller | undefined>;
 
 export type Authorities = Readonly<Partial<Record<Authority, Authenticate>>>;
 
-/** Compared instead of a credential that is missing, so that a refusal costs the same work as any other. */
+/** Compared in place of a missing credential, so that every refusal costs the same work. */
 const NOBODY = newToken('dbp');
 
 export function provisionerAuthority(known: () => readonly TokenDigest[]): Authenticate {
@@ -25,7 +25,10 @@ export function observerAuthority(known: () => readonly TokenDigest[]): Authenti
   return async (token) => (isProvisioner(known(), token) ? { authority: 'observer' } : undefined);
 }
 
-/** `find` is one look-up by the digest's index, the same for every digest. */
+/**
+ * Authenticates a Capsule's principal. `find` is one look-up by the digest's index, which takes the same time for every
+ * digest.
+ */
 export function capsuleAuthority(
   find: (digest: TokenDigest) => Promise<{ readonly capsule: string } | undefined>,
 ): Authenticate {
@@ -36,7 +39,7 @@ export function capsuleAuthority(
       if (principal === undefined || token === undefined) return undefined;
       return { authority: 'capsule', capsule: principal.capsule, digest };
     } catch (error) {
-      // Without the registry no credential can be accepted; a request without one can still be refused.
+      // Without the registry no credential can be accepted, but a request without one can still be refused.
       if (token === undefined) return undefined;
       throw error;
     }

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { ConfigError } from '../config.ts';
 import { parseStrictJson } from '../json.ts';
 
-/** Reads a document of the image, closed and strict. Returns its exact bytes too, since they are what is served. */
+/** Reads a document of the image with a strict schema. Returns also its exact bytes, since these are served. */
 export function loadDocument<Schema extends z.ZodType>(
   path: string,
   schema: Schema,

@@ -10,15 +10,15 @@ import { bearerToken } from '../tokens.ts';
 import { traceIdOf } from '../trace.ts';
 import { RequestLine } from './request-line.ts';
 
-/** A route as the edge sees it: who may call it. The router knows its path, and what it does is the service's own business. */
+/** Who may call a route. The path is matched by the router, and the work is done by the service. */
 export interface EdgeRoute<Caller> {
   readonly method: 'GET' | 'POST';
   readonly operation: string;
-  /** Asked all the time by machines: an answer that is no error is logged at debug only. */
+  /** Whether machines call the route all the time, so that a successful answer is logged only at level debug. */
   readonly quiet?: boolean;
   /**
-   * Present on every route that needs a credential. Called exactly once a request, with `undefined` for a missing
-   * or malformed credential, and must do the same work for every credential that it turns away.
+   * Present on every route that needs a credential. It is called exactly once for each request, with `undefined` for a
+   * missing or malformed credential, and must do the same work for every credential that it refuses.
    */
   readonly authority?: {
     readonly audience: Audience;
@@ -26,24 +26,24 @@ export interface EdgeRoute<Caller> {
   };
 }
 
-/** One admitted request on its way through a service. */
+/** An admitted request. */
 export interface Exchange<Caller> {
   readonly traceId: string;
-  /** Known on routes with an authority. */
+  /** Defined on routes with an authority. */
   readonly caller: Caller | undefined;
-  /** The parsed object of a POST. */
+  /** The parsed object in the body of a POST. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Fields that the service adds to the one log line; never a secret. */
+  /** Fields that the service adds to the request's log line; never a secret. */
   readonly notes: Record<string, unknown>;
 }
 
 export interface EdgeOptions<Caller> {
   readonly bodyLimit: number;
-  /** What a caller is counted under; `undefined` is not limited. */
+  /** The key by which a caller's rate is counted; a caller without a key is not limited. */
   readonly callerKey: (caller: Caller) => string | undefined;
   readonly callerLimit: RateLimit;
   readonly failureLimit: RateLimit;
-  /** What an error of the service's own parts means to a caller, where it means something. */
+  /** Translates errors of the service's own parts for callers; other errors are returned unchanged. */
   readonly translate: (error: unknown) => unknown;
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
@@ -51,12 +51,12 @@ export interface EdgeOptions<Caller> {
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Paths that a router can read in one way only: an absolute target, a fragment or a foreign character is no path of ours. */
+/** Paths that every router reads alike: not an absolute URL, without a fragment, of printable ASCII only. */
 const PLAIN_PATH = /^\/[\x21\x22\x24-\x7e]*$/;
 
 /**
- * Everything that happens to a request before the service sees it, in this order: path, method, credential, rate,
- * head of the body, body. A caller without a credential so learns nothing but the list of routes.
+ * What happens to a request before the service sees it, in this order: path, method, credential, rate, headers of the
+ * body, body. So a caller without a credential learns only which routes exist.
  */
 export class Edge<Caller> {
   readonly #options: EdgeOptions<Caller>;
@@ -67,7 +67,7 @@ export class Edge<Caller> {
     this.#options = options;
   }
 
-  /** What a server calls. The router matches the path, which is all of the target that it is shown. */
+  /** The listener of a server. The router matches the path, and sees nothing else of the target. */
   listener(router: RequestListener): RequestListener {
     return (request, response) => {
       const line = new RequestLine(traceIdOf(request.headers.traceparent?.toString()));
@@ -84,7 +84,7 @@ export class Edge<Caller> {
     };
   }
 
-  /** The router's handler of one path: admits the request, and then has the service do its work. */
+  /** The router's handler of one path: admits the request, then calls the service. */
   serve(
     route: EdgeRoute<Caller>,
     work: (exchange: Exchange<Caller>, response: ServerResponse) => Promise<void> | void,
@@ -98,7 +98,7 @@ export class Edge<Caller> {
     };
   }
 
-  /** Ends the request with an error answer, and logs what really happened. */
+  /** Ends the request with an error answer, and logs the real cause. */
   fail(request: IncomingMessage, response: ServerResponse, thrown: unknown): void {
     const line = this.#lines.get(request);
     const error = this.#options.translate(thrown);
@@ -110,7 +110,7 @@ export class Edge<Caller> {
     }
     if (response.headersSent) return void response.destroy();
     if (known.retryAfter !== undefined) response.setHeader('retry-after', String(known.retryAfter));
-    // A body that nobody will read: do not wait for it, whatever it claims to be.
+    // Nobody will read this body, so it is not waited for, whatever its length.
     if (!request.complete && hasLargeBody(request, this.#options.bodyLimit))
       response.setHeader('connection', 'close');
     sendJson(response, known.status, errorBody(known.code, line?.traceId ?? '', known.check));
@@ -146,13 +146,14 @@ export class Edge<Caller> {
   ): Promise<Caller> {
     const { failureLimit, callerLimit, callerKey } = this.#options;
     const address = request.socket.remoteAddress ?? '';
-    // A wrong credential costs a lookup until the budget of its address is spent; after that it costs none.
+    // A wrong credential costs a look-up until the budget of its address is used up, and none after that.
     const spent = failureLimit.wait(address);
     if (spent !== undefined)
       throw new ServiceError('rate_limited', 'too many refusals', { retryAfter: spent });
     const token = bearerToken(request.rawHeaders, authority.audience);
     const caller = await authority.authenticate(token).catch((error: unknown) => {
-      // It has cost as much as a refusal, and where one of several registries is away every wrong credential ends so.
+      // The attempt cost as much as a refusal; while one of several registries is unavailable, every wrong credential
+      // ends here.
       failureLimit.take(address);
       throw error;
     });
@@ -172,7 +173,7 @@ export class Edge<Caller> {
   }
 }
 
-/** Whatever the router does not know. */
+/** The error for paths that the router does not know. */
 export function noRoute(): ServiceError {
   return new ServiceError('not_found', 'no such route');
 }

@@ -3,14 +3,14 @@ import type { ErrorCode } from '@space/contracts/errors';
 import type { Logger } from '../log.ts';
 import type { ServiceMetrics } from '../metrics.ts';
 
-/** What is told of a request when it ends: one line of the log, one observation of its duration. */
+/** What is reported when a request ends: one log line, and one observation of its duration. */
 export class RequestLine {
   operation = 'none';
   quiet = false;
   /** Whether the target had a query. */
   query = false;
   code: ErrorCode | 'ok' = 'ok';
-  /** Only what is for our operators to mend. */
+  /** The error, if it is the operators' to repair. */
   fault: unknown;
   /** Fields that the service adds; never a secret. */
   readonly notes: Record<string, unknown> = {};

@@ -11,8 +11,8 @@ import { CompactEncrypt } from 'jose';
 import type { Keyring } from './keyring.ts';
 
 /**
- * What is authenticated beside the secret: whose it is, where it may go, which generation it is. Keys are sorted, so
- * two callers who mean the same write the same bytes.
+ * What is authenticated beside the secret: its owner, its destination, its generation. Keys are sorted, so that equal
+ * contexts have equal bytes.
  */
 export type EnvelopeContext = Readonly<Record<string, string | number | null>>;
 
@@ -24,7 +24,7 @@ export interface Envelope {
 
 type EnvelopeProblem = 'malformed' | 'unknown_key' | 'other_context' | 'tampered';
 
-/** An envelope that is not what the caller's row says it is. Nothing was decrypted. */
+/** An envelope is not the one that the caller's row describes. Nothing was decrypted. */
 export class EnvelopeError extends Error {
   readonly code: EnvelopeProblem;
 
@@ -35,7 +35,7 @@ export class EnvelopeError extends Error {
   }
 }
 
-/** Keeps envelopes of one kind from being opened as another: `objectstore.credential`, say. */
+/** Prevents that an envelope of one kind is opened as another, such as `objectstore.credential`. */
 export type Purpose = `${string}.${string}`;
 
 const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
@@ -48,7 +48,7 @@ export interface Sealing {
   readonly plaintext: Uint8Array;
 }
 
-/** Seals under the primary key, with a salt and so a key of its own. */
+/** Seals with the primary key, from which a key for this envelope is derived with a random salt. */
 export async function seal(
   keyring: Keyring,
   { purpose, context, plaintext }: Sealing,
@@ -60,7 +60,7 @@ export async function seal(
   const key = recordKey(keyring, kid, salt, header);
   try {
     const jwe = await new CompactEncrypt(plaintext).setProtectedHeader(header.value).encrypt(key);
-    // Whatever the library may add to a header one day, the rows would not open again.
+    // If the library ever adds to the header, the rows could not be opened again.
     if (!jwe.startsWith(`${header.encoded}.`)) throw new Error('the header is not the one that was given');
     if (jwe.length > MAX_LENGTH) throw new Error('too large for an envelope');
     return { kid, jwe };
@@ -70,8 +70,8 @@ export async function seal(
 }
 
 /**
- * Opens an envelope for exactly this purpose and context. The header is made anew from them and compared byte for
- * byte before anything is decrypted. The caller wipes what comes out.
+ * Opens an envelope for exactly this purpose and context: the header is created again from them and compared byte for
+ * byte before anything is decrypted. The caller overwrites the result. @throws EnvelopeError
  */
 export async function open(
   keyring: Keyring,
@@ -81,13 +81,16 @@ export async function open(
   return openerOf(envelope, about).open(keyring);
 }
 
-/** An envelope that is opened often. It keeps the key of the one record, which cannot be read out; never the plaintext. */
+/** An envelope that is opened often. It keeps the derived key, which cannot be read out, and never the plaintext. */
 export interface Opener {
-  /** Checks the tag each time. The caller wipes what comes out. */
+  /** Checks the tag each time. The caller overwrites the result. */
   open(keyring: Keyring): Secret<Buffer>;
 }
 
-/** Does once what does not change from one opening to the next: the check of the header, and the key as long as the ring is the same. */
+/**
+ * Does once what is the same for each opening: the check of the header, and the derivation of the key while the keyring
+ * is unchanged.
+ */
 export function openerOf({ kid, jwe }: Envelope, { purpose, context }: Omit<Sealing, 'plaintext'>): Opener {
   const { header, salt } = checkedHeader({ kid, jwe }, { purpose, context });
   const parts = partsOf(jwe);
@@ -129,8 +132,8 @@ function partsOf(jwe: string): Parts {
 }
 
 /**
- * RFC 7516 for the one form that `checkedHeader` lets through, on this thread: a value is opened for every request that
- * carries it, and a round trip through the thread pool costs more than all the rest of that.
+ * RFC 7516 for the one form that `checkedHeader` accepts, synchronously: a value is opened for every request that
+ * carries it, and a round trip through the thread pool would cost more than the rest.
  */
 function decrypt({ associated, iv, ciphertext, tag }: Parts, key: KeyObject): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: 16 });
@@ -146,12 +149,12 @@ function decrypt({ associated, iv, ciphertext, tag }: Parts, key: KeyObject): Bu
   }
 }
 
-/** Throws unless the envelope claims to be for this purpose and context; decrypts nothing. */
+/** Throws unless the envelope claims this purpose and context; decrypts nothing. */
 export function checkEnvelope(envelope: Envelope, about: Omit<Sealing, 'plaintext'>): void {
   checkedHeader(envelope, about);
 }
 
-/** A MAC over parts that no other list of parts gives, under a key of its own for the purpose. */
+/** A MAC over parts, with a key of its own for the purpose; different lists of parts never have the same input. */
 export function macOf(
   keyring: Keyring,
   kid: string,
@@ -173,7 +176,7 @@ export function macOf(
 
 interface Header {
   readonly value: { readonly alg: 'dir'; readonly enc: 'A256GCM'; readonly [name: string]: unknown };
-  /** base64url, as it stands in the envelope. */
+  /** base64url, as in the envelope. */
   readonly encoded: string;
 }
 
@@ -185,7 +188,7 @@ function headerOf(purpose: Purpose, kid: string, salt: string, context: Envelope
 }
 
 function recordKey(keyring: Keyring, kid: string, salt: string, { encoded }: Header): Buffer {
-  // HKDF's info is short by the library's limit; the digest stands for the whole header.
+  // The library limits the length of HKDF's info, so a digest stands for the header.
   const digest = createHash('sha256').update(encoded).digest();
   const info = Buffer.concat([Buffer.from('space-custody/v1 record '), digest]);
   const key = keyring.derive(kid, Buffer.from(salt, 'base64url'), info);
@@ -200,7 +203,7 @@ function checkedHeader(
   const parts = jwe.length <= MAX_LENGTH ? jwe.split('.') : [];
   const [encoded = '', wrapped, iv = '', ciphertext = '', tag = ''] = parts;
   const whole = parts.length === 5 && wrapped === '' && iv.length === 16 && tag.length === 22;
-  // Base64url with other spare bits, padding or alphabet decodes to the same bytes: such text is not what we wrote.
+  // Base64url with other spare bits, padding or alphabet decodes to the same bytes, but seal() never writes it.
   if (!whole || ![encoded, iv, ciphertext, tag].every(isCanonical)) throw new EnvelopeError('malformed');
   const salt = saltOf(encoded);
   const header = headerOf(purpose, kid, salt, context);

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { parseStrictJson } from '../json.ts';
 import { type Watched, watchFile } from '../watched.ts';
 
-/** The keyring is missing or wrong; the message says what and holds nothing of a key. */
+/** The keyring is missing or wrong; the message contains nothing of a key. */
 export class KeyringError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -11,11 +11,11 @@ export class KeyringError extends Error {
   }
 }
 
-/** The custody keys of a service: the primary seals, all open. The keys themselves never leave. */
+/** The custody keys of a service: the primary one seals, all of them open. The keys themselves are not accessible. */
 export interface Keyring {
   readonly primary: string;
   has(kid: string): boolean;
-  /** 32 bytes for one purpose, which the caller wipes; undefined when the ring has no such key. */
+  /** 32 bytes for one purpose, which the caller overwrites; undefined if the ring does not have the key. */
   derive(kid: string, salt: Uint8Array, info: Uint8Array): Buffer | undefined;
 }
 
@@ -48,18 +48,19 @@ export function parseKeyring(text: string): Keyring {
 }
 
 export interface KeyringOptions {
-  /** Keys that something stored is sealed with: content without one of them is refused. */
+  /** Ids of the keys that stored data is sealed with: new content of the file without one of them is refused. */
   readonly inUse: () => Iterable<string>;
   readonly onChange?: (outcome: { ok: true; value: Keyring } | { ok: false; error: unknown }) => void;
 }
 
 /**
- * The keyring of a mounted file, which is taken anew when it changes. Add a key, make it primary, let everything be
- * sealed again, then remove the old one: in any other order the new content is refused and the last good one stays.
+ * The keyring of a mounted file, which is read again when it changes. To replace a key: add the new one, make it
+ * primary, wait until everything is sealed again, then remove the old one. In any other order the new content is
+ * refused and the last valid one stays.
  */
 export function watchKeyring(path: string, { inUse, onChange }: KeyringOptions): Promise<Watched<Keyring>> {
   const parse = (text: string) => {
-    // A key that every account of the container may read guards nothing.
+    // A key that every account of the container can read protects nothing.
     if ((statSync(path).mode & 0o007) !== 0)
       throw new KeyringError('the file is open to everybody; needs 0440');
     const ring = parseKeyring(text);

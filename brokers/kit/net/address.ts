@@ -10,8 +10,8 @@ export interface AddressBlock {
 }
 
 /**
- * Reads an address in the strict notations alone: four decimal numbers, or IPv6 without a zone. What only a C library
- * takes for an address (`0x7f.1`, `2130706433`, `[::1]`) is `undefined`.
+ * Parses an address in the strict notations only: four decimal numbers, or IPv6 without a zone. Texts that only a C
+ * library accepts (`0x7f.1`, `2130706433`, `[::1]`) give `undefined`.
  */
 export function parseAddress(text: string): AddressBytes | undefined {
   if (isIPv4(text)) return text.split('.').map(Number);
@@ -24,7 +24,7 @@ export function parseAddress(text: string): AddressBytes | undefined {
   return [...left, ...gap, ...right].flatMap(twoBytes);
 }
 
-/** `a.b.c.d/n` or `x:y::/n`; `undefined` when it is neither, or when bits after the prefix are set. */
+/** Parses `a.b.c.d/n` or `x:y::/n`; `undefined` for any other text, and if bits after the prefix are set. */
 export function parseBlock(text: string): AddressBlock | undefined {
   const [address = '', length, more] = text.split('/');
   const bytes = parseAddress(address);

@@ -5,7 +5,7 @@ import type { Answer, Resolve } from './resolve.ts';
 
 export type DialFailure = 'unresolved' | 'denied' | 'unreachable' | 'timeout';
 
-/** Why no connection was opened; the message names no address. */
+/** Why no connection was opened; the message contains no address. */
 export class DialError extends Error {
   readonly failure: DialFailure;
 
@@ -25,8 +25,8 @@ const CONNECT_MS = 5_000;
 const MOST_TRIED = 4;
 
 /**
- * Resolves, refuses the name when any one of its addresses is refused, connects to an address that was checked (never
- * to the name), and looks once more at where the socket ended.
+ * Resolves the name, refuses it if the guard refuses any of its addresses, connects to a checked address (never to the
+ * name), and checks the peer's address of the connected socket again.
  */
 export function dialler(options: {
   readonly resolve: Resolve;
@@ -36,7 +36,7 @@ export function dialler(options: {
   const { resolve, guard, connectMs = CONNECT_MS } = options;
 
   async function answersOf(host: string): Promise<readonly Answer[]> {
-    // A literal address would be connected to without ever being resolved.
+    // A literal address would be connected to without being resolved and checked.
     if (isIP(host) !== 0) throw new DialError('denied');
     const answers = await resolve(host).catch((cause: unknown) => {
       throw new DialError('unresolved', { cause });
@@ -67,7 +67,10 @@ export function dialler(options: {
   };
 }
 
-/** One of each family in turn, IPv6 first (RFC 8305): a cluster that has only one of them soon meets an address of it. */
+/**
+ * Addresses of both families in turn, IPv6 first (RFC 8305), so that a cluster with only one family soon tries one that
+ * works.
+ */
 function interleaved(answers: readonly Answer[]): readonly Answer[] {
   const of = (family: number) => answers.filter(({ address }) => isIP(address) === family);
   const [v6, v4] = [of(6), of(4)];
@@ -79,7 +82,7 @@ function interleaved(answers: readonly Answer[]): readonly Answer[] {
 function open(host: string, port: number, timeoutMs: number, signal?: AbortSignal): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   signal?.throwIfAborted();
-  // Not with `signal` as an option: the socket would heed it for as long as it lives, long after it was handed over.
+  // `signal` is not passed as an option: it would end the socket even after it was handed over.
   const socket = connect({ host, port, autoSelectFamily: false });
   const timer = setTimeout(() => socket.destroy(new DialError('timeout')), timeoutMs);
   const abort = () => socket.destroy(new DialError('unreachable', { cause: signal?.reason }));
@@ -109,7 +112,7 @@ function sameAddress(a: string | undefined, b: string): boolean {
   return x !== undefined && y !== undefined && x.join() === y.join();
 }
 
-/** A dual-stack socket tells an IPv4 peer as `::ffff:a.b.c.d`. */
+/** The IPv4 address of a peer that a dual-stack socket reports as `::ffff:a.b.c.d`. */
 function plain(address: AddressBytes | undefined): AddressBytes | undefined {
   const mapped = address?.length === 16 && address.slice(0, 12).join() === '0,0,0,0,0,0,0,0,0,0,255,255';
   return mapped ? address.slice(12) : address;

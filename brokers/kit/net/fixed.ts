@@ -3,12 +3,12 @@ import type { Answer } from './resolve.ts';
 
 const TTL_S = 60;
 
-/** `HOST=ADDRESS` or `HOST=ADDRESS:PORT`, an IPv6 address in brackets where a port follows. */
+/** Parses `HOST=ADDRESS` or `HOST=ADDRESS:PORT`; an IPv6 address with a port is in brackets. */
 export function parseFixed(text: string): { readonly host: string; readonly answer: Answer } | undefined {
   const [, host, bracketed, plain, port] =
     /^([a-z0-9.-]+)=(?:\[([^\]]+)\]|([^[\]]+?))(?::([0-9]{1,5}))?$/.exec(text) ?? [];
   if (host === undefined) return undefined;
-  // An IPv6 address without brackets ends in what looks like a port.
+  // The last group of an IPv6 address without brackets looks like a port.
   const whole = text.slice(host.length + 1);
   if (isIP(whole) !== 0) return { host, answer: { address: whole, ttl: TTL_S, trusted: true } };
   const address = bracketed ?? plain ?? '';

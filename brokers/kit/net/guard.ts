@@ -1,24 +1,24 @@
 import { type AddressBlock, type AddressBytes, contains, parseAddress, parseBlock } from './address.ts';
 
-/** Decides which addresses a service may connect to on somebody else's wish. */
+/** Decides which addresses a service may connect to on behalf of others. */
 export interface AddressGuard {
   /** Whether a connection to this address (text without brackets or zone) may be opened. */
   permits(address: string): boolean;
 }
 
 export interface GuardOptions {
-  /** Blocks that are refused whatever else is said: the cluster's pods, Services and nodes. */
+  /** Blocks that are always refused: the cluster's pods, Services and nodes. */
   readonly denied?: readonly string[];
-  /** Blocks that are permitted though they are not public; they do not reach into `denied`. */
+  /** Blocks that are permitted though they are not public; they may not overlap `denied`. */
   readonly allowed?: readonly string[];
   /**
-   * A network's own prefixes by which its NAT64 reaches IPv4 (RFC 6052), beside the well-known one: an address in them is
-   * the IPv4 address that it carries.
+   * A network's own NAT64 prefixes (RFC 6052), beside the well-known one: an address in them counts as the IPv4 address
+   * that it contains.
    */
   readonly nat64?: readonly string[];
 }
 
-/** A block that was written wrongly; its text is the operator's own and may be shown. */
+/** A block in the configuration is wrong; its text is the operator's own and may be shown. */
 export class AddressBlockError extends Error {
   constructor(text: string) {
     super(
@@ -48,17 +48,17 @@ const NOT_PUBLIC_V4 = [
   '240.0.0.0/4',
 ].map(block);
 
-/** Only global unicast is public in IPv6, except protocol assignments (with Teredo), documentation and 6to4. */
+/** In IPv6 only global unicast is public, except protocol assignments (with Teredo), documentation and 6to4. */
 const PUBLIC_V6 = block('2000::/3');
 const NOT_PUBLIC_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(block);
 
-/** Blocks whose last 32 bits are an IPv4 address that the network may send the packet to. */
+/** Blocks whose last 32 bits are an IPv4 address to which the network may send the packet. */
 const EMBEDDING = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96'].map(block);
 
-/** NAT64 is how an IPv6-only cluster reaches the IPv4 world; every other embedding has no public use. */
+/** An IPv6-only cluster reaches IPv4 through NAT64; no other embedding has a public use. */
 const NAT64 = block('64:ff9b::/96');
 
-/** The lengths that RFC 6052 knows. */
+/** The prefix lengths of RFC 6052. */
 const NAT64_BITS = new Set([32, 40, 48, 56, 64, 96]);
 
 export const isNat64Prefix = (text: string): boolean => {
@@ -87,7 +87,7 @@ export function addressGuard({ denied = [], allowed = [], nat64 = [] }: GuardOpt
     if (translated !== undefined || contains(NAT64, address))
       return embedded !== undefined && judge(embedded);
     if (!contains(PUBLIC_V6, address) || within(NOT_PUBLIC_V6, address)) return false;
-    // ISATAP: whoever owns the prefix may tunnel the packet to the IPv4 address in it.
+    // ISATAP: the owner of the prefix may send the packet to the IPv4 address in it.
     return embedded === undefined || judge(embedded);
   }
 
@@ -99,16 +99,16 @@ export function addressGuard({ denied = [], allowed = [], nat64 = [] }: GuardOpt
   };
 }
 
-/** RFC 6052: the four bytes after the prefix, but for the one that is always zero. */
+/** RFC 6052: the four bytes after the prefix, without the one that is always zero. */
 const behind = ({ bits }: AddressBlock, address: AddressBytes): AddressBytes =>
   (bits === 96 ? address : address.toSpliced(8, 1)).slice(bits / 8, bits / 8 + 4);
 
-/** The IPv4 address that an IPv6 address carries, where a standard says that it does. */
+/** The IPv4 address in an IPv6 address, if a standard defines one. */
 function embeddedIn(address: AddressBytes): AddressBytes | undefined {
   if (address.length !== 16) return undefined;
   if (EMBEDDING.some((candidate) => contains(candidate, address))) return address.slice(12);
   if (contains(SIX_TO_FOUR, address)) return address.slice(2, 6);
-  // Teredo hides the client's address by inverting it.
+  // Teredo contains the client's address inverted.
   if (contains(TEREDO, address)) return address.slice(12).map((byte) => byte ^ 0xff);
   const [, , , , , , , , u, zero, five, efe] = address;
   if ((u === 0 || u === 2) && zero === 0 && five === 0x5e && efe === 0xfe) return address.slice(12);

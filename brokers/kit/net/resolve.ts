@@ -1,15 +1,15 @@
 import { Resolver } from 'node:dns/promises';
 
-/** An address that a name has for the next `ttl` seconds; a port only where an administrator fixed one. */
+/** An address of a name for the next `ttl` seconds; `port` is set only if an administrator fixed one. */
 export interface Answer {
   readonly address: string;
   readonly ttl: number;
   readonly port?: number;
-  /** An administrator named this very address, so that the guard need not be asked. */
+  /** An administrator configured this address, so the guard is not asked. */
   readonly trusted?: true;
 }
 
-/** All addresses of a name, IPv4 and IPv6; empty when it has none. Rejects when nobody could tell. */
+/** Resolves a name to all of its IPv4 and IPv6 addresses; empty if it has none. Rejects if no server answered. */
 export type Resolve = (host: string) => Promise<readonly Answer[]>;
 
 const TIMEOUT_MS = 2_000;
@@ -17,7 +17,7 @@ const TRIES = 2;
 const LONGEST_TTL_S = 60;
 const MOST_NAMES = 4_096;
 
-/** Asks the machine's DNS servers for the name as it stands: no hosts file, no search list. */
+/** Asks the machine's DNS servers for exactly this name: no hosts file, no search list. */
 export function dnsResolve(servers?: readonly string[], timeoutMs = TIMEOUT_MS): Resolve {
   const resolver = new Resolver({ timeout: timeoutMs, tries: TRIES });
   if (servers !== undefined) resolver.setServers(servers);
@@ -27,13 +27,14 @@ export function dnsResolve(servers?: readonly string[], timeoutMs = TIMEOUT_MS):
       resolver.resolve6(host, { ttl: true }),
     ]);
     const failed = answers.find((answer) => answer.status === 'rejected' && !isAbsent(answer.reason));
-    // Half an answer is none: the missing half might have held an address to refuse.
+    // If one of the two queries failed, the result is a failure, since the missing part may contain an address to
+    // refuse.
     if (failed?.status === 'rejected') throw failed.reason;
     return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   };
 }
 
-/** Fixed addresses first, whatever DNS says. */
+/** Fixed addresses take precedence over DNS. */
 export function withFixed(fixed: ReadonlyMap<string, Answer>, resolve: Resolve): Resolve {
   return async (host) => {
     const known = fixed.get(host);
@@ -41,7 +42,7 @@ export function withFixed(fixed: ReadonlyMap<string, Answer>, resolve: Resolve):
   };
 }
 
-/** Keeps answers for as long as they say, a minute at most; concurrent questions for one name are one. */
+/** Caches answers for their TTL, at most a minute; concurrent queries for a name are one. */
 export function cached(resolve: Resolve, now: () => number = () => performance.now()): Resolve {
   const kept = new Map<string, { readonly until: number; readonly answers: readonly Answer[] }>();
   const asked = new Map<string, Promise<readonly Answer[]>>();
@@ -61,7 +62,7 @@ export function cached(resolve: Resolve, now: () => number = () => performance.n
   };
 }
 
-/** The name, or this kind of address of it, does not exist: an answer, not a failure. */
+/** The name does not exist or has no address of this kind, which is an answer and not a failure. */
 function isAbsent(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOTFOUND' || code === 'ENODATA';

@@ -9,13 +9,13 @@ export interface ServerAddress {
   readonly database: string;
   readonly user: string;
   readonly password: Secret<string>;
-  /** False for no TLS; else the server is verified, by the system's authorities unless others are named. */
+  /** False without TLS; otherwise the server is verified, by default with the system's authorities. */
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
 }
 
 /**
- * Reads a service's own URL, of which errors name only the setting. TLS is `sslmode=verify-full`, or none at all
- * (`disable`): a mode that encrypts without knowing to whom is refused.
+ * Parses the URL of a service's server; errors name only the setting. TLS is either `sslmode=verify-full` or off
+ * (`disable`): a mode that encrypts without verifying the server is refused.
  */
 export function parseServerUrl(
   text: string,
@@ -44,8 +44,8 @@ export function parseServerUrl(
 }
 
 /**
- * Reads what a mounted file says of a service's server: the whole URL, or, where `url` is the rest of it, the password
- * alone, which then is exchanged without anybody writing a URL.
+ * Returns a parser for a mounted file: it contains the whole URL or, if `url` has the rest, only the password, so that
+ * a password can be exchanged without writing a URL.
  */
 export function serverParser(
   { url, setting }: { readonly url: string | undefined; readonly setting: string },
@@ -55,7 +55,7 @@ export function serverParser(
   return passwordParser(url, { url: `${setting}_URL`, passwordFile: `${setting}_PASSWORD_FILE` }, readCa);
 }
 
-/** The same for a URL without its password; errors name the settings of URL and file as they are told here. */
+/** The same for a URL without a password; errors name the settings of URL and file as given here. */
 export function passwordParser(
   url: string,
   names: { readonly url: string; readonly passwordFile: string },

@@ -7,34 +7,36 @@ import { CLIENT_TIMEOUT_MS, connect, createPool, type Notice, run } from './pool
 import { type Session, sessionOver } from './session.ts';
 import { type AfterCommit, lend, transact } from './transaction.ts';
 
-/** A service's few connections, all to its own registry database. */
+/** A service's connections, all to its own registry database. */
 export interface Connections {
-  /** Looks up principals, apart from the rest, so that refusals never wait for DDL. */
+  /** Looks up principals on connections of their own, so that a refusal never waits for DDL. */
   readonly lookup: Session;
-  /** One connection that stays open, to look at what the others wait for. */
+  /** A connection that stays open, to find out what the others wait for. */
   readonly watch: Session;
-  /** Runs one transaction, again when it loses a race; `work` is told the number of the attempt. */
+  /** Runs one transaction, and repeats it after a lost race; `work` gets the number of the attempt. */
   transaction<T>(
     work: (session: Session, attempt: number) => Promise<T>,
     afterCommit?: AfterCommit<T>,
   ): Promise<T>;
-  /** Lends one connection outside a transaction, for statements that cannot run in one. */
+  /** Lends a connection outside a transaction, for statements that cannot run in one. */
   session<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** Lends a connection for physical drops, which wait for checkpoints: no quick statement waits behind them. */
+  /**
+   * Lends a connection for physical drops. They wait for checkpoints, and quick statements must not wait behind them.
+   */
   dropping<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /**
-   * Whether another program answers in the server's place, as a pool of connections does: it tells a process of its own as
-   * the one to cancel statements at, where the server tells the session's.
+   * Whether a connection pooler answers instead of the server: it names one of its own processes for the cancellation
+   * of statements, whereas the server names the session's.
    */
   isPooled(): Promise<boolean>;
-  /** The number of connections that are open to the server now. */
+  /** The number of open connections to the server. */
   count(): number;
   close(): Promise<void>;
 }
 
 /**
- * A look-up always uses an index and one plan, whatever the statistics say: tables that grow after a plan was made, or
- * that are never analysed, do not slow every request.
+ * Look-ups always use an index and one generic plan, whatever the statistics say, so that tables which grow after a
+ * plan was made, or are never analysed, do not slow every request.
  */
 const LOOKUP_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',
@@ -53,21 +55,21 @@ const LOOKUP_MS = 20_000;
  * process that the drop waits for.
  */
 const DROP_SETTINGS = { lock_timeout: '75s', statement_timeout: '0', client_min_messages: 'log' };
-/** A connection is held for a drop as long as this; then the server is taken for one that has stopped answering. */
+/** Milliseconds for which a connection may be used by a drop; after that the server counts as not answering. */
 const DROP_MS = 3_600_000;
-/** The connection that looks at what others wait for must not wait itself. */
+/** The connection that finds out what others wait for must not wait itself. */
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
 const WATCH_MS = 10_000;
 
 const MAX_ATTEMPTS = 5;
-/** After the first attempt that finds the server full; longer after each further one. */
+/** Milliseconds to wait after the first attempt that finds the server full, and longer after each further one. */
 const FULL_MS = 50;
 
 export function openConnections(
   address: Watched<ServerAddress>,
   log: Logger,
   limits: { application: string; work: number; lookup: number; drop?: number },
-  /** Called again and again while a drop waits for this process of the server to acknowledge it. */
+  /** Called repeatedly while a drop waits for this process of the server to acknowledge it. */
   onDropWaits: (pid: number) => void = () => undefined,
 ): Connections {
   const { application } = limits;
@@ -130,7 +132,7 @@ export function openConnections(
       const client = await connect(work);
       try {
         const [row] = await run<{ pid: number }>(client, 'ask process', 'SELECT pg_backend_pid() AS pid');
-        // The driver's types do not have it.
+        // The driver's types lack this property.
         return row?.pid !== (client as { readonly processID?: number }).processID;
       } finally {
         client.release();
@@ -143,7 +145,10 @@ export function openConnections(
   };
 }
 
-/** The message is in the server's language; the name of the routine is the same in all. */
+/**
+ * The process that a drop waits for. The message is in the server's language, but the routine's name is always the
+ * same.
+ */
 function waitedFor({ routine, message = '' }: Notice): number | undefined {
   if (routine !== 'WaitForProcSignalBarrier') return undefined;
   const pid = /\d+/.exec(message)?.[0];
@@ -151,8 +156,8 @@ function waitedFor({ routine, message = '' }: Notice): number | undefined {
 }
 
 /**
- * When a statement of a transaction fails, those that were sent behind it fail too, with a code that says only that: each
- * of them throws the error of the first one instead, so that whoever sees one of them learns the reason.
+ * When a statement of a transaction fails, those that were sent after it fail with a code that says only that. Each of
+ * them throws the error of the first one instead, so that every caller learns the reason.
  */
 function sessionOf(client: pg.PoolClient): Session {
   let first: StepError | undefined;

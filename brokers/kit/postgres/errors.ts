@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { ServiceError } from '../errors.ts';
 
-/** A statement that failed: our step's name and the SQLSTATE, nothing of the server's text. */
+/** A statement failed. The error has the name of the step and the SQLSTATE, and nothing of the server's text. */
 export class StepError extends Error {
   readonly step: string;
-  /** SQLSTATE, or the network's error code, or nothing where there was neither. */
+  /** The SQLSTATE, or the network error's code; undefined without either. */
   readonly code: string | undefined;
 
   constructor(step: string, cause: unknown) {
@@ -15,7 +15,7 @@ export class StepError extends Error {
     this.code = code;
   }
 
-  /** Whether the server answered; if not, the connection was lost and the outcome is unknown. */
+  /** Whether the server answered. If not, the connection was lost and the outcome is unknown. */
   get answered(): boolean {
     return this.cause instanceof pg.DatabaseError;
   }
@@ -26,40 +26,40 @@ function codeOf(error: unknown): string | undefined {
 }
 
 export const SQLSTATE = {
-  /** Pools of connections also use it, for session settings that they do not pass on. */
+  /** Connection poolers also use it, for session settings that they do not support. */
   protocolViolation: '08P01',
   uniqueViolation: '23505',
-  /** The server's table of locks is full, or its memory. */
+  /** The server's lock table or its memory is full. */
   outOfMemory: '53200',
   undefinedDatabase: '3D000',
   insufficientPrivilege: '42501',
   duplicateRole: '42710',
   duplicateDatabase: '42P04',
-  /** Others name the object that was to be dropped. */
+  /** Other objects depend on the object that was to be dropped. */
   dependentObjects: '2BP01',
-  /** A statement of this transaction has failed before. */
+  /** An earlier statement of this transaction has failed. */
   inFailedTransaction: '25P02',
   objectInUse: '55006',
   lockNotAvailable: '55P03',
-  /** "tuple concurrently updated": two sessions changed one catalogue row. */
+  /** "tuple concurrently updated": two sessions changed the same catalogue row. */
   internal: 'XX000',
 } as const;
 
-// A unique violation too: ON CONFLICT forgives a concurrent insert at the index that it names, and at every other index
-// the same insert fails. Begun again, the transaction sees the other's row.
+// A unique violation is a race, too: ON CONFLICT handles a concurrent insert only at the index that it names, and at
+// any other index the insert fails. When repeated, the transaction sees the other row.
 const RACES = new Set<string>([SQLSTATE.internal, SQLSTATE.uniqueViolation, '40001', '40P01']);
 
-/** Whether the same transaction would probably succeed when it is begun again. */
+/** Whether the same transaction would probably succeed if repeated. */
 export function isRace(error: unknown): boolean {
   return error instanceof StepError && error.code !== undefined && RACES.has(error.code);
 }
 
-/** Whether the server was full of somebody's locks, who is put out in a moment. */
+/** Whether the server was full of locks of a session that will soon be ended. */
 export function isFull(error: unknown): boolean {
   return error instanceof StepError && error.code === SQLSTATE.outOfMemory;
 }
 
-/** Whether the same step failed at a unique index twice: then the other row is there to stay, and no race. */
+/** Whether the same step failed twice at a unique index: then the other row is permanent, and it was not a race. */
 export function isDuplicate(error: unknown, before: unknown): boolean {
   return (
     error instanceof StepError &&
@@ -70,7 +70,7 @@ export function isDuplicate(error: unknown, before: unknown): boolean {
   );
 }
 
-// Connection, resources, operator intervention, refused login of the broker itself.
+// SQLSTATE classes of connections, resources, operator intervention, and refused logins of the broker itself.
 const PASSING_CLASSES = new Set(['08', '28', '53', '57']);
 const PASSING = new Set([
   ...RACES,
@@ -81,7 +81,7 @@ const PASSING = new Set([
   '3D000',
 ]);
 
-/** Turns a failed statement into the caller's error: `unavailable` if it may succeed later, else `internal`. */
+/** Converts a failed statement into the caller's error: `unavailable` if it may succeed later, else `internal`. */
 export function toServiceError(error: unknown): unknown {
   if (!(error instanceof StepError)) return error;
   const { code } = error;

@@ -1,12 +1,12 @@
 import { ConfigError } from '../config.ts';
 import type { Session } from './session.ts';
 
-/** Serialises the start of several replicas; an arbitrary number that nothing else in a registry uses. */
+/** Serialises replicas that start together; an arbitrary number that nothing else in a registry uses. */
 const START_LOCK = 7_305_181_001;
 
 /**
- * Brings a registry up to date in the caller's transaction. Each entry is applied once, in order, with its number;
- * one that was released is never edited.
+ * Brings a registry up to date in the caller's transaction. Each entry is applied once, in order, with its number; a
+ * released entry is never edited.
  */
 export async function applyMigrations(session: Session, migrations: readonly string[]): Promise<void> {
   await session.run('lock registry', 'SELECT pg_advisory_xact_lock($1)', [START_LOCK]);

@@ -5,7 +5,7 @@ import type { Watched } from '../watched.ts';
 import type { ServerAddress } from './address.ts';
 import { StepError } from './errors.ts';
 
-/** A server that has stopped answering must not hold a request for ever. */
+/** Milliseconds after which a request to a server that does not answer fails. */
 export const CLIENT_TIMEOUT_MS = 90_000;
 
 /**
@@ -19,16 +19,16 @@ interface PoolOptions {
   readonly max: number;
   /** The longest wait for one of the pool's connections, in milliseconds. */
   readonly waitMs?: number;
-  /** The longest wait for an answer, in milliseconds; the connection is given up then. */
+  /** The longest wait for an answer, in milliseconds; after that the connection is closed. */
   readonly answerMs?: number;
-  /** Whether idle connections stay open, so that they are there when no other can be opened. */
+  /** Whether idle connections stay open, so that they are available when the server accepts no new ones. */
   readonly kept?: boolean;
-  /** Settings of the session beside the fixed ones. */
+  /** Session settings in addition to the fixed ones. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly onNotice?: (notice: Notice) => void;
 }
 
-/** A message that the server sends beside its answers. */
+/** A message from the server outside the answers. */
 export interface Notice {
   readonly routine?: string | undefined;
   readonly message?: string | undefined;
@@ -67,7 +67,7 @@ export function createPool(
     database,
     user,
     ssl,
-    // Read at every new connection, since the file may have been replaced.
+    // Read for every new connection, since the file may have been replaced.
     password: async () => {
       await address.refresh();
       return address.current().password.reveal();
@@ -86,7 +86,7 @@ export function createPool(
   });
   // Without a listener, a server restart that ends an idle connection would end this process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle server connection lost'));
-  // The same holds for an error between two statements of a connection that is in use.
+  // The same applies to an error between two statements on a connection in use.
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
     if (onNotice !== undefined) client.on('notice', onNotice);
@@ -121,8 +121,8 @@ export async function run<Row extends pg.QueryResultRow>(
 const statementNames = new Map<string, string>();
 
 /**
- * Names a prepared statement after its step, so that each connection parses it once. Statements with values are constants
- * of ours, and the name is short enough not to be cut by the server.
+ * Names a prepared statement after its step, so that each connection parses it once. Statements with parameters are
+ * constants in this code, and the name is short enough that the server does not truncate it.
  */
 function statementName(step: string, text: string): string {
   const known = statementNames.get(text);

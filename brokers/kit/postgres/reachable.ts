@@ -4,7 +4,7 @@ import type { Connections } from './connections.ts';
 import { SQLSTATE, StepError } from './errors.ts';
 import { whyUnreachable } from './unreachable.ts';
 
-/** Waits for the server, which may start beside the service and finish its bootstrap after it. */
+/** Waits for the server, which may start together with the service and finish its bootstrap later. */
 export async function untilReachable(connections: Connections, log: Logger): Promise<void> {
   const deadline = Date.now() + 120_000;
   for (;;) {
@@ -14,7 +14,7 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
     } catch (error) {
       if (!(error instanceof StepError)) throw error;
       const why = whyUnreachable(error);
-      // A server that starts never answers so.
+      // A server that is starting never answers with this code.
       if (error.code === SQLSTATE.protocolViolation || Date.now() > deadline)
         throw new ConfigError(why, { cause: error });
       log.warn({ err: error }, `waiting: ${why}`);
@@ -23,17 +23,17 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
   }
 }
 
-/** What no registry can be on, as sentences. */
+/** Messages about servers that cannot hold a registry. */
 export const REFUSED = {
   pooled:
     'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself',
   standby: 'the server is a read-only standby: name the primary, or a Service that follows it',
-  /** A server may take no writes though it is no standby: some are set so while their disk is full. */
+  /** A server may refuse writes though it is not a standby: some are set read-only while their disk is full. */
   readOnly: (role: string) =>
     `it takes no writes: make room on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
 };
 
-/** Fails closed on a server on which a registry cannot be kept. */
+/** @throws unless the server can hold a registry */
 export async function requireRegistryServer(connections: Connections): Promise<void> {
   const refuse = (why: string) => {
     throw new ConfigError(`the registry's server is not ready: ${why}`);
@@ -50,7 +50,7 @@ export async function requireRegistryServer(connections: Connections): Promise<v
   if (found?.readOnly) refuse(REFUSED.readOnly(found.role));
 }
 
-/** Takes the right to connect to the registry's database from PUBLIC, where the server takes writes at all. */
+/** Revokes PUBLIC's right to connect to the registry's database, if the server accepts writes. */
 export async function closeRegistry(connections: Connections): Promise<void> {
   await connections.session((session) =>
     session.run(

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Sends one statement under the name of its step, so that a failure says where it happened and never what was sent. */
+/** Sends one statement under the name of its step. A failure reports the step, and never what was sent. */
 export type SendStatement = <Row extends pg.QueryResultRow>(
   step: string,
   text: string,
@@ -8,17 +8,19 @@ export type SendStatement = <Row extends pg.QueryResultRow>(
 ) => Promise<Row[]>;
 
 /**
- * Statements are sent as they are called, in that order, without waiting for the answer to the one before: statements
- * that do not need each other's answers go out together, in one `Promise.all`, and cost one round trip.
+ * Statements are sent in the order of the calls, without waiting for previous answers. Statements that do not need each
+ * other's answers can therefore be sent together with `Promise.all`, in one round trip.
  */
 export interface Session {
   /** Runs any statement. */
   readonly run: SendStatement;
-  /** Runs a statement that changes nothing, though it may lock rows: a transaction sends it before BEGIN is answered. */
+  /**
+   * Runs a statement that changes nothing, though it may lock rows; a transaction sends it before BEGIN is answered.
+   */
   readonly read: SendStatement;
 }
 
-/** A session without a difference between its two ways to send. */
+/** A session that sends reads and other statements alike. */
 export function sessionOver(send: SendStatement): Session {
   return { run: send, read: send };
 }

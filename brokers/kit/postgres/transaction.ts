@@ -1,23 +1,23 @@
 import type { SendStatement, Session } from './session.ts';
 
 /**
- * Sends statements right behind COMMIT on the same connection, before the connection is given to anybody else; must not
- * throw. They run as soon as the transaction is visible, while the disk still writes it; the transaction resolves when it
- * is on the disk.
+ * Sends statements immediately after COMMIT on the same connection, before another caller gets it; must not throw. They
+ * run as soon as the transaction is visible, while it is being written to disk. The transaction resolves when it is
+ * durable.
  */
 export type AfterCommit<T> = (session: Session, value: T) => Promise<void>;
 
 const BEGIN_ASYNCHRONOUS = 'BEGIN; SET LOCAL synchronous_commit = off';
-/** A commit of its own, which waits for the disk and so for all of the log before it. It writes nothing but the log. */
+/** A separate commit, which waits until everything before it in the log is on disk. It only writes to the log. */
 const MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'space', '')";
 
-/** Runs BEGIN, the work and COMMIT on a session that the caller holds. */
+/** Runs BEGIN, the work and COMMIT on the caller's session. */
 export async function inTransaction<T>(session: Session, act: (session: Session) => Promise<T>): Promise<T> {
   await session.run('begin', 'BEGIN');
   return untilCommitted(session, act);
 }
 
-/** Does the same without waiting for the answer to BEGIN, for work that uses only the session that it is given. */
+/** The same without waiting for the answer to BEGIN, for work that uses only the session that it is given. */
 export function transact<T>(
   session: Session,
   act: (session: Session) => Promise<T>,
@@ -47,13 +47,13 @@ async function untilCommitted<T>(
     return value;
   } catch (error) {
     inside.takeBack();
-    // A lost connection rolls back by itself; the first error is the one to throw.
+    // A lost connection rolls back by itself. The first error is the one to throw.
     await session.run('rollback', 'ROLLBACK').catch(() => undefined);
     throw error;
   }
 }
 
-/** Lends a session until it is taken back: a later statement would run outside the transaction, or in another one. */
+/** Lends a session until `takeBack`: a later statement would run outside the transaction, or in another one. */
 export function lend(session: Session): { readonly session: Session; takeBack(): void } {
   let over = false;
   const whileLent =
@@ -71,8 +71,8 @@ export function lend(session: Session): { readonly session: Session; takeBack():
 }
 
 /**
- * Only a read goes out before BEGIN is answered: if BEGIN failed on a living connection, a change would be made outside
- * any transaction.
+ * Only reads are sent before BEGIN is answered: if BEGIN failed on a working connection, a change would run outside any
+ * transaction.
  */
 function behindBegin(session: Session, begun: Promise<unknown>): Session {
   return {

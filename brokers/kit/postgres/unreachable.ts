@@ -3,7 +3,7 @@ import type { StepError } from './errors.ts';
 const SILENT =
   'it does not answer: start it, or let the brokers to it in postgres.external.cidrs or .pods and in its own firewall';
 
-/** What a person does about a server that cannot be reached, by the code that Node or the server gave. */
+/** What a person can do about an unreachable server, by the code of Node or of the server. */
 const ADVICE: readonly [RegExp, string][] = [
   [
     /^(ENOTFOUND|EAI_AGAIN|EAI_FAIL)$/,
@@ -41,10 +41,10 @@ const ADVICE: readonly [RegExp, string][] = [
   [/^57P03$/, 'it starts, stops or recovers'],
 ];
 
-/** The driver gives this no code. */
+/** The driver has no code for this error. */
 const NO_TLS = 'The server does not support SSL connections';
 
-/** A sentence about why a server is not reached; nothing of the server's own text is in it. */
+/** A sentence that says why a server is not reached; it contains nothing of the server's own text. */
 export function whyUnreachable({ code, cause }: StepError): string {
   const what = 'the database server is not reached';
   if (code === undefined) {

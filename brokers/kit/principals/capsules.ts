@@ -14,10 +14,10 @@ import {
   reviveCapsule,
 } from './rows.ts';
 
-/** The caller of an operation, and its trace. */
+/** The caller of an operation, and its trace id. */
 export interface Call {
   readonly traceId: string;
-  /** The Capsule principal's digest where the authority is a Capsule. */
+  /** The digest of the Capsule's principal, if the Capsule is the caller. */
   readonly principal?: TokenDigest;
 }
 
@@ -30,13 +30,13 @@ export function about(call: Call, operation: string, authority: 'provisioner' | 
 }
 
 export interface Registered {
-  /** The incarnation that the Capsule is in. */
+  /** The present incarnation of the Capsule. */
   readonly incarnation: number;
-  /** Did this incarnation begin now? */
+  /** Whether this call began the incarnation. */
   readonly begun: boolean;
 }
 
-/** Registers a Capsule with its principal, or finds it, and leaves its row locked. */
+/** Registers a Capsule with its principal, or finds it. Its row stays locked. */
 export async function registerCapsule(
   session: Session,
   capsule: string,
@@ -58,7 +58,9 @@ export async function registerCapsule(
   }
 }
 
-/** Locks the Capsule and checks again that the principal is its own: since the look-up it may have been retired. */
+/**
+ * Locks the Capsule and checks again that the principal is its own, since it may have been retired after the look-up.
+ */
 export async function authorisedCapsule(
   session: Session,
   call: Call,
@@ -74,8 +76,8 @@ export async function authorisedCapsule(
 }
 
 /**
- * The last step of a drop: retires the principal. Does nothing, and says so, when another caller with the same
- * authority was faster: what was dropped is the same.
+ * The last step of a drop: retires the principal. Returns false if another caller with the same authority was faster;
+ * what was dropped is the same.
  */
 export async function retireCapsule(
   session: Session,
@@ -91,7 +93,7 @@ export async function retireCapsule(
   return true;
 }
 
-/** Releases the id of a Capsule that is dropped. True again and again. */
+/** Releases the id of a dropped Capsule; repeated calls have the same answer. */
 export async function finalizeCapsule(session: Session, entry: Undecided): Promise<true> {
   const { capsule } = entry;
   const row = await lockCapsule(session, capsule, 'UPDATE');
@@ -103,7 +105,7 @@ export async function finalizeCapsule(session: Session, entry: Undecided): Promi
   return true;
 }
 
-/** Replaces a lost principal at an administrator's command: the new one is registered, the old one retired. */
+/** Replaces a lost principal by an administrator's command: the new one is registered, the old one retired. */
 export async function exchangePrincipal(
   session: Session,
   traceId: string,

@@ -13,14 +13,14 @@ interface PendingContext {
 interface PendingOptions {
   /** The broker's table of workloads, in the schema `broker`. */
   readonly table: string;
-  /** The column of that table with the name of what is dropped with a workload. */
+  /** The column of that table with the name of what is dropped together with a workload. */
   readonly nameColumn: string;
-  /** A drop that nobody has touched for so long is taken up. */
+  /** After this many seconds without progress, a drop is continued. */
   readonly idleSeconds: number;
   finish(entry: Undecided & { readonly app: string }, name: string): Promise<void>;
 }
 
-/** Finishes the drops that nobody works on: their caller gave up, or the broker that ran them died. */
+/** Finishes drops that nobody works on, since their caller gave up or the broker that ran them died. */
 export function pendingDrops(context: PendingContext, options: PendingOptions): Round {
   const { table, nameColumn, idleSeconds, finish } = options;
   return {

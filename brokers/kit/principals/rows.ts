@@ -18,7 +18,7 @@ export async function findPrincipal(session: Session, digest: TokenDigest): Prom
   return row;
 }
 
-/** Operations on single workloads share the Capsule's row; what changes the Capsule itself takes it alone. */
+/** Operations on single workloads lock the Capsule's row shared; changes of the Capsule itself lock it exclusively. */
 export async function lockCapsule(
   session: Session,
   capsule: string,
@@ -32,7 +32,7 @@ export async function lockCapsule(
   return row;
 }
 
-/** Returns false when another transaction was first; its row can then be locked. */
+/** Inserts the row; returns false if another transaction was faster, whose row can then be locked. */
 export async function insertCapsule(
   session: Session,
   capsule: string,

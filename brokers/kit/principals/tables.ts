@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config.ts';
 import type { Session } from '../postgres/session.ts';
 
-/** What every broker's first migration begins with. Released: never edited. */
+/** The beginning of every broker's first migration. It is released, and so never edited. */
 export const CAPSULE_TABLES = `
   CREATE TABLE broker.installation (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -27,7 +27,7 @@ export const CAPSULE_TABLES = `
   );
 `;
 
-/** What every broker's first migration ends with. Released: never edited. */
+/** The end of every broker's first migration. It is released, and so never edited. */
 export const AUDIT_TABLE = `
   CREATE TABLE broker.audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -45,7 +45,7 @@ export const AUDIT_TABLE = `
     FOR EACH STATEMENT EXECUTE FUNCTION broker.audit_is_append_only();
 `;
 
-/** The installation's random id. Throws when the registry is of another Space. */
+/** The random installation id. Throws if the registry belongs to another Space. */
 export async function installationId(session: Session, space: string): Promise<string> {
   await session.run(
     'create installation',

@@ -10,7 +10,7 @@ import { exchangePrincipal } from '../principals/index.ts';
 import { closeAll, type Resources } from '../resources.ts';
 import { digestOf, isToken, newToken, type TokenDigest } from '../tokens.ts';
 
-/** What an administrator may do in the broker's container; no route leads here. */
+/** A command for administrators in the broker's container, which no route leads to. */
 export interface Command<Context> {
   readonly usage: string;
   readonly about: string;
@@ -22,10 +22,10 @@ export interface Command<Context> {
   ): Promise<unknown>;
 }
 
-/** The command was not given as it must be; its message says how. */
+/** The command line is wrong; the message says how it should be. */
 export class UsageError extends Error {}
 
-/** The one argument of a command that is about a Capsule. */
+/** The single argument of a command that is about a Capsule. @throws UsageError */
 export function onlyCapsule(args: readonly string[]): string {
   const [capsule, ...more] = args;
   if (capsule === undefined || more.length > 0) throw new UsageError('exactly one Capsule is needed');
@@ -35,9 +35,12 @@ export function onlyCapsule(args: readonly string[]): string {
 /** Commands that replace a lost principal of a Capsule. */
 export function principalCommands<Context>(
   audience: Audience,
-  /** Connections to the registry that has the Capsule. */
+  /** Returns the connections to the registry that has the Capsule. */
   connectionsOf: (context: Context, capsule: string) => Connections | Promise<Connections>,
-  /** In the same transaction, with the Capsule locked: what the service keeps about a principal beside its digest. */
+  /**
+   * Called in the same transaction, with the Capsule locked, for what the service stores about a principal beside its
+   * digest.
+   */
   also: (
     context: Context,
     session: Session,
@@ -96,9 +99,9 @@ export function principalCommands<Context>(
 }
 
 /**
- * `node /app/admin.mjs COMMAND …`, in a broker's container: the administrator's commands, each audited. Reaching the
- * container is the authority; no route of the broker leads here. Ends with 0, 1 when it failed, 2 when it was not
- * given as it must be.
+ * `node /app/admin.mjs COMMAND …` in a broker's container: the administrator's commands, each audited. Whoever can run
+ * it in the container is authorised; no route of the broker leads here. The exit code is 0, 1 after a failure, and 2
+ * for a wrong command line.
  */
 export async function runAdministrator<Context>(options: {
   readonly service: string;

@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Driver documents lie beside the bundle in an image, and in `manifests/` in a checkout; `here` is the service's folder. */
+/**
+ * The directory of driver documents: beside the bundle in an image, and `manifests/` in a checkout; `here` is the
+ * service's folder.
+ */
 export function driverDirectory(here: string): string {
   const beside = join(here, 'driver');
   return existsSync(beside) ? beside : join(here, '../../manifests/driver');

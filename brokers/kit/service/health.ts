@@ -5,31 +5,31 @@ import * as z from 'zod';
 import { type Environment, readEnvironment } from '../config.ts';
 import { newToken } from '../tokens.ts';
 
-/** A mutation that a live listener must refuse. */
+/** A mutation that a working listener must refuse. */
 interface RefusalProbe {
   readonly port: number;
   readonly method: 'POST' | 'PUT';
   readonly path: string;
-  /** The audience of the credential that the mutation needs. */
+  /** The audience of the credential that the mutation requires. */
   readonly audience: Parameters<typeof newToken>[0];
   /** Whether this listener speaks plain HTTP, whatever the others do. */
   readonly plain?: boolean;
-  /** How long the listener holds the refusal of a wrong token back, in milliseconds. */
+  /** The time for which the listener delays the refusal of a wrong token, in milliseconds. */
   readonly heldMs?: number;
 }
 
-/** How long each answer may take, beside the time for which a listener holds a refusal back on purpose. */
+/** Milliseconds for each answer, in addition to a deliberate delay of the refusal. */
 const TIMEOUT_MS = 5_000;
 
-/** What a listener's own health check verifies it by; undefined where it speaks plain HTTP. */
+/** How the health check verifies its own listener; undefined for plain HTTP. */
 interface Believed {
   /** The certificate names the Service, not loopback. */
   readonly servername: string;
-  /** PEM; without it, the system's authorities. */
+  /** The authorities in PEM; by default those of the system. */
   readonly ca?: string;
 }
 
-/** What a health check reads beside the service's own environment, of which it takes ports and `TLS_CERT_FILE`. */
+/** Settings of the health check beside the service's own, of which it reads ports and `TLS_CERT_FILE`. */
 export const schema = z.object({
   TLS_SERVER_NAME: z
     .string()
@@ -58,9 +58,8 @@ export async function checkHealth(environment: Environment, probes: readonly Ref
 }
 
 /**
- * Sends each mutation without a credential and with a wrong token, and throws unless
- * all are refused with 403, under a certificate that callers accept too. It holds no credential, and a refusal changes
- * nothing.
+ * Sends each mutation without a credential and with a wrong token, and throws unless all are refused with 403, over a
+ * certificate that callers accept, too. It has no credential, and a refusal changes nothing.
  */
 async function requireRefusals(probes: readonly RefusalProbe[], tls: Believed | undefined): Promise<void> {
   const statuses = await Promise.all(

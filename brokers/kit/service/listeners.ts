@@ -22,7 +22,7 @@ export interface OpenListeners<Ports extends string> {
   readonly tls: boolean;
 }
 
-/** Opens listeners in the order of the plans, under one certificate that follows its files. */
+/** Opens listeners in the order of the plans, with one certificate that follows its files. */
 export async function openListeners<Ports extends string>(
   plans: Readonly<Record<Ports, ListenerPlan>>,
   config: ListenerConfig,
@@ -50,7 +50,7 @@ export async function openListeners<Ports extends string>(
     resources.closers.push(() => closeNow(listener.server));
     open.push(listener);
     byPort[port] = listener;
-    // It may have been exchanged while the listener was being opened.
+    // The files may have changed while the listener was being opened.
     if (tls !== undefined) listener.useTls(tls.current());
   }
   return { byPort: byPort as Record<Ports, Listener>, tls: tls !== undefined };

@@ -6,11 +6,11 @@ export interface Program<Config> {
   readonly name: string;
   readonly readConfig: (environment: Environment) => Config;
   readonly start: (config: Config, log: Logger) => Promise<{ stop(): Promise<boolean> }>;
-  /** Where log lines go, if not straight to standard output. */
+  /** The destination of log lines; standard output by default. */
   readonly destination?: NonNullable<Parameters<typeof createLogger>[0]['destination']>;
 }
 
-/** A service's whole life: configuration, start, signal, end. Exits with 0 only if all of it went well. */
+/** Runs a service from its configuration until a signal. The exit code is 0 only if everything succeeded. */
 export async function runService<Config extends { readonly LOG_LEVEL: LogLevel }>(
   program: Program<Config>,
 ): Promise<never> {
@@ -27,6 +27,6 @@ export async function runService<Config extends { readonly LOG_LEVEL: LogLevel }
     log.fatal({ err: error }, 'cannot start');
     process.exitCode = 1;
   }
-  // Signal handlers and half-open sockets must not keep a drained process.
+  // Signal handlers and half-open sockets must not keep the process alive.
   process.exit();
 }

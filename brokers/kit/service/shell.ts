@@ -12,34 +12,37 @@ export interface ShellConfig extends ListenerConfig {
   readonly LEAVE_SECONDS: number;
 }
 
-/** What a service is once its keys are read and its stores are open, and before it listens. */
+/** A service with its keys read and its stores open, before it listens. */
 export interface Plan<Ports extends string, Parts> {
   readonly metrics: ServiceMetrics;
-  /** The listeners, by the names that the log has for their ports; they are opened in this order. */
+  /** The listeners by the names of their ports in the log; they are opened in this order. */
   readonly listeners: Readonly<Record<Ports, ListenerPlan>>;
   /** The ports of listeners that the service has opened itself. */
   readonly otherPorts?: Readonly<Record<string, number>>;
-  /** Rounds by their interval. */
+  /** Rounds with their intervals. */
   readonly upkeep: readonly {
     readonly rounds: readonly Round[];
     readonly intervalMs: number;
     readonly onStart?: (upkeep: Upkeep) => void;
   }[];
-  /** Has listeners that the service has opened itself end the connection with every answer, and take new ones. */
+  /**
+   * Makes listeners that the service has opened itself end the connection with every answer; they still accept new
+   * ones.
+   */
   readonly leave?: () => void;
-  /** How long requests that run may take to end. */
+  /** Milliseconds in which running requests may end. */
   readonly requestsMs: number;
-  /** What ends after the requests and before upkeep and files. */
+  /** Phases between the end of requests and the end of upkeep and files. */
   readonly leaving?: readonly Phase[];
-  /** What whoever started the service wants of it. */
+  /** What the starter of the service gets, such as its context. */
   readonly parts: Parts;
 }
 
-/** A service that runs. */
+/** A running service. */
 export interface Shell<Ports extends string, Parts> {
   readonly ports: Readonly<Record<Ports | 'metricsPort', number>>;
   readonly parts: Parts;
-  /** Looks at the mounted files now instead of in a moment. */
+  /** Reads the mounted files now. */
   refreshFiles(): Promise<void>;
   stop(): Promise<boolean>;
 }
@@ -49,9 +52,9 @@ const UPKEEP_ENDS_MS = 20_000;
 const FILES_CLOSE_MS = 5_000;
 
 /**
- * What all services have alike, in this order: keys and stores (`open`), metrics, listeners, upkeep; and at the end
- * new connections, requests, upkeep, files. Who sends callers here learns of the end when this process does, so they come
- * for a while. Whatever fails on the way up closes what was opened before it.
+ * Starts what all services have, in this order: keys and stores (`open`), metrics, listeners, upkeep. At the end it
+ * stops new connections, requests, upkeep and files. Callers are still sent here for a while after the process was told
+ * to end, so it serves them during that time. If a part fails to start, everything that was opened before it is closed.
  */
 export async function startShell<Ports extends string, Parts>(
   config: ShellConfig,
