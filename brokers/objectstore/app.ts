@@ -25,10 +25,13 @@ import { createWorkload, provisionCapsule } from './principals/provision.ts';
 import { lockWorkload, storeOf } from './principals/rows.ts';
 import { usageOf } from './quota/rows.ts';
 
-/** Verifications wait for somebody else's server and have a limit of their own; so many places are left beside them. */
+/**
+ * The slots of mutations. Verifications wait for servers of others and have their own limit, so as many slots are added
+ * for them.
+ */
 const MUTATIONS = { total: 32 + MOST_TRIALS, perKey: 48, queued: 256, waitMs: 60_000 };
 
-/** What the control listener is made of. */
+/** Options of the control listener. */
 export interface ControlOptions {
   readonly config: Config;
   readonly context: Context;
@@ -58,7 +61,7 @@ export function createControl({ config, context, driver, provisioners, metrics }
   });
 }
 
-/** The contract's operations: from wire to work and back. */
+/** The operations of the contract: each translates its request, does the work, and translates the result. */
 function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
   return current(context, {
     ...credentialHandlers(context),
@@ -100,7 +103,7 @@ function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
   });
 }
 
-/** Nothing is done by a registry that was set back: principals that ended would have authority again. */
+/** Refuses every operation while the registry is one that was set back, since ended principals would be valid again. */
 function current<All extends Readonly<Record<string, (...args: never[]) => Promise<unknown>>>>(
   { epochs }: Context,
   all: All,

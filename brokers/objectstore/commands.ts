@@ -47,6 +47,6 @@ async function recountCapsule({ connections, defaultQuotaBytes, recount }: Conte
     return storeOf(session, capsule);
   });
   const of = { capsulePrefix: store.prefix, quotaBytes: store.quotaBytes ?? defaultQuotaBytes };
-  // What this broker's replicas have in hand counts by itself.
+  // What the broker's replicas have reserved is included in the count.
   return { counted: await recount(of, async () => undefined) };
 }

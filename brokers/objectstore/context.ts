@@ -6,17 +6,17 @@ import type { PrincipalsContext } from './principals/context.ts';
 import type { QuotaOptions } from './quota/allowance.ts';
 import type { AppSizes } from './quota/app-sizes.ts';
 
-/** What every operation works with. */
+/** What every operation uses. */
 export interface Context extends PrincipalsContext {
   readonly space: string;
   readonly custody: Custody;
   readonly verify: Verify;
-  /** Candidates of one Capsule. */
+  /** The rate of one Capsule's verifications. */
   readonly verifications: { readonly perSecond: number; readonly burst: number };
-  /** Bytes that a Capsule may hold whose spec names no quota. */
+  /** The quota in bytes of a Capsule whose spec has none. */
   readonly defaultQuotaBytes: number;
   readonly appSizes: AppSizes;
-  /** Counts a Capsule anew, by what the bucket has. */
+  /** Counts a Capsule's objects in the bucket. */
   readonly recount: QuotaOptions['recount'];
   readonly log: Logger;
   readonly metrics: BrokerMetrics;

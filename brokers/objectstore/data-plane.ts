@@ -27,22 +27,22 @@ export interface OpenOptions {
   readonly connections: Connections;
   /** The Space's bucket. */
   readonly s3: S3Client;
-  /** The Space's bucket, over connections of the upkeep's own. */
+  /** The Space's bucket, over separate connections of the upkeep. */
   readonly upkeep: S3Client;
   readonly shares: Shares;
   readonly counts: Pick<BrokerMetrics, 'slowEnded'>;
-  /** What cursors and S3 keys are derived from; the same for every replica. */
+  /** The secret that cursors and S3 keys are derived from, the same in every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
   readonly evidence: Evidence;
-  /** The longest that a presigned URL may be good for. */
+  /** The longest validity of a presigned URL, in seconds. */
   readonly presignedSeconds: number;
-  /** What an object, and a folder, costs of a quota beside its bytes. */
+  /** Bytes that an object or folder costs of a quota in addition to its content. */
   readonly entryBytes: number;
-  /** Uploads that a Capsule may have open at one time. */
+  /** The most open uploads of a Capsule. */
   readonly openUploads: number;
   readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp' | 'lateParts'>;
-  /** Undefined where every object is in the Space's bucket. */
+  /** Undefined if every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
   readonly limits: AdmissionOptions['limits'];
   readonly pace?: AdmissionOptions['pace'];
@@ -53,17 +53,17 @@ export interface OpenOptions {
 
 export interface OpenedPlane extends Omit<DataListener, 'close'> {
   readonly rounds: readonly Round[];
-  /** After the last request: tells the registry what was written. */
+  /** Called after the last request: stores in the registry what was written. */
   close(): Promise<void>;
 }
 
-/** An upload that nobody finished in this time is given up. */
+/** Seconds after which an unfinished upload is aborted. */
 const FORGOTTEN_SECONDS = 24 * 60 * 60;
 
-/** When SDKs ask again; the keys themselves end with their principal. */
+/** Milliseconds after which SDKs ask for credentials again; the keys themselves end with their principal. */
 const CREDENTIALS_MS = 60 * 60 * 1000;
 
-/** Puts the data plane together: what objects are kept in, who is let in, the two protocols, the one listener. */
+/** Assembles the data plane: store, admission, the two protocols, and the listener. */
 export function openDataPlane(options: OpenOptions): OpenedPlane {
   const { connections, shares, presignedSeconds, log, metrics, now = () => new Date() } = options;
   const keys = dataKeys(options.secret);
@@ -110,7 +110,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
   };
 }
 
-/** The Space's bucket, within each Capsule's quota, and beside it the buckets of Capsules' own where there may be any. */
+/** The store: the Space's bucket with each Capsule's quota, and Capsules' own buckets if they are enabled. */
 function openStore(options: OpenOptions): { readonly store: ObjectStore; readonly quota: Quota } {
   const { connections, s3, upkeep, shares, log, grants, entryBytes, counters } = options;
   const quota = createQuota({
@@ -153,7 +153,7 @@ function uploadRounds(
   ];
 }
 
-/** There is one data key for now. What is sealed names its key, so that another can stand beside it one day. */
+/** There is only one data key so far. Sealed texts name their key, so that a second one can be added. */
 function dataKeys(secret: Secret<Buffer>): DataKeys {
   return [new Secret(Buffer.from(hkdfSync('sha256', secret.reveal(), '', 'space-object-data/v1', 32)))];
 }

@@ -23,7 +23,7 @@ import { BUCKET, DRIVER_DIRECTORY, type Mounts, mountFiles } from './testing/bro
 const BYOK_BUCKET = 'byok';
 const BYOK_HOST = 's3.byok.example';
 
-/** TLS before the S3 server, which itself speaks to this machine in the clear. */
+/** Accepts TLS for the S3 server, which itself uses plain HTTP on this machine. */
 async function startTlsFront(s3: S3Server, tls: { cert: string; key: string }): Promise<Server> {
   const { hostname, port } = new URL(s3.endpoint);
   const front = createServer({ cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, (socket) => {

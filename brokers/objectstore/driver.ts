@@ -10,7 +10,7 @@ import {
   objectStoreDocument,
 } from '../../manifests/driver/objectstore.ts';
 
-/** The two documents of the image: their exact bytes, and the form as it was understood. */
+/** The exact bytes of the image's two documents, and the parsed credential form. */
 export interface Driver {
   readonly contract: Buffer;
   readonly credentials: Buffer;
@@ -18,8 +18,8 @@ export interface Driver {
 }
 
 /**
- * Reads `objectstore.json` and `objectstore-credentials.json`. Throws unless both are valid and the first says what
- * this broker serves, so discovery cannot drift from the routes.
+ * Reads `objectstore.json` and `objectstore-credentials.json`. Throws unless both are valid and the first describes
+ * exactly what this broker serves, so that it cannot differ from the routes.
  */
 export function loadDriver(directory: string): Driver {
   const contract = loadDocument(join(directory, 'objectstore.json'), objectStoreDocument, 'driver document');

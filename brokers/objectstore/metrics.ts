@@ -1,7 +1,7 @@
 import type { SharedSlots } from '@space/broker-kit';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** What the broker counts beside its requests. */
+/** The broker's metrics beside those of its requests. */
 export interface BrokerMetrics {
   readonly dropsPending: Gauge;
   readonly custodyAlarms: Counter<'alarm'>;
@@ -12,7 +12,7 @@ export interface BrokerMetrics {
   readonly shareRefusals: Counter<'resource' | 'reason'>;
   readonly slowEnded: Counter<'reason'>;
   readonly documentSeconds: Counter;
-  /** Shows how many slots of a resource are held, and how many wait. */
+  /** Adds gauges of how many slots of a resource are used, and how many callers wait. */
   readonly watchSlots: (resource: string, slots: Pick<SharedSlots, 'taken' | 'waiting'>) => void;
 }
 
@@ -80,7 +80,7 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
   };
 }
 
-/** What is held is read when somebody asks. */
+/** The gauges are read at each scrape. */
 function slotMetrics(registers: Registry[]): BrokerMetrics['watchSlots'] {
   const watched = new Map<string, Pick<SharedSlots, 'taken' | 'waiting'>>();
   new Gauge({

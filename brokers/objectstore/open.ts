@@ -43,10 +43,10 @@ import { claimBucket, ownerOf } from './upstream/owner.ts';
 const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
 /** Connections to the S3 server for the broker's own work. */
 const OWN_UPSTREAM = { custody: 8, upkeep: 16 };
-/** How long the bucket's server, which has just answered, may take to say whose the bucket is. */
+/** Milliseconds in which the bucket's server, which has just answered, must say whose the bucket is. */
 const CLAIM_MS = 30_000;
 
-/** What operations need, whether a request or an administrator's command asks for them. */
+/** Opens what operations need, whether a request or an administrator's command calls them. */
 export async function openContext(
   config: Config,
   log: Logger,
@@ -55,10 +55,10 @@ export async function openContext(
 ) {
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
   const connections = await openRegistry(config, log, resources);
-  // A request in progress holds one connection; one that was given up may hold its for a moment longer.
+  // A running request uses one connection; an aborted one may keep its connection for a moment.
   const upstream = { ...OWN_UPSTREAM, objects: config.OBJECT_CONNECTIONS };
   const managed = keepFile(resources, await openManagedStore(config, log, upstream));
-  // A server that is the Space's own has no bucket of anybody else.
+  // The Space's own server has no bucket of anybody else.
   if (!config.S3_CREATE_BUCKET)
     await claimBucket(
       managed.upkeep,
@@ -113,7 +113,7 @@ export async function openContext(
   return { context, registry, reseal, managed, nameKey, grants, shares };
 }
 
-/** Returns once the registry answers, is the broker's alone, and has its tables. */
+/** Returns once the registry answers, belongs to this Space, and has its tables. */
 async function openRegistry(config: Config, log: Logger, resources: Resources): Promise<Connections> {
   const readCa = (path: string) => readFileSync(path, 'utf8');
   const url = config.REGISTRY_DATABASE_URL;

@@ -12,36 +12,39 @@ import { finishPending } from './upkeep/pending.ts';
 
 const REQUESTS_END_MS = 60_000;
 const UPKEEP_INTERVAL_MS = 15_000;
-/** A drop that no request has touched for so long is nobody's. */
+/** A drop that no request has continued for this many seconds counts as abandoned. */
 const ABANDONED_SECONDS = 60;
-/** So long others wait, and a transfer is slow, before it ends for them. */
+/** Milliseconds in which a transfer must be fast enough while others wait for its slot. */
 const PRESSED_WINDOW_MS = 10_000;
-/** The edge of the data plane has time-outs of its own: a body may take as long as it moves. */
+/** The data plane has its own time-outs of bodies, which may take as long as they move. */
 const DATA_LIMITS = { maxHeaderSize: 32 * 1024, headersTimeout: 10_000, requestTimeout: 0 };
 
 export interface Service {
   readonly port: number;
   readonly dataPort: number;
   readonly metricsPort: number;
-  /** The upkeep's rounds, to be run by hand where nobody wants to wait for them. */
+  /** The rounds of the upkeep, which tests run directly. */
   readonly rounds: readonly Round[];
   readonly context: Context;
-  /** Looks at the mounted files now instead of in a moment. */
+  /** Reads the mounted files now. */
   refreshFiles(): Promise<void>;
   stop(): Promise<boolean>;
 }
 
 export interface ServiceOptions {
   readonly config: Config;
-  /** Where the driver documents lie. */
+  /** The directory of the driver documents. */
   readonly driverDirectory: string;
   readonly log: Logger;
   readonly failpoint?: (name: string) => void;
-  /** When a body is too slow; a test does not want to wait a minute. */
+  /** When a body is too slow; a test sets shorter times. */
   readonly pace?: Partial<PaceOptions>;
 }
 
-/** Starts the broker, fail-closed and in this order: driver documents, keys, registry, tokens, listeners. */
+/**
+ * Starts the broker in this order: driver documents, keys, registry, tokens, listeners. @throws if any of these is not
+ * safe
+ */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const { ports, parts, refreshFiles, stop } = await startShell(config, log, async (held) => {
@@ -75,14 +78,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   return { ...ports, ...parts, refreshFiles, stop };
 }
 
-/** Before anybody is let in; where the bucket is away, the first who asks hears of it. */
+/** Compares the epochs before anybody is admitted. If the bucket does not answer, the first callers get the error. */
 async function compareEpochs({ epochs }: Context, log: Logger): Promise<void> {
   await epochs.round
     .run(new AbortController().signal)
     .catch((error: unknown) => log.warn({ err: error }, 'the epoch of the registry could not be compared'));
 }
 
-/** The data plane over what is open, with its limits as the configuration has them. */
+/** Opens the data plane with the limits of the configuration. */
 function openData(
   { config, log, pace }: ServiceOptions,
   { context, registry, managed, nameKey, grants, shares }: Awaited<ReturnType<typeof openContext>>,

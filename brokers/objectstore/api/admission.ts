@@ -12,36 +12,36 @@ import type { InTurn } from '../upstream/sinks.ts';
 import type { Exchange } from './exchange.ts';
 import { createPace, DEFAULTS, type PaceOptions, type Slow } from './slow-callers.ts';
 
-/** Lets requests in for both protocols, and watches what they move. */
+/** Admits requests of both protocols, and watches their bodies. */
 export interface Admission {
   /**
-   * Lets an exchange in, or throws: the one refusal for nobody, `rate_limited` for too many or too much at once,
-   * `unavailable` when it has waited for a slot and none was free. Called exactly once, before anything of
-   * the request but its credential was looked at.
+   * Admits an exchange, or throws: the one refusal without a tenant, `rate_limited` for too many requests,
+   * `unavailable` if no slot became free in time. It is called exactly once, before anything of the request but its
+   * credential is examined.
    */
   admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant>;
-  /** What the store is told of who asks. */
+  /** The caller as the store sees it. */
   callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call;
   /**
-   * Lets a body be read that is one document of at most so many bytes; in few at once where they are large, and within
-   * a time. Until `done`, which has to be called.
+   * Permits reading a body that is one document of at most so many bytes. Only a few large ones are read at once, each
+   * within a time limit. `done` must be called afterwards.
    */
   document(exchange: Exchange, bytes: number): Promise<Document>;
   readonly signOfLifeMs: number;
-  /** Watches a body in either direction until the exchange ends; the caller's wait for 100 ends here. */
+  /** Watches a body in either direction until the exchange ends. A caller that waits for 100 is answered here. */
   transfer(exchange: Exchange): void;
 }
 
 /** A document that is being read. */
 interface Document {
-  /** Every piece of work for it. */
+  /** Runs every piece of work for the document. */
   readonly inTurn: InTurn;
   readonly done: () => void;
 }
 
-/** Admission, for the listener that the requests come to. */
+/** Admission, with what the listener needs. */
 export interface OpenAdmission extends Admission {
-  /** Seconds that an address has to wait after too many refusals; undefined for one that need not. */
+  /** Seconds that an address has to wait after too many refusals; undefined if it need not. */
   afterRefusals(address: string): number | undefined;
   close(): void;
 }
@@ -51,7 +51,7 @@ export interface AdmissionOptions {
   readonly limits: {
     readonly caller: { readonly perSecond: number; readonly burst: number };
     readonly refusals: { readonly perSecond: number; readonly burst: number };
-    /** Requests of one Capsule at the same time. */
+    /** The most requests of one Capsule at the same time. */
     readonly streams: number;
   };
   /** Slots for requests at the same time: each holds at most one connection to the Space's bucket. */
@@ -59,15 +59,15 @@ export interface AdmissionOptions {
   /** Slots for large documents that come in. */
   readonly documents: SharedSlots;
   readonly turns: Turns;
-  /** Turns of the processor for bodies of answers. */
+  /** Takes turns with the processor for bodies of answers. */
   readonly passing: Turns;
   readonly onSlow?: (why: Slow) => void;
   readonly pace?: Partial<PaceOptions>;
 }
 
-/** Larger documents are few at once. */
+/** Documents of more bytes than this are limited in number. */
 const SMALL_DOCUMENT = 16 * 1024;
-/** How long a document may take to come in. */
+/** Milliseconds in which a document must arrive. */
 const DOCUMENT_MS = 60_000;
 
 export function createAdmission(options: AdmissionOptions): OpenAdmission {
@@ -86,7 +86,7 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
     if (wait !== undefined) throw new ServiceError('rate_limited', 'too many requests', { retryAfter: wait });
     if (tenant === undefined) throw refusal();
     exchange.tenant = tenant;
-    // Gone while we looked it up: nothing would ever give its slot back.
+    // The caller went away during the look-up, so nothing would ever give its slot back.
     if (exchange.abort.signal.aborted) throw new ServiceError('invalid_request', 'caller gone');
     if (slots.heldBy(tenant.capsulePrefix) >= limits.streams)
       throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });
@@ -159,12 +159,12 @@ function watchTransfers(
       isPressed: () =>
         tenant !== undefined &&
         slots.heldBy(tenant.capsulePrefix) > (slots.leastOfWaiting ?? Number.POSITIVE_INFINITY),
-      // Its principal may have been retired since it was let in.
+      // The principal may have been retired since the request was admitted.
       onRecheck: () => {
         if (tenant === undefined) return;
         tenants.byDigest(tenant.digest).then(
           (still) => still ?? end(exchange, refusal()),
-          // The registry is away: whoever was let in is not thrown out for that.
+          // If the registry is unavailable, admitted requests continue.
           () => undefined,
         );
       },
@@ -173,7 +173,7 @@ function watchTransfers(
   };
 }
 
-/** Ends a transfer from our side: by an answer if there is none yet, else by cutting it. */
+/** Ends a transfer: with an answer if there is none yet, otherwise by closing the connection. */
 function end(exchange: Exchange, error: ServiceError): void {
   exchange.abort.abort(error);
   if (exchange.response.headersSent) exchange.response.destroy();

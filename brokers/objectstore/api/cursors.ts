@@ -1,14 +1,14 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import type { Secret } from '@space/broker-kit';
 
-/** The broker's data keys, 32 bytes each; the first seals, all open. Every replica has the same. */
+/** The broker's data keys, 32 bytes each; the first one seals, all of them open. They are the same in every replica. */
 export type DataKeys = readonly [Secret<Buffer>, ...Secret<Buffer>[]];
 
-/** What only we can read again, and only for whom it was made. */
+/** Seals texts that callers return later, so that only the broker can read them, and only for the same owner. */
 export interface Cursors {
-  /** `owner` is bound to the token, not in it: another owner cannot open it. */
+  /** `owner` is authenticated but not contained in the token: for another owner it does not open. */
   seal(owner: readonly string[], content: string): string;
-  /** The content; undefined for everything that we did not make for this owner. */
+  /** The content; undefined for any token that was not sealed for this owner. */
   open(owner: readonly string[], token: string): string | undefined;
 }
 
@@ -16,7 +16,7 @@ const KEY_ID = 4;
 const SALT = 16;
 const TAG = 16;
 const TOKEN = /^[A-Za-z0-9_-]{48,4096}$/;
-/** A key seals one token only, so its nonce may be constant. */
+/** A key is used for one token only, so its nonce may be constant. */
 const NONCE = Buffer.alloc(12);
 
 export function createCursors(keys: DataKeys, purpose: string): Cursors {
@@ -52,7 +52,7 @@ export function createCursors(keys: DataKeys, purpose: string): Cursors {
   };
 }
 
-/** Names the key without saying anything of it. */
+/** Identifies the key without revealing anything of it. */
 function keyId(key: Secret<Buffer>): Buffer {
   return createHash('sha256')
     .update('space-data-key-id/v1')

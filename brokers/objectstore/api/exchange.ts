@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorCode, ServiceError, traceIdOf } from '@space/broker-kit';
 import type { Tenant } from '../objects/types.ts';
 
-/** One request on its way through the data plane. */
+/** A request to the data plane. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -10,27 +10,30 @@ export interface Exchange {
   /** Headers of every answer. */
   readonly common: Record<string, string>;
   readonly startedAt: number;
-  /** Aborted when the caller goes away, or has to. */
+  /** Aborted when the caller goes away, or is disconnected. */
   readonly abort: AbortController;
-  /** The path and the query as they came, without the question mark. */
+  /** Path and query as received, without the question mark. */
   readonly path: string;
   readonly query: string | undefined;
   /** The operation's name in the log and the metrics. */
   operation: string;
-  /** Was the head of a good answer sent as a sign of life? Then what follows says how it went. */
+  /**
+   * Whether the headers of a successful answer were sent early to show progress; the body then contains the result or
+   * the error.
+   */
   alive: boolean;
   code: ErrorCode | 'ok';
   error: unknown;
   tenant: Tenant | undefined;
-  /** Gives back the slot that the request has among all; undefined until it has one. */
+  /** Returns the request's slot; undefined until it has one. */
   release: (() => void) | undefined;
 }
 
-/** A way to speak of objects over HTTP. */
+/** A protocol for objects over HTTP. */
 export interface Protocol {
-  /** Does the whole request, from authentication to the last byte of the answer. */
+  /** Processes the whole request, from authentication to the last byte of the answer. */
   serve(exchange: Exchange): Promise<void>;
-  /** Answers an error; nothing was sent yet, or at most the head of a good answer as a sign of life (`alive`). */
+  /** Answers with an error. Nothing was sent before, or only the headers of a successful answer (`alive`). */
   refuse(exchange: Exchange, error: ServiceError): void;
 }
 
@@ -59,7 +62,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
 /** Headers as they came, each name once, in lower case. */
 export type Received = ReadonlyMap<string, string>;
 
-/** Throws `invalid_request` when a header came twice: two readers might believe different ones. */
+/** @throws ServiceError `invalid_request` if a header occurs twice, since two readers may use different ones */
 export function receivedHeaders(rawHeaders: readonly string[]): Received {
   const headers = new Map<string, string>();
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -70,7 +73,7 @@ export function receivedHeaders(rawHeaders: readonly string[]): Received {
   return headers;
 }
 
-/** Writes the head of the answer in one go: header after header costs Node more. */
+/** Writes all headers of the answer at once, which costs Node less than one after the other. */
 export function writeHead(
   { response, common }: Exchange,
   status: number,

@@ -19,10 +19,10 @@ export interface ListenerOptions {
   readonly metrics: ServiceMetrics;
 }
 
-/** How long a caller whose request was refused may go on sending before the connection is cut. */
+/** Milliseconds that the caller of a refused request may continue to send before the connection is closed. */
 const LINGER_MS = 2_000;
 
-/** Routes every request of the data listener to its protocol, and ends each with one log line. */
+/** Routes every request of the data listener to its protocol, and writes one log line for each. */
 export function createDataListener({ json, s3, admission, log, metrics }: ListenerOptions): DataListener {
   let draining = false;
 
@@ -30,7 +30,7 @@ export function createDataListener({ json, s3, admission, log, metrics }: Listen
     const exchange = beginExchange(request, response);
     const protocol = exchange.path.startsWith('/v1/') || exchange.path === '/healthz' ? json : s3;
     if (draining) exchange.common['connection'] = 'close';
-    // A copy goes on when its caller hangs up: only when both are over is there room for another.
+    // A copy continues after its caller has gone away, so the slot is freed when both have ended.
     let under = 2;
     const over = () => {
       under -= 1;
@@ -46,7 +46,7 @@ export function createDataListener({ json, s3, admission, log, metrics }: Listen
       .finally(over);
   }
 
-  /** A wrong credential costs a lookup until the budget of its address is spent; after that it costs none. */
+  /** A wrong credential costs a look-up until the budget of its address is used up, and none after that. */
   async function admitted(exchange: Exchange, protocol: Protocol): Promise<void> {
     const spent =
       exchange.path === '/healthz'
@@ -86,7 +86,7 @@ export function createDataListener({ json, s3, admission, log, metrics }: Listen
 
 function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
   const { request, response, abort } = exchange;
-  // What aborted the work is the reason, not the abort.
+  // The error that aborted the work is the reason, not the AbortError.
   const reason =
     abort.signal.aborted && abort.signal.reason instanceof ServiceError ? abort.signal.reason : thrown;
   const gone = abort.signal.aborted && !(abort.signal.reason instanceof ServiceError);
@@ -104,7 +104,7 @@ function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
   protocol.refuse(exchange, error);
 }
 
-/** Reads on for a moment, so that the caller sees the answer before the connection is cut. */
+/** Continues to read for a moment, so that the caller can read the answer before the connection is closed. */
 function linger(request: IncomingMessage): void {
   const { socket } = request;
   const timer = setTimeout(() => {

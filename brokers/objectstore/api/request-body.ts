@@ -4,8 +4,8 @@ import { ServiceError } from '@space/broker-kit';
 import { giveAway } from '../upstream/pieces.ts';
 
 /**
- * The body of a request as a stream of its own. Whoever reads it may destroy it, as HTTP clients do with bodies that
- * they no longer want, and the caller's connection still stands to be answered on. Ends with the signal.
+ * The body of a request as a separate stream. HTTP clients destroy bodies that they no longer need, and the caller's
+ * connection must survive that for the answer. The stream ends with the signal.
  */
 export function detach(request: IncomingMessage, signal: AbortSignal): Readable {
   const body = new Readable({
@@ -28,7 +28,7 @@ export function detach(request: IncomingMessage, signal: AbortSignal): Readable 
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   request.pause();
   signal.addEventListener('abort', () => body.destroy(), { once: true });
-  // Readers add a listener of their own; without any, an error would end the process.
+  // Readers add their own listener; without any, an error would end the process.
   body.on('error', () => undefined);
   return body;
 }

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Indexed, IndexedSet } from '@space/broker-kit';
 
-/** A body under way, in either direction. */
+/** A body that is being transferred, in either direction. */
 interface Transfer {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The caller moved too little for too long. */
+  /** Called when the caller moved too few bytes in a window. */
   readonly onSlow: (why: Slow) => void;
-  /** Called now and then while the transfer lasts. */
+  /** Called at intervals while the transfer lasts. */
   readonly onRecheck: () => void;
-  /** Whether others wait for the place that this one holds, and hold less than its owner. */
+  /** Whether others wait for the slot of this transfer and have fewer slots than its owner. */
   readonly isPressed?: () => boolean;
 }
 
@@ -21,19 +21,19 @@ export interface Pace {
 
 export interface PaceOptions {
   readonly tickMs: number;
-  /** How often a transfer is asked whether it may go on. */
+  /** Milliseconds between two rechecks whether a transfer may continue. */
   readonly recheckMs: number;
-  /** A caller who moves fewer than `leastBytes` in this time is let go. */
+  /** A caller that moves fewer than `leastBytes` in this many milliseconds is disconnected. */
   readonly windowMs: number;
   readonly leastBytes: number;
-  /** The limits while others wait; as many transfers end in a tick as callers wait. */
+  /** The limits while others wait; in one tick, as many transfers end as callers wait. */
   readonly pressedWindowMs: number;
   readonly pressedLeastBytes: number;
-  /** How often a caller who waits for a long piece of work is told that it goes on, where its protocol can say that. */
+  /** Milliseconds between signs of progress to a caller that waits for long work, if its protocol has any. */
   readonly signOfLifeMs: number;
 }
 
-/** What one is let go for. */
+/** Why a transfer was ended. */
 export type Slow = 'idle' | 'contended';
 
 export const DEFAULTS: PaceOptions = {
@@ -50,14 +50,14 @@ interface Watched extends Transfer, Indexed {
   bytes: number;
   since: number;
   checkedAt: number;
-  /** What `bytes` and `since` are for the plain window, for the one while others wait. */
+  /** The same as `bytes` and `since`, for the window while others wait. */
   pressedBytes: number;
   pressedSince: number;
 }
 
 /**
- * Looks at sockets instead of counting chunks: the fast path stays free of it. `waiting` says how many wait for a place
- * that a transfer holds.
+ * Reads counters of sockets instead of counting chunks, so that the transfer itself costs nothing more. `waiting`
+ * returns how many callers wait for a slot of a transfer.
  */
 export function createPace(
   options: Partial<PaceOptions> = {},
@@ -69,7 +69,7 @@ export function createPace(
   };
   const watched = new IndexedSet<Watched>();
 
-  /** Has it moved too little for the time that others wait? Asked once in each window. */
+  /** Whether the transfer moved too little for the window while others wait. Checked once in each window. */
   function isLaggard(one: Watched, bytes: number, at: number): boolean {
     if (at - one.pressedSince < pressedWindowMs) return false;
     const slow = bytes - one.pressedBytes < pressedLeastBytes;
@@ -123,15 +123,15 @@ export function createPace(
   };
 }
 
-/** Bytes that the caller's connection took or gave so far. */
+/** Bytes that the caller's connection has received or sent so far. */
 function moved({ request }: Transfer): number {
   const { bytesRead, bytesWritten, writableLength } = request.socket;
   return bytesRead + bytesWritten - writableLength;
 }
 
-/** Is it the caller that everybody waits for? An upstream that is slow has limits of its own. */
+/** Whether the transfer waits for the caller. A slow upstream has limits of its own. */
 function waitsForCaller({ request, response }: Transfer): boolean {
-  // Once there is an answer, what is left of the request's body is read by nobody.
+  // After the answer has begun, nobody reads the rest of the request's body.
   if (response.headersSent) return response.writableNeedDrain;
   return !request.complete && request.readableLength === 0;
 }

@@ -8,17 +8,17 @@ import type { Run } from './run.ts';
 import { several } from './several.ts';
 
 interface Bringing {
-  /** What the bucket has already, by key. */
+  /** The objects that the bucket has already, by key. */
   readonly there: ReadonlyMap<string, Pick<ListedObject, 'size' | 'etag'>>;
-  /** Under which key an entry comes back. */
+  /** Returns the key under which an entry is restored. */
   readonly keyOf: (entry: Entry) => string;
-  /** What to do where contents are damaged. */
+  /** What a person can do about damaged contents, as a sentence. */
   readonly otherwise: string;
 }
 
 /**
- * Puts all entries into the bucket but those that are there, and tells how many are. A damaged content keeps no other from
- * coming back; the restore is over only when there is none.
+ * Restores all entries that are missing from the bucket; returns how many were present. A damaged content does not
+ * prevent the others, but at the end it makes the restore fail.
  */
 export async function bringBack(
   run: Run,
@@ -42,7 +42,7 @@ export async function bringBack(
       damaged.push({ key: entry.key, error });
     }
   };
-  // What says what was answered is there before anything that was.
+  // Records about answers that were given are restored before anything else.
   await several(entries.filter(isAlwaysNewest), atOnce, signal, one);
   await several(
     entries.filter((entry) => !isAlwaysNewest(entry)),

@@ -1,17 +1,17 @@
 import type { Entry } from './entry.ts';
 
-/** When a run looked at the bucket: each key at some moment between the two. */
+/** The time in which a run read the bucket; each key was read at some moment in it. */
 export interface Span {
   readonly name: string;
   readonly started: Date;
   readonly finished: Date;
 }
 
-/** The points that a restore to one time takes objects from. */
+/** The points that a restore to a time uses. */
 export interface Around<P> {
-  /** The last that finished before that time. */
+  /** The last point that ended before that time. */
   readonly before: P | undefined;
-  /** The first that started at or after it. */
+  /** The first point that began at or after it. */
   readonly after: P | undefined;
 }
 
@@ -26,8 +26,8 @@ export function pointsAround<P extends Span>(points: readonly P[], at: Date): Ar
 }
 
 /**
- * These say what was answered. They come from the newest point whatever the time is: a registry behind them is noticed, and
- * an administrator answers for it; one ahead of them would be believed.
+ * Keys that record which answers were given. They are always restored from the newest point: a registry behind them is
+ * detected, and an administrator decides; a registry ahead of them would be trusted.
  */
 const ALWAYS_NEWEST = 'custody/v1/';
 
@@ -38,12 +38,11 @@ export function isAlwaysNewest({ key }: Pick<Entry, 'key'>): boolean {
 type Timed = Pick<Entry, 'key' | 'last_modified'>;
 
 /**
- * The objects of a restore to a time, of what two points around it and the newest point of all have.
- *
- * An object that was put at or before the time, and was there unchanged when the later point read it, comes back as it was.
- * Every other key comes back as the earlier point has it, and so as it was at the time unless it changed between the earlier
- * point's reading and the time; what was deleted in between is there again. Nothing is of later than the time, except what
- * `isAlwaysNewest` names.
+ * Chooses the objects of a restore to a time from the two points around it and the newest one. An object that was
+ * written at or before the time, and that the later point has unchanged, is restored as it was. Every other key is
+ * restored as in the earlier point, which is its state at the time unless it changed after that point had read it;
+ * objects that were deleted in between are restored, too. Nothing is newer than the time, except keys that
+ * `isAlwaysNewest` selects.
  */
 export function chosen<E extends Timed>(
   { before, after }: Around<readonly E[]>,

@@ -20,14 +20,14 @@ export interface Given {
   readonly args: readonly string[];
   readonly environment: Environment;
   readonly clock: Clock;
-  /** Ends the run where it is. */
+  /** Aborts the run. */
   readonly signal: AbortSignal;
-  /** Takes a line each. */
+  /** Writes one line. */
   readonly out: (line: string) => void;
   readonly error: (line: string) => void;
 }
 
-/** Does what is asked; answers the exit code. */
+/** Runs a command; returns the exit code. */
 export async function runBackup({ args, environment, clock, signal, out, error }: Given): Promise<number> {
   try {
     const command = parse(args);
@@ -71,7 +71,7 @@ async function act(
     tell('expire', { ...(await expire(run, config.BACKUP_KEEP_DAYS)), states: gone });
   };
   if (command.name === 'copy') {
-    // Keys before what they open: a restore takes the newest of both.
+    // The state with the keys is copied before the objects that they open, since a restore uses the newest of both.
     const file = config.BACKUP_STATE_FILE;
     const state = file === undefined ? undefined : await putState(states, await stateIn(file));
     tell('copy', { ...(await copy(run)), state });
@@ -147,14 +147,14 @@ function parsedOptions(args: readonly string[]) {
   }
 }
 
-/** Accepts only prefixes of Capsules: nothing else in the bucket belongs to one owner. */
+/** Accepts only prefixes of Capsules, since nothing else in the bucket belongs to one owner. */
 function prefixOf(text: string | undefined): string {
   if (text === undefined || !/^c\/[0-9a-f]{40}\/(?:[^/]+\/)*$/.test(text))
     throw new UsageError('--prefix and --to want prefixes of Capsules, as c/…/s/ and c/…/a/…/');
   return text;
 }
 
-/** With its zone: an administrator's and the container's are seldom the same. */
+/** Parses a time, which must have a zone, since the container's seldom is the administrator's. */
 function timeOf(text: string): Date {
   const time = new Date(text);
   if (
@@ -169,6 +169,6 @@ function told(failure: unknown): string {
   if (failure instanceof BackupError || failure instanceof UsageError || failure instanceof ConfigError)
     return failure.message;
   if (failure instanceof S3Error) return sentenceOf(failure);
-  // Messages of others may quote data.
+  // The messages of other errors may quote data.
   return `it failed in a way that nobody foresaw (${failure instanceof Error ? failure.name : typeof failure}): report it`;
 }

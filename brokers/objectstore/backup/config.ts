@@ -4,7 +4,7 @@ import { schema as broker } from '../config.ts';
 
 const { path } = settings;
 
-/** The environment of `backup.mjs`: the Space's bucket as the broker has it, and the bucket that it is copied into. */
+/** The environment of `backup.mjs`: the Space's bucket as the broker uses it, and the bucket that it is copied into. */
 export const schema = z.object({
   SPACE_NAME: broker.shape.SPACE_NAME,
   S3_ENDPOINT: broker.shape.S3_ENDPOINT,

@@ -8,22 +8,22 @@ import { isAbsent } from './retrying.ts';
 import type { Run } from './run.ts';
 import type { Bytes } from './sealer.ts';
 
-/** Sizes of the contents that the destination has, by name; what is copied joins them. */
+/** Sizes of the destination's contents by name; copied contents are added. */
 export type Contents = Map<string, { readonly size: number }>;
 
 export interface Copied {
   readonly entry: Entry;
-  /** Whether its bytes were copied, and not there already. */
+  /** Whether the bytes were copied now and not by an earlier run. */
   readonly isNew: boolean;
 }
 
-/** So often an object may change under the copy before it is left out. */
+/** After this many changes during a copy, an object is left out. */
 const ATTEMPTS = 5;
 
-/** The object is not, or no longer, in the state that was asked for. */
+/** The object no longer has the requested state. */
 class ChangedError extends Error {}
 
-/** Copies an object in one whole state: as it was listed, or as it has become since. Undefined where it is gone. */
+/** Copies an object in one consistent state: as listed, or a newer one. Undefined if the object is gone. */
 export async function copyObject(
   run: Run,
   contents: Contents,
@@ -82,8 +82,8 @@ async function copyState(run: Run, contents: Contents, state: ObjectState): Prom
 }
 
 /**
- * A state has always the same name, so that what a run copied before it was killed is found. A content of another length
- * under that name was damaged; contents are never written over, so the next one gets the next name.
+ * The name for a state's content. It is always the same, so that contents of a killed run are found. A content of this
+ * name with another length is damaged; contents are never overwritten, so the next free name is used.
  */
 function nameIn(
   contents: Contents,
@@ -97,10 +97,13 @@ function nameIn(
   }
 }
 
-/** A server may have no conditions on reads; and an object may be stored anew with the same bytes and other headers. */
+/**
+ * Checks that the read object has the state: a server may ignore conditions on reads, and an object may be written
+ * again with the same bytes and other headers.
+ */
 function requireState({ headers }: Head, state: ObjectState): void {
   const modified = Date.parse(headers['last-modified'] ?? '');
-  // Headers have whole seconds.
+  // Times in headers have whole seconds.
   const isOther = Math.abs(modified - Date.parse(state.last_modified)) > 1_000;
   if (headers['etag'] !== state.etag || headers['content-length'] !== String(state.size) || isOther)
     throw new ChangedError();
@@ -115,7 +118,7 @@ async function* labelled(label: Buffer, body: Bytes): AsyncGenerator<Uint8Array>
   yield* body;
 }
 
-/** Returns the part size of a multipart object, if its parts have one size. */
+/** The part size of a multipart object, if its parts have one size. */
 async function partSizeOf(run: Run, state: ObjectState): Promise<{ readonly part_size?: number }> {
   const parts = Number(/-(\d{1,5})"?$/.exec(state.etag)?.[1] ?? 0);
   if (parts === 0) return {};
@@ -124,7 +127,7 @@ async function partSizeOf(run: Run, state: ObjectState): Promise<{ readonly part
     const size = Number((await run.bucket.head(state.key, options)).headers['content-length']);
     return size > 0 && Math.ceil(state.size / size) === parts ? { part_size: size } : {};
   } catch (error) {
-    // A server that cannot tell parts: the object comes back with another entity tag.
+    // The server does not support reading parts, so the object will be restored with another entity tag.
     if (error instanceof S3Error && error.kind === 'answered' && error.status < 500 && !isChanged(error))
       return {};
     throw error;

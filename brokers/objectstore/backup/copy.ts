@@ -12,15 +12,15 @@ export interface CopyReport {
   readonly point: string;
   readonly objects: number;
   readonly bytes: number;
-  /** The number of objects whose bytes no earlier run had copied. */
+  /** The number of objects whose bytes were copied by this run. */
   readonly copied: number;
   readonly copied_bytes: number;
-  /** Objects that changed or vanished under the copy, each time that it was tried. */
+  /** The number of objects that changed or were deleted during each attempt. */
   readonly left_out: number;
   readonly seconds: number;
 }
 
-/** Makes a point in time of the bucket as it is, copying what no earlier run has copied. */
+/** Creates a point of the bucket's present state; only contents that no earlier run has copied are copied. */
 export async function copy(run: Run): Promise<CopyReport> {
   const { space, bucket, vault, clock, signal } = run;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
@@ -77,7 +77,7 @@ function isKept(earlier: Entry, state: ObjectState, contents: Contents): boolean
   return isSameState(earlier, state) && contents.get(earlier.content)?.size === earlier.stored;
 }
 
-/** A bucket that is half restored is not what the Space has; a point of it would pass for that. */
+/** Refuses to run during a restore, since a point of a half restored bucket would look complete. */
 async function requireNoRestore({ bucket, signal }: Run): Promise<void> {
   try {
     await bucket.head(MARKER, { signal });
@@ -91,8 +91,8 @@ async function requireNoRestore({ bucket, signal }: Run): Promise<void> {
 }
 
 /**
- * The newest point's entries, by key, so that what did not change is not asked for. Rejects before anything is written where
- * that point is another Space's or has another identity; where it is damaged, each object is looked at anew.
+ * The newest point's entries by key, so that unchanged objects are not read again. Rejects, before anything is written,
+ * if that point is another Space's or has another identity; if it is damaged, every object is read again.
  */
 async function knownEntries(run: Run, name: string): Promise<Map<string, Entry>> {
   const { space, vault, clock, signal } = run;
@@ -113,7 +113,7 @@ async function knownEntries(run: Run, name: string): Promise<Map<string, Entry>>
   }
 }
 
-/** Another program may have removed contents meanwhile that this run meant to use. */
+/** Checks that another program has not removed contents meanwhile that this run uses. */
 async function requireContents({ vault, signal }: Run, entries: readonly Entry[]): Promise<void> {
   const there = await vault.contents(signal);
   const missing = entries.filter(({ content, stored }) => there.get(content)?.size !== stored).length;

@@ -1,31 +1,31 @@
 import { z } from 'zod';
 
-/** An object of the Space's bucket in one whole state. */
+/** One consistent state of an object of the Space's bucket. */
 export interface ObjectState {
   readonly key: string;
-  /** With its quotation marks. */
+  /** Including its quotation marks. */
   readonly etag: string;
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number;
-  /** The time in the server's list, ISO 8601. */
+  /** The time in the server's list, in ISO 8601. */
   readonly last_modified: string;
 }
 
-/** A line of a point: a state, what comes back with its bytes, and where these are. */
+/** A line of a point: an object's state, the headers that are restored with its bytes, and the name of its content. */
 export interface Entry extends ObjectState {
   readonly headers: Readonly<Record<string, string>>;
-  /** The parts that it was uploaded in were so large, so that in the same parts it gets the same entity tag. */
+  /** The size of the parts that it was uploaded in: with the same parts it gets the same entity tag again. */
   readonly part_size?: number | undefined;
   /** The name of its encrypted content. */
   readonly content: string;
-  /** Bytes of that content, encrypted. */
+  /** The size of the encrypted content in bytes. */
   readonly stored: number;
 }
 
 export interface PointHeader {
   readonly format: 1;
   readonly space: string;
-  /** ISO 8601, by the clock of the run that made it. */
+  /** When the run began by its own clock, in ISO 8601. */
   readonly started: string;
   readonly finished: string;
   readonly objects: number;
@@ -48,7 +48,7 @@ export const entrySchema: z.ZodType<Entry> = z.strictObject({
   stored: count,
 });
 
-/** What every format has in its header, so that one of another format can be told. */
+/** The header fields that every format has, by which another format is recognised. */
 export const anyHeaderSchema = z.looseObject({ format: z.number(), space: z.string() });
 
 export const headerSchema: z.ZodType<PointHeader> = z.strictObject({
@@ -65,8 +65,8 @@ export function isSameState(a: ObjectState, b: ObjectState): boolean {
 }
 
 /**
- * What a content begins with, before the object's bytes: whose it is. A content that somebody put in the place of another
- * begins otherwise than its line in the point says.
+ * The beginning of a content before the object's bytes, which identifies the object. A content that was exchanged for
+ * another has a label that differs from its entry.
  */
 export function labelOf(space: string, state: ObjectState): Buffer {
   const { key, etag, size, last_modified } = state;

@@ -1,4 +1,4 @@
-/** Why a backup or a restore was not made: one sentence that says what is wrong and what to do, and nothing of its keys. */
+/** Why a backup or a restore failed: one sentence about the reason and the remedy, without anything of a key. */
 export class BackupError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -6,7 +6,7 @@ export class BackupError extends Error {
   }
 }
 
-/** A point that cannot be read; others may be whole. */
+/** A point that cannot be read; others may be intact. */
 export class DamagedPointError extends BackupError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -14,7 +14,7 @@ export class DamagedPointError extends BackupError {
   }
 }
 
-/** A stored content that is not what its point says; the others of that point may be whole. */
+/** A stored content differs from its entry; others of the point may be intact. */
 export class DamagedContentError extends BackupError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -22,5 +22,5 @@ export class DamagedContentError extends BackupError {
   }
 }
 
-/** The command was not given as it must be. */
+/** The command line is wrong. */
 export class UsageError extends Error {}

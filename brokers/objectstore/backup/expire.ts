@@ -11,21 +11,22 @@ export interface ExpireReport {
 }
 
 const DAY_MS = 86_400_000;
-/** These are kept whatever their age: a Space that nobody copied for a month has still something to go back to. */
+/** This many points are kept whatever their age, so that a Space without a backup for a month can still be restored. */
 const LEAST_POINTS = 2;
 
-/** Removes points that are too old, and contents that no other point names and no run can be about to name. */
+/** Removes old points, and contents that no point refers to and no running backup is about to use. */
 export async function expire(run: Run, keepDays: number): Promise<ExpireReport> {
   const { space, vault, clock, signal } = run;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
   const now = clock.now().getTime();
-  // Contents first: a point that is written after this look names none of them that is not new or named already.
+  // Contents are listed first: a point that is written later refers only to new ones or to ones that are in use
+  // already.
   const contents = await again(() => vault.contents(signal));
   const points = await again(() => vault.points(signal));
   const isOld = (name: string) => (startedOf(name)?.getTime() ?? now) < now - keepDays * DAY_MS;
   const old = points.slice(0, -LEAST_POINTS).filter(isOld);
 
-  // A point that cannot be read ends it here, with nothing removed: what it names is not known.
+  // A point that cannot be read ends the run before anything is removed, since it is unknown which contents it needs.
   const named = new Set<string>();
   for (const name of points.filter((point) => !old.includes(point)))
     await again(() => visitEntries(vault, name, space, signal, ({ content }) => named.add(content)));

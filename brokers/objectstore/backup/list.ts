@@ -15,7 +15,7 @@ export interface DamagedPoint {
   readonly error: DamagedPointError;
 }
 
-/** All points, the oldest first, and those of which not even the beginning can be read. */
+/** All points, the oldest first, and the names of those whose header cannot be read. */
 export interface Listed {
   readonly points: readonly ListedPoint[];
   readonly damaged: readonly DamagedPoint[];

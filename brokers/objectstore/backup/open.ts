@@ -13,9 +13,9 @@ import { createSealer } from './sealer.ts';
 import type { States } from './states.ts';
 import { createVault } from './vault.ts';
 
-/** Objects at one time; each holds a connection on either side, and some hundred KiB. */
+/** Objects that are copied at the same time; each needs a connection on either side and some hundred KiB. */
 const AT_ONCE = 8;
-/** Beyond those of the objects: lists, and parts that are asked for beside a body. */
+/** Connections in addition to those of the objects, for lists and for reading parts. */
 const CONNECTIONS = 2 * AT_ONCE + 4;
 
 export interface Opened {
@@ -24,7 +24,7 @@ export interface Opened {
   close(): Promise<void>;
 }
 
-/** The destination alone, for what is sealed already. */
+/** Opens only the destination, for states that are sealed already. */
 export async function openStates(config: Config, clock: Clock, signal: AbortSignal) {
   const to = {
     origin: config.BACKUP_S3_ENDPOINT.replace(/\/$/, ''),
@@ -39,7 +39,7 @@ export async function openStates(config: Config, clock: Clock, signal: AbortSign
   return { to, states, close };
 }
 
-/** Reads keys and identity, and makes both ends. Nothing is asked of a server yet. */
+/** Reads keys and identity, and opens both sides. No server is contacted yet. */
 export async function openRun(config: Config, clock: Clock, signal: AbortSignal): Promise<Opened> {
   const files = { id: config.S3_ACCESS_KEY_FILE, secret: config.S3_SECRET_KEY_FILE };
   const from = {
@@ -109,7 +109,7 @@ async function readable(setting: string, path: string): Promise<string> {
 /** The server, source or destination, that caused an S3Error. */
 const ends = new WeakMap<S3Error, End>();
 
-/** The same client; of each of its failures it is known which end it was. */
+/** The same client, which records for each S3Error which side caused it. */
 function blamed(s3: S3Client, end: End): S3Client {
   return new Proxy(s3, {
     get: (client, name) => {
@@ -124,7 +124,7 @@ function blamed(s3: S3Client, end: End): S3Client {
   });
 }
 
-/** A failure of a server as a sentence. */
+/** A server's failure as a sentence. */
 export function sentenceOf(error: S3Error): string {
   const { what, settings } = ends.get(error) ?? { what: 'an S3 server', settings: 'S3_' };
   if (error.kind === 'answered')

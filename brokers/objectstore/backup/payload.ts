@@ -5,11 +5,11 @@ export const NONCE_BYTES = 16;
 export const TAG_BYTES = 16;
 const CHUNK_BYTES = 64 * 1024;
 
-/** The key of the payload of the file that has this file key, and this nonce behind its header. */
+/** Derives the payload key of a file from its file key and the nonce after its header. */
 export const payloadKey = (fileKey: Uint8Array, nonce: Uint8Array): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', fileKey, nonce, 'payload', 32));
 
-/** What follows header and nonce. Never twice with one key: its chunks are counted from zero in each. */
+/** Encrypts what follows header and nonce. A key must not be used twice, since chunks are counted from zero. */
 export async function* encryptPayload(
   key: Uint8Array,
   plain: AsyncIterable<Uint8Array>,
@@ -19,7 +19,7 @@ export async function* encryptPayload(
   let number = 0;
   for await (const piece of plain)
     for (let from = 0; from < piece.length; ) {
-      // A full chunk waits for what follows, since the last one is marked as such.
+      // A full chunk is kept until more data arrives, since the last one is marked.
       if (used === CHUNK_BYTES) {
         yield encryptChunk(key, number, false, chunk);
         number += 1;
@@ -34,7 +34,7 @@ export async function* encryptPayload(
 }
 
 function encryptChunk(key: Uint8Array, number: number, isLast: boolean, plain: Uint8Array): Buffer {
-  // Eleven bytes count, of which four are enough for more than S3 stores in one object.
+  // The counter has eleven bytes; four suffice for more than the largest object in S3.
   const nonce = Buffer.alloc(12);
   nonce.writeUInt32BE(number, 7);
   nonce.writeUInt8(isLast ? 1 : 0, 11);

@@ -6,16 +6,16 @@ import { readPoint } from './points.ts';
 import { retrying } from './retrying.ts';
 import type { Run } from './run.ts';
 
-/** What a restore brings back. */
+/** What a restore will write. */
 export interface Plan {
-  /** Those of custody first. */
+  /** The objects; those of custody are first. */
   readonly entries: readonly Entry[];
   readonly source: PlanSource;
-  /** What the result may lack, where a point is missing. */
+  /** What may be missing from the result, if a point could not be read. */
   readonly notice: string | undefined;
 }
 
-/** What tells one restore from another. */
+/** The parameters that identify a restore. */
 export interface PlanSource {
   readonly format: number;
   readonly space: string;
@@ -26,14 +26,14 @@ export interface PlanSource {
 }
 
 /**
- * Reads what a restore to a time, or of the newest point, takes from which point. One that was cut short takes it from the
- * points that it began with, whatever points have come since.
+ * Decides which objects a restore to a time, or to the newest point, takes from which point. A restore that continues
+ * takes them from the points that it began with, whatever newer points exist.
  */
 export async function planOf(run: Run, at: Date | undefined, begun?: PlanSource): Promise<Plan> {
   const { points, damaged } = await listPoints(run);
   const newest = points.at(-1);
   const last = damaged.at(-1);
-  // Older anchors than the newest could be behind the registry, so the newest point is not passed over unasked.
+  // An older anchor could be behind the registry, so an unreadable newest point is never ignored silently.
   if (last !== undefined && (newest === undefined || last.name > newest.name)) throw last.error;
   if (newest === undefined)
     throw new BackupError('there is no point in the backup: look at BACKUP_S3_BUCKET and BACKUP_S3_PREFIX');
@@ -50,7 +50,7 @@ export async function planOf(run: Run, at: Date | undefined, begun?: PlanSource)
   const read = readerOf(run);
   const around = { before: await read(before), after: await read(after) };
   const anchors = await read(newest);
-  // If no time is given, the newest point is used as a whole.
+  // Without a time, the newest point is used as a whole.
   const entries = chosen(around, anchors ?? [], at ?? newest.finished);
   const source = {
     format: FORMAT,

@@ -1,9 +1,9 @@
-/** The name of a point: when its run started, so that names sort as times do. */
+/** The name of a point is the start of its run, so that names sort like times. */
 export function pointName(started: Date): string {
   return started.toISOString().replaceAll(/[-:.]/g, '');
 }
 
-/** When the run started; undefined for what is no name of a point. */
+/** The start of the run; undefined if the text is not the name of a point. */
 export function startedOf(name: string): Date | undefined {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z$/.exec(name);
   if (match === null) return undefined;

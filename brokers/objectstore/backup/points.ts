@@ -4,13 +4,13 @@ import { pointName } from './point-names.ts';
 import type { Bytes } from './sealer.ts';
 import type { Vault } from './vault.ts';
 
-/** A point in time as it is stored: a header, and an entry for each object of the bucket. */
+/** A stored point: a header, and an entry for each object of the bucket. */
 export interface Point {
   readonly name: string;
   readonly header: PointHeader;
 }
 
-/** Writes a point, which is there as a whole or not at all. */
+/** Writes a point, completely or not at all. */
 export async function writePoint(
   vault: Vault,
   header: PointHeader,
@@ -18,7 +18,7 @@ export async function writePoint(
   signal: AbortSignal,
 ): Promise<string> {
   const name = pointName(new Date(header.started));
-  // Twice over the same lines: their length is needed before they are sent, and they are not to be held.
+  // The lines are produced twice, since their length is needed before they are sent and they do not fit in memory.
   let length = 0;
   for (const line of linesOf(header, entries)) length += line.length;
   await vault.write({ kind: 'points', name }, gathered(linesOf(header, entries)), length, signal);
@@ -31,7 +31,7 @@ function* linesOf(header: PointHeader, entries: readonly Entry[]): Generator<Buf
 
 const GATHERED_BYTES = 64 * 1024;
 
-/** Short lines in pieces that are worth a request's while. */
+/** Combines short lines into pieces of a suitable size for a request. */
 async function* gathered(lines: Iterable<Buffer>): AsyncGenerator<Buffer> {
   let pieces: Buffer[] = [];
   let bytes = 0;
@@ -45,7 +45,7 @@ async function* gathered(lines: Iterable<Buffer>): AsyncGenerator<Buffer> {
   if (bytes > 0) yield Buffer.concat(pieces);
 }
 
-/** Reads only what a point says of itself. */
+/** Reads only the header of a point. */
 export function readHeader(vault: Vault, name: string, space: string, signal: AbortSignal): Promise<Point> {
   return vault.read({ kind: 'points', name }, signal, async (bytes) => {
     for await (const line of textLines(name, bytes)) return { name, header: headerOf(line, name, space) };
@@ -53,7 +53,7 @@ export function readHeader(vault: Vault, name: string, space: string, signal: Ab
   });
 }
 
-/** Reads a whole point. @throws BackupError where it is not whole, or not this Space's */
+/** Reads a whole point. @throws BackupError if it is incomplete or another Space's */
 export async function readPoint(
   vault: Vault,
   name: string,
@@ -65,7 +65,7 @@ export async function readPoint(
   return entries;
 }
 
-/** The same, an entry after the other, for who does not hold them all. */
+/** The same, one entry after the other, so that not all are in memory. */
 export function visitEntries(
   vault: Vault,
   name: string,
@@ -102,7 +102,7 @@ function headerOf(line: string, name: string, space: string): PointHeader {
       `the point ${name} is of the Space "${any.data.space}" and not of "${space}": set BACKUP_S3_PREFIX and SPACE_NAME to those of one Space`,
     );
   const header = headerSchema.safeParse(any.data);
-  // One that was put under another's name would pass for another time.
+  // A point that was stored under another name would pass for another time.
   if (!header.success || pointName(new Date(header.data.started)) !== name) throw damaged(name);
   return header.data;
 }
@@ -115,7 +115,7 @@ function parsed(line: string, name: string): unknown {
   }
 }
 
-/** Each line without its end; the last one must have an end, too. */
+/** Each line without its line feed, which the last line must have, too. */
 async function* textLines(name: string, bytes: Bytes): AsyncGenerator<string> {
   const text = new TextDecoder('utf-8', { fatal: true });
   let rest = '';

@@ -3,14 +3,14 @@ import { S3Error } from '../upstream/errors.ts';
 import type { Head } from '../upstream/relay.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 
-/** The pieces of an answer's body on their way to another reader; copies, since who sends them frees them. */
+/** Passes pieces of an answer's body to another reader. They are copied, since the sender frees them. */
 class Handover extends Transform {
   override _transform(piece: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     done(null, Buffer.from(piece));
   }
 }
 
-/** Ends a download because of its reader, so that the reader's own error can be told from the server's. */
+/** Ends a download because its reader has ended, so that this is not taken for an error of the server. */
 class StoppedReading extends Error {}
 
 interface ReadingOptions {
@@ -19,8 +19,8 @@ interface ReadingOptions {
 }
 
 /**
- * Has `use` read an object's body as it comes. When it returns before the end, the rest is not fetched. What it throws is
- * thrown; but where the download failed, and the reader only therefore, the download's S3Error is.
+ * Lets `use` read an object's body while it arrives. If `use` returns before the end, the rest is not fetched. An error
+ * of `use` is thrown; but if the download failed first, its S3Error is thrown.
  */
 export async function reading<T>(
   s3: Pick<S3Client, 'get'>,
@@ -33,7 +33,7 @@ export async function reading<T>(
     .get(key, options, (head) => {
       const body = new Handover();
       const stop = () => void body.destroy(new StoppedReading());
-      // Left early it is not destroyed by its iterator, whose error would pass for the server's.
+      // The iterator does not destroy the stream when it is left early, since that error would pass for the server's.
       used = use(head, body.iterator({ destroyOnReturn: false }));
       used.then(stop, stop);
       return body;

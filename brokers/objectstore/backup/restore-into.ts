@@ -10,13 +10,13 @@ import { isAbsent, retrying } from './retrying.ts';
 import { MARKERS, type Run } from './run.ts';
 import { listed } from './vault.ts';
 
-/** What lay under one prefix comes to lie under another. */
+/** Objects under the prefix `from` are restored under the prefix `to`. */
 export interface Move {
   readonly from: string;
   readonly to: string;
 }
 
-/** What a restore has begun with, and what came of it when it is done. */
+/** What a restore began with, and its result when it has ended. */
 const begunSchema = z.object({
   format: z.number(),
   space: z.string(),
@@ -31,15 +31,15 @@ const begunSchema = z.object({
 type Begun = z.infer<typeof begunSchema>;
 
 interface Destination {
-  /** Says that a restore into these prefixes is under way, or done. */
+  /** The key of the object that records whether a restore into these prefixes is running or done. */
   readonly marker: string;
   readonly begun: Begun | undefined;
   readonly there: ReadonlyMap<string, ListedObject>;
 }
 
 /**
- * Brings back what lay under some prefixes, under others of a bucket that is in use. These have to be empty. One that was cut
- * short goes on when it is given again; one that is done stays so, whatever has become of what it brought.
+ * Restores objects under other prefixes of a bucket that is in use. These prefixes must be empty. An interrupted
+ * restore continues when it is started again; a completed one is not repeated, whatever has become of its objects.
  */
 export async function restoreInto(
   run: Run,
@@ -84,7 +84,7 @@ function newKey({ key }: Pick<Entry, 'key'>, moves: readonly Move[]): string | u
   return move && move.to + key.slice(move.from.length);
 }
 
-/** @throws BackupError unless the prefixes are empty, or half filled by this very restore */
+/** @throws BackupError unless the prefixes are empty or were partly filled by this very restore */
 async function destinationOf(run: Run, at: Date | undefined, moves: readonly Move[]): Promise<Destination> {
   const { bucket, signal } = run;
   const name = createHash('sha256').update(JSON.stringify(moves)).digest('hex');

@@ -4,10 +4,10 @@ import type { Run } from './run.ts';
 import type { Bytes } from './sealer.ts';
 import { upload } from './uploading.ts';
 
-/** The most that S3 takes in one request. */
+/** The largest object that S3 accepts in one request. */
 const MOST_WHOLE = 5 * 1024 ** 3;
 
-/** Puts an object back with its headers, and in the parts that it had, so that it gets the entity tag that it had. */
+/** Restores an object with its headers and in its original parts, so that it gets its original entity tag. */
 export async function restoreObject(
   { space, bucket, vault, signal }: Run,
   entry: Entry,
@@ -25,7 +25,7 @@ function partsOf({ etag, size, part_size }: Entry): number | 'whole' | undefined
   return size <= MOST_WHOLE && !etag.includes('-') ? 'whole' : undefined;
 }
 
-/** What follows the label. @throws DamagedContentError where the label is another, or anything does not open */
+/** The bytes after the label. @throws DamagedContentError if the label differs or decryption fails */
 async function* unlabelled(bytes: Bytes, label: Buffer, size: number): AsyncGenerator<Uint8Array> {
   let before = Buffer.alloc(0);
   let left = size;
@@ -47,7 +47,7 @@ async function* unlabelled(bytes: Bytes, label: Buffer, size: number): AsyncGene
       left -= piece.length;
       if (piece.length > 0) yield piece;
     }
-    // Thrown behind the last byte, and before the end: what was sent so far is then not stored.
+    // Thrown after the last byte but before the end of the stream, so that the server does not store what was sent.
     if (left !== 0 || before.length < label.length)
       throw new DamagedContentError('a content has another length');
   } finally {

@@ -17,15 +17,15 @@ export interface RestoreReport extends PlanSource {
 }
 
 export interface RestoreOptions {
-  /** Undefined: the newest point, whole. */
+  /** The time; undefined for the newest point. */
   readonly at: Date | undefined;
-  /** Whether a bucket that is not there is made. */
+  /** Whether a missing bucket is created. */
   readonly makesBucket: boolean;
 }
 
 export type CheckReport = Omit<RestoreReport, 'skipped' | 'seconds'>;
 
-/** What a restore would bring back. It is refused for all that a restore is refused for, and nothing is changed. */
+/** Reports what a restore would do. It makes the same checks, and changes nothing. */
 export async function check(
   run: Run,
   { withBucket, ...options }: RestoreOptions & { readonly withBucket: boolean },
@@ -34,7 +34,7 @@ export async function check(
   return reportOf(plan);
 }
 
-/** Brings the bucket back. Everything that can be refused is, before anything is changed. */
+/** Restores the bucket. All checks are made before anything is changed. */
 export async function restore(run: Run, options: RestoreOptions): Promise<RestoreReport> {
   const { bucket, clock, signal } = run;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
@@ -58,14 +58,14 @@ const reportOf = ({ source, entries, notice }: Plan): CheckReport => ({
   ...(notice === undefined ? {} : { notice }),
 });
 
-/** Asks the backup for all of it. */
+/** Plans the restore, reading only the backup. */
 async function planned(run: Run, at: Date | undefined) {
   const plan = await planOf(run, at);
   await retrying(run.clock, run.signal, () => requireContents(run, plan));
   return { plan };
 }
 
-/** Asks the backup and the bucket. */
+/** Plans the restore, reading the backup and the bucket. */
 async function prepare(run: Run, { at, makesBucket }: RestoreOptions) {
   const again = <T>(act: () => Promise<T>) => retrying(run.clock, run.signal, act);
   const { plan } = await planned(run, at);
@@ -77,7 +77,7 @@ async function prepare(run: Run, { at, makesBucket }: RestoreOptions) {
 
 type Target = ReadonlyMap<string, ListedObject>;
 
-/** What is in the bucket; undefined where it is to be made. */
+/** The bucket's objects; undefined if the bucket is to be created. */
 async function targetOf({ bucket, signal }: Run, makesBucket: boolean): Promise<Target | undefined> {
   try {
     const all = await Array.fromAsync(listed(bucket, '', signal));
@@ -88,7 +88,7 @@ async function targetOf({ bucket, signal }: Run, makesBucket: boolean): Promise<
   }
 }
 
-/** @throws BackupError where the backup has not all that the plan brings back */
+/** @throws BackupError if the backup lacks a content that the plan needs */
 export async function requireContents({ vault, signal }: Run, { entries }: Plan): Promise<void> {
   const contents = await vault.contents(signal);
   const missing = entries.filter(({ content, stored }) => contents.get(content)?.size !== stored);
@@ -99,7 +99,7 @@ export async function requireContents({ vault, signal }: Run, { entries }: Plan)
     );
 }
 
-/** Whether the bucket is just what the restore makes of it, as where one ended and nobody was told. */
+/** Whether the bucket already is what the restore would make of it, as after a restore whose end was not reported. */
 const isThere = ({ entries }: Plan, target: Target) =>
   target.size === entries.length &&
   entries.every(({ key, size, etag }) => {
@@ -107,7 +107,7 @@ const isThere = ({ entries }: Plan, target: Target) =>
     return found?.size === size && found.etag === etag;
   });
 
-/** Is it empty, half-way in this very restore, or at its end? */
+/** Checks that the bucket is empty, or partly or completely restored by this very restore. */
 async function requireTarget(
   run: Run,
   plan: Plan,

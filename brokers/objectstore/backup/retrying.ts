@@ -1,16 +1,16 @@
 import { ServiceError } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 
-/** So long before each further try; a server that is started anew answers within their sum. */
+/** The pauses before further attempts; a server that restarts is back within their sum. */
 const PAUSES_MS = [500, 2_000, 8_000, 20_000];
 
-/** Time, as a run sees it. */
+/** The time for a run, which tests replace. */
 export interface Clock {
   now(): Date;
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** Does something again, from its beginning, for as long as it fails in a way that passes. */
+/** Repeats an action from its beginning while it fails for a temporary reason. */
 export async function retrying<T>(clock: Clock, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
   for (const ms of PAUSES_MS) {
     try {
@@ -32,7 +32,7 @@ function isPassing(error: unknown): boolean {
   return error.kind !== 'tls';
 }
 
-/** Whether the server says that there is no such object. */
+/** Whether the server reports that the object does not exist. */
 export function isAbsent(error: unknown): boolean {
   return (
     error instanceof S3Error &&

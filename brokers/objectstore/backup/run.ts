@@ -2,7 +2,7 @@ import type { S3Client } from '../upstream/types.ts';
 import type { Clock } from './retrying.ts';
 import type { Vault } from './vault.ts';
 
-/** What every command works with. */
+/** What every command uses. */
 export interface Run {
   readonly space: string;
   /** The Space's bucket. */
@@ -14,7 +14,7 @@ export interface Run {
   readonly atOnce: number;
 }
 
-/** Where restores that were cut short are told; no point has any of it. */
+/** The prefix of records about interrupted restores; points never contain them. */
 export const MARKERS = 'restore/v1/';
-/** Says that an earlier restore was cut short, and of what. */
+/** Records that a restore was begun and not completed, and with which parameters. */
 export const MARKER = `${MARKERS}started`;

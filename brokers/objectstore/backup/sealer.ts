@@ -6,21 +6,24 @@ import { encryptPayload, NONCE_BYTES, payloadKey, TAG_BYTES } from './payload.ts
 
 export type Bytes = AsyncIterable<Uint8Array>;
 
-/** Encrypts what is written to the destination, and opens what is read from it. */
+/** Encrypts what is written to the destination, and decrypts what is read from it. */
 export interface Sealer {
-  /** Bytes of which the number is known before they come, encrypted, and how many these are. */
+  /** Encrypts a known number of bytes; returns also the number of encrypted bytes. */
   seal(plain: Bytes, length: number): Promise<{ readonly bytes: Bytes; readonly length: number }>;
-  /** How many bytes as many are when they are encrypted. */
+  /** The number of encrypted bytes. */
   sealedLength(length: number): number;
-  /** Rejects with BackupError where the identity is another or the beginning is damaged; throws later where the rest is. */
+  /**
+   * Decrypts. Rejects with BackupError if the identity differs or the beginning is damaged; the stream throws later if
+   * the rest is.
+   */
   open(sealed: Bytes): Promise<Bytes>;
-  /** A name that tells nothing of the text to whoever has not the identity. */
+  /** A name that reveals nothing of the text without the identity. */
   nameOf(text: string): string;
 }
 
 const IDENTITY = /^AGE-SECRET-KEY-1[A-Z0-9]{58}$/;
 
-/** Reads the text of an identity file, as age-keygen writes it. @throws ConfigError */
+/** Reads an identity file as age-keygen writes it. @throws ConfigError */
 export async function createSealer(file: string): Promise<Sealer> {
   const lines = file
     .split('\n')
@@ -36,15 +39,16 @@ export async function createSealer(file: string): Promise<Sealer> {
     encrypter.addRecipient(await identityToRecipient(identity.reveal()));
     decrypter.addIdentity(identity.reveal());
   } catch {
-    // The cause is left out: its message may quote the identity.
+    // The cause is left out, since its message may quote the identity.
     throw new ConfigError(wrong);
   }
   const nameKey = Buffer.from(hkdfSync('sha256', identity.reveal(), '', 'space-backup/v1 names', 32));
-  // The head of an age file for one recipient has always the same length.
+  // The header of an age file for one recipient always has the same length.
   const { size } = await encrypter.encrypt(ReadableStream.from<Uint8Array>(none()));
   return {
     seal: async (plain, length) => {
-      // The header is the library's. The tag behind it never leaves: it has the key and the nonce of a payload of one chunk.
+      // Only the library's header is used. The tag after it must not be revealed, since it was made with the key and
+      // nonce of a payload of one chunk.
       const empty = await encrypter.encrypt(new Uint8Array());
       const head = empty.subarray(0, -TAG_BYTES);
       const fileKey = await decrypter.decryptHeader(head.subarray(0, -NONCE_BYTES));

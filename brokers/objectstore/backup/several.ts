@@ -1,6 +1,6 @@
 /**
- * Does something for each of many, so many at one time. The first failure is thrown when all that was begun has ended;
- * nothing more is begun, and what is under way hears of it by its signal.
+ * Runs an action for each item, at most so many at the same time. After the first failure no more are begun, and
+ * running ones are aborted by their signal; the failure is thrown when all have ended.
  */
 export async function several<T>(
   all: Iterable<T>,

@@ -5,8 +5,8 @@ import { type Clock, retrying } from './retrying.ts';
 import { listed } from './vault.ts';
 
 /**
- * What Kubernetes alone holds of a Space, as the operator's `backup.mjs` has sealed it for the administrator: carried there
- * and back, and read by nobody in between.
+ * A Space's state from Kubernetes, sealed by the operator's `backup.mjs` for the administrator; it is only transported
+ * here and never read.
  */
 export interface States {
   readonly s3: S3Client;
@@ -15,14 +15,14 @@ export interface States {
   readonly signal: AbortSignal;
 }
 
-/** A state with 10,000 Assistants has some 60 MiB. */
+/** A state with 10,000 Assistants has about 60 MiB. */
 const MOST_BYTES = 512 * 1024 * 1024;
 const LEAST_STATES = 2;
 const DAY_MS = 86_400_000;
 
 const folder = (prefix: string) => `${prefix}/states/`;
 
-/** Puts a state there as of now, and tells its name. */
+/** Stores a state under the present time; returns its name. */
 export async function putState({ s3, prefix, clock, signal }: States, sealed: Buffer): Promise<string> {
   const name = pointName(clock.now());
   const headers = { 'content-type': 'application/octet-stream' };
@@ -30,7 +30,7 @@ export async function putState({ s3, prefix, clock, signal }: States, sealed: Bu
   return name;
 }
 
-/** The newest state that was taken at or before a time; without one that is so old, the oldest; without a time, the newest. */
+/** The newest state that was taken at or before a time, or the oldest if all are newer; without a time, the newest. */
 export async function getState(states: States, at: Date | undefined): Promise<Buffer> {
   const { s3, prefix, clock, signal } = states;
   const names = await namesOf(states);
@@ -45,7 +45,7 @@ export async function getState(states: States, at: Date | undefined): Promise<Bu
   return body;
 }
 
-/** Removes states that are too old, and answers how many. */
+/** Removes old states; returns how many. */
 export async function expireStates(states: States, keepDays: number): Promise<number> {
   const { s3, prefix, clock, signal } = states;
   const before = clock.now().getTime() - keepDays * DAY_MS;

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import type { Bytes } from './sealer.ts';
 
-/** The parts of a large upload, where nothing asks for others; of what is smaller there is one request. */
+/** The default part size of a large upload; a smaller object is sent in one request. */
 const PART_BYTES = 16 * 1024 * 1024;
 const MOST_PARTS = 10_000;
 const ABORT_MS = 5_000;
@@ -12,15 +12,15 @@ type Uploads = Pick<S3Client, 'put' | 'createUpload' | 'putPart' | 'completeUplo
 export interface Upload {
   readonly key: string;
   readonly bytes: Bytes;
-  /** Exactly. */
+  /** The exact number of bytes. */
   readonly length: number;
   readonly headers?: Headers;
-  /** Bytes of each part but the last; `whole` is one request whatever the length. */
+  /** Bytes of each part but the last; `whole` means one request whatever the length. */
   readonly parts?: number | 'whole' | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Puts an object as a stream, in parts where it is large: afterwards it is there whole, or as before. */
+/** Writes an object from a stream, in parts if it is large. Afterwards the object is complete, or as it was before. */
 export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
   const { key, bytes, length, headers = {}, parts, signal } = wanted;
   const least = Math.ceil(length / MOST_PARTS);
@@ -51,7 +51,7 @@ async function inParts(
     for (let from = 0; from < length; from += size) {
       const number = done.length + 1;
       const bytes = Math.min(size, length - from);
-      // Behind the last part nothing may follow: its stream reads on until the end, where a damaged source is noticed.
+      // Nothing follows the last part, so its stream is read to the end, where a damaged source is detected.
       const isLast = from + bytes === length;
       const stream = Readable.from(isLast ? pieces.all() : pieces.take(bytes), { objectMode: false });
       const { etag } = await s3.putPart(key, id, number, { stream, length: bytes }, { signal });
@@ -59,17 +59,17 @@ async function inParts(
     }
     await s3.completeUpload(key, id, done, { signal });
   } catch (error) {
-    // What is left of it is aborted later: by `expire` in the destination, by the broker's upkeep in the Space's bucket.
+    // Remaining parts are aborted later: by `expire` in the destination, by the broker's upkeep in the Space's bucket.
     await s3.abortUpload(key, id, { signal: AbortSignal.timeout(ABORT_MS) }).catch(() => undefined);
     throw error;
   }
 }
 
-/** Bytes that are handed out a part at a time, without one of them held as a whole. */
+/** Divides a stream into parts without holding a whole part in memory. */
 class Pieces {
   readonly #source: AsyncIterator<Uint8Array>;
   #rest: Uint8Array | undefined;
-  /** What the source threw. */
+  /** The error of the source. */
   failure: { readonly error: unknown } | undefined;
 
   constructor(source: Bytes) {
@@ -80,7 +80,7 @@ class Pieces {
     return this.take(Number.POSITIVE_INFINITY);
   }
 
-  /** The next so many bytes, or fewer where there are no more. */
+  /** The next `length` bytes, or fewer at the end. */
   async *take(length: number): AsyncGenerator<Uint8Array> {
     for (let left = length; left > 0; ) {
       const piece = this.#rest ?? (await this.#next());

@@ -6,17 +6,17 @@ import { reading } from './reading.ts';
 import type { Bytes, Sealer } from './sealer.ts';
 import { upload } from './uploading.ts';
 
-/** The destination: what a backup keeps there, all of it sealed. */
+/** The destination of a backup; everything in it is encrypted. */
 export interface Vault {
   /** Names of points, the oldest first. */
   points(signal: AbortSignal): Promise<string[]>;
-  /** Contents that are there whole, with their sizes and times, by name. */
+  /** Complete contents with their sizes and times, by name. */
   contents(signal: AbortSignal): Promise<Map<string, { readonly size: number; readonly modified: string }>>;
   write(what: Stored, bytes: Bytes, length: number, signal: AbortSignal): Promise<void>;
-  /** Has `use` read what is inside. Throws BackupError where it cannot be opened. */
+  /** Lets `use` read the decrypted content. Throws BackupError if it cannot be decrypted. */
   read<T>(what: Stored, signal: AbortSignal, use: (bytes: Bytes, head: Head) => Promise<T>): Promise<T>;
   remove(what: Stored['kind'], names: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Gives up uploads that were begun before this time, and says how many. */
+  /** Aborts uploads that were begun before this time; returns how many. */
   abandonUploads(before: Date, signal: AbortSignal): Promise<number>;
   sealedLength(length: number): number;
   nameOf(text: string): string;

@@ -7,13 +7,19 @@ import { createUploads, type OpenUpload, UPLOAD_COLUMNS, type Upload, type Uploa
 
 const PAGE = 100;
 
-/** Ends an upload for upkeep, which has no grant: where it is in a Capsule's own bucket, only our row is ours to end. */
+/**
+ * Ends an upload without a caller, and so without a grant: if it is in a Capsule's own bucket, only its row can be
+ * removed.
+ */
 async function giveUp(client: S3Client, uploads: Pick<Uploads, 'close'>, upload: Upload): Promise<void> {
   if (upload.credentialSet === null) await abortUpload(client, uploads, upload);
   else await uploads.close(upload, true);
 }
 
-/** Ends an upload at both sides. What the upstream does not know may have been completed: then its bytes stay. */
+/**
+ * Ends an upload at the upstream and in the registry. If the upstream does not know it, it may have been completed, so
+ * its bytes stay counted.
+ */
 export async function abortUpload(
   client: S3Client,
   uploads: Pick<Uploads, 'close'>,
@@ -31,15 +37,15 @@ export async function abortUpload(
 }
 
 /**
- * Called when an upload is over and its row gone, and again when a part ends after that. A server that keeps parts as
- * files accepts a running part of an upload that is over, and then shows it in no list: nothing would ever
- * count it. The first call clears parts that arrived before it, the second those after.
+ * Called when an upload has ended and its row is gone, and again when a part of it ends later. A server that stores
+ * parts as files accepts a running part of an ended upload and lists it nowhere, so that nothing would count it. The
+ * first call removes parts that arrived before it, the second call later ones.
  */
 export async function clearLateParts(
   client: Pick<S3Client, 'abortUpload'>,
   { key, upstreamId, credentialSet }: Upload,
 ): Promise<void> {
-  // Where it is elsewhere, no disk of ours is filled.
+  // In another bucket, the part uses no disk of the Space.
   if (credentialSet !== null) return;
   try {
     await client.abortUpload(key, upstreamId);
@@ -54,7 +60,7 @@ export interface ForgottenOptions {
   readonly onGivenUp?: () => void;
 }
 
-/** Uploads that nobody finished are aborted after a day: all of them, a page at a time, the oldest first. */
+/** Aborts uploads that were not completed within a day, all of them, a page at a time, the oldest first. */
 export async function abortForgotten(
   registry: Registry,
   client: S3Client,
@@ -78,7 +84,7 @@ export async function abortForgotten(
         await giveUp(client, uploads, upload);
         onGivenUp();
       } catch (error) {
-        // The next look tries again; whatever is behind it must not wait for it.
+        // The next round tries again; this upload must not delay the later ones.
         log.warn({ err: error }, 'forgotten upload not aborted');
       }
     }
@@ -87,7 +93,7 @@ export async function abortForgotten(
   } while (last !== undefined);
 }
 
-/** Aborts every open upload under a prefix, as its objects are deleted. May be stopped and run again. */
+/** Aborts every open upload under a prefix whose objects are being deleted. May be interrupted and repeated. */
 export async function abortUnder(registry: Registry, client: S3Client, prefix: string): Promise<void> {
   const uploads = ending(registry);
   for (;;) {
@@ -103,7 +109,7 @@ export async function abortUnder(registry: Registry, client: S3Client, prefix: s
 
 const NONE = new SharedSlots({ total: 1, perKey: 1 });
 
-/** The rows of uploads, for upkeep that only ends some: it opens none and lists none. */
+/** Access to the rows of uploads that can only end them. */
 function ending(registry: Registry): Pick<Uploads, 'close'> {
   return createUploads({ registry, most: 0, records: NONE });
 }
@@ -117,8 +123,8 @@ export interface StrayOptions {
 }
 
 /**
- * Aborts uploads of the Space's bucket that no row tells of: a broker that died between the upstream's answer and its row
- * leaves such a one. Only old ones, since a young one may get its row in a moment, and only under prefixes of this Space.
+ * Aborts uploads in the Space's bucket that have no row, since a broker died between the upstream's answer and the row.
+ * Only old ones are aborted, since a recent one may still get its row, and only those under prefixes of this Space.
  */
 export async function abortStrays(
   registry: Registry,
@@ -146,7 +152,7 @@ export async function abortStrays(
   } while (after !== undefined && !stopping.aborted);
 }
 
-/** Which of them lie under prefixes of this registry, without a row of theirs: another Space may be in the same bucket. */
+/** Uploads under this registry's prefixes without a row; another Space may use the same bucket. */
 async function straysOf(
   registry: Registry,
   uploads: readonly { readonly key: string; readonly id: string }[],

@@ -8,10 +8,10 @@ import { logicalKey, physicalOf } from './object-key.ts';
 import type { Call, UploadAt } from './types.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
 
-/** How long it may take to see whether an upload was completed before. */
+/** Milliseconds for finding out whether an upload was completed before. */
 const RECOGNISE_MS = 30_000;
 
-/** Told apart because S3 has a code of its own for it. */
+/** A class of its own, since S3 has a separate code for it. */
 export class NoSuchUpload extends ServiceError {
   constructor() {
     super('not_found', 'no such upload');
@@ -30,12 +30,12 @@ interface Completed {
   readonly etag: string;
 }
 
-/** Ends uploads by making objects of their parts. A caller that asks again, at any time, has the same answer. */
+/** Completes uploads. A repeated request has the same answer at any time. */
 export class Completions {
   readonly #client: S3Client;
   readonly #uploads: Uploads;
   readonly #ending: Ending;
-  /** Completions that the upstream is executing, by upload id. */
+  /** Running completions by upload id. */
   readonly #running = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
 
   constructor(client: S3Client, uploads: Uploads, ending: Ending = (_call, _keys, act) => act()) {
@@ -44,7 +44,7 @@ export class Completions {
     this.#ending = ending;
   }
 
-  /** Completes an upload that is open; a caller that asks the same meanwhile hears of the same end. */
+  /** Completes an open upload; a concurrent caller with the same request gets the same result. */
   end(call: Call, at: UploadAt, upload: OpenUpload, { parts, headers }: Asked): Promise<Completed> {
     const running = this.#running.get(upload.id);
     const asked = JSON.stringify([parts, headers]);
@@ -56,7 +56,7 @@ export class Completions {
     return end;
   }
 
-  /** Answers for an upload that has no row any more: completed, where its object is there, and else given up. */
+  /** The answer for an upload without a row: completed if its object exists, otherwise unknown. */
   async before(call: Call, { bucket, key }: UploadAt, parts: Parts): Promise<Completed> {
     if (key === undefined) throw new NoSuchUpload();
     const physicalKey = physicalOf(call, { bucket, key });
@@ -72,7 +72,8 @@ export class Completions {
     upload: OpenUpload,
     { parts, headers }: Asked,
   ): Promise<Completed> {
-    // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
+    // Without the caller's signal, since a caller that goes away after the upstream has begun must not leave the row
+    // behind.
     const { etag } = await this.#ending(
       { tenant, signal: AbortSignal.timeout(RECOGNISE_MS) },
       [upload.key],
@@ -87,14 +88,14 @@ export class Completions {
       return { etag: before };
     });
     await this.#uploads.close(upload, false);
-    // The object is there, whatever becomes of what was sent beside it.
+    // The object exists, whatever becomes of late parts.
     await clearLateParts(this.#client, upload).catch(() => undefined);
     return { key: logicalKey(tenant.prefixes, bucket, upload.key) ?? '', etag };
   }
 
   /**
-   * The entity tag of what is there, where it is just what these parts make: then they were put together before, and
-   * whoever asks again did not hear of it.
+   * The entity tag of the present object, if it consists of exactly these parts: then they were completed before, and
+   * the caller did not get that answer.
    */
   async #etagOfWhole(key: string, parts: Parts, signal: AbortSignal): Promise<string | undefined> {
     const expected = etagOfParts(parts);
@@ -111,7 +112,7 @@ export class Completions {
 
 const MD5 = /^"[0-9a-f]{32}"$/;
 
-/** The entity tag of an object of these parts, as S3 makes it; undefined where theirs are of another kind. */
+/** The entity tag that S3 gives an object of these parts; undefined if theirs have another form. */
 function etagOfParts(parts: Parts): string | undefined {
   if (parts.length === 0 || !parts.every(({ etag }) => MD5.test(etag))) return undefined;
   const digests = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));

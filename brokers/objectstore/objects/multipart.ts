@@ -11,9 +11,9 @@ import type { OpenUpload, Uploads } from './uploads.ts';
 import { sendable, type Writer } from './writer.ts';
 
 const MAX_PART = 10_000;
-/** What the S3 server needs for an upload without parts, beside what the object will need. */
+/** What an upload without parts costs at the S3 server, in addition to its future object. */
 const UPLOAD_ENTRIES = 2;
-/** One that was begun and that no row tells of is given up after a day, at the next look. */
+/** Seconds after which an upload without a row is aborted at the next round. */
 const STRAY_SECONDS = 26 * 3_600;
 
 type Multipart = Pick<
@@ -21,7 +21,7 @@ type Multipart = Pick<
   'createUpload' | 'putPart' | 'copyPart' | 'listParts' | 'completeUpload' | 'abortUpload' | 'listUploads'
 >;
 
-/** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
+/** Objects in parts. Callers know an upload only by the broker's id, and its parts count until it has ended. */
 export function createMultipart(
   client: S3Client,
   uploads: Uploads,
@@ -86,7 +86,7 @@ function beginUploads(client: S3Client, uploads: Uploads, writer: Writer): Multi
       call,
       { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES },
       async () => {
-        // Not the caller's signal: what was begun is to have a row, whoever hangs up.
+        // Without the caller's signal, since an upload that was begun must get a row.
         begun.upstreamId = await client.createUpload(key, { headers });
       },
       () => true,
@@ -96,7 +96,7 @@ function beginUploads(client: S3Client, uploads: Uploads, writer: Writer): Multi
         begun.id = await uploads
           .open({ capsulePrefix: tenant.capsulePrefix, bucketPrefix, key, upstreamId, bytes })
           .catch(async (error: unknown) => {
-            // Nobody will ever know its id.
+            // Nobody will ever learn its id.
             await client.abortUpload(key, upstreamId).catch(() => undefined);
             throw error;
           });
@@ -112,11 +112,11 @@ function partWrites(
   uploads: Uploads,
   writer: Writer,
 ): Pick<Multipart, 'putPart' | 'copyPart'> {
-  /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
+  /** A part whose outcome is unknown counts, too, until some time after the upload has ended. */
   const intoRow =
     (upload: OpenUpload) =>
     async (reservation: Reservation, bytes: number, doubted: number | undefined): Promise<void> => {
-      // Counted twice for a moment, rather than not at all.
+      // It is counted twice for a moment rather than not at all.
       const isOpen = await uploads.addBytes(upload, bytes, doubted !== undefined);
       await reservation.move();
       if (isOpen) return;
@@ -149,7 +149,7 @@ function partWrites(
       return writer.write(
         call,
         { bytes: size, entries: 1 },
-        // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+        // Without the caller's signal, since the server continues and the outcome must be known.
         () => client.copyPart(source.key, to, { headers: all }),
         () => true,
         intoRow(upload),

@@ -2,11 +2,11 @@ import { ServiceError } from '@space/broker-kit';
 import type { Headers } from '../upstream/types.ts';
 
 /**
- * Which headers pass between a caller and an upstream, by name, in both directions. All else stays where it is: a header
- * that we do not know may ask an upstream for something that we did not allow.
+ * The headers that pass between callers and an upstream, in both directions. All others are dropped, since an unknown
+ * header may ask an upstream for something that is not permitted.
  */
 
-/** The headers that are kept with an object, beside those that callers name themselves. */
+/** Headers that are stored with an object, in addition to callers' own metadata. */
 const ABOUT_OBJECT = [
   'content-type',
   'content-disposition',
@@ -31,10 +31,10 @@ const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
 const STRONG_TAG = /^"[\x21\x23-\x7e]{1,128}"$/;
 const METADATA_NAME = /^[a-z0-9_](?:[a-z0-9._-]{0,62}[a-z0-9_])?$/;
 const METADATA_BYTES = 2_048;
-/** What names of a caller's own headers begin with in the bucket. */
+/** The prefix of callers' own metadata headers in the bucket. */
 export const UPSTREAM_METADATA = 'x-amz-meta-';
 
-/** What a new object is stored with: `metadata` is the prefix under which the caller names its own. */
+/** The headers to store with a new object; `metadata` is the prefix of the caller's own ones. */
 export function objectHeaders(headers: ReadonlyMap<string, string>, metadata: string): Headers {
   const result = pickHeaders(headers, ABOUT_OBJECT);
   let bytes = 0;
@@ -51,7 +51,7 @@ export function objectHeaders(headers: ReadonlyMap<string, string>, metadata: st
   return result;
 }
 
-/** Conditions and checksum of a write. `If-None-Match` knows but one value there. */
+/** Conditions and checksum of a write; `If-None-Match` may only be `*`. */
 export function writeConditions(headers: ReadonlyMap<string, string>): Headers {
   const result = pickHeaders(headers, ['if-match', 'if-none-match', 'content-md5']);
   if (result['if-none-match'] !== undefined && result['if-none-match'] !== '*')
@@ -59,24 +59,24 @@ export function writeConditions(headers: ReadonlyMap<string, string>): Headers {
   return result;
 }
 
-/** The entity tag that a delete is limited to, if it is. */
+/** The entity tag that a delete requires, if any. */
 export function deleteCondition(headers: ReadonlyMap<string, string>): string | undefined {
   return pickHeaders(headers, ['if-match'])['if-match'];
 }
 
-/** Conditions and range of a read: one range or none. */
+/** Conditions and range of a read, with one range at most. */
 export function readConditions(headers: ReadonlyMap<string, string>): Headers {
   const { 'if-range': of, ...result } = pickHeaders(headers, [...CONDITIONS, 'range', 'if-range']);
   if (result['range'] !== undefined && !RANGE.test(result['range']))
     throw new ServiceError('invalid_request', 'not one range of bytes');
   if (of === undefined || result['range'] === undefined) return result;
   if (STRONG_TAG.test(of)) return { ...result, 'if-range': of };
-  // What is no strong tag may be of two objects; then the whole is right in any case.
+  // A tag that is not strong may belong to two objects; then the whole object is sent, which is always correct.
   const { range: _, ...whole } = result;
   return whole;
 }
 
-/** What the caller is told of an object, with metadata under its own prefix. */
+/** The headers of an answer about an object, with metadata under the caller's prefix. */
 export function answerHeaders(upstream: Headers, metadata: string): Record<string, string> {
   const result: Record<string, string> = {};
   for (const name of ANSWERED) {
@@ -90,7 +90,7 @@ export function answerHeaders(upstream: Headers, metadata: string): Record<strin
   return result;
 }
 
-/** What an object is stored with, of an answer about it. */
+/** The headers that are stored with an object, from an answer about it. */
 export function storedHeaders(upstream: Headers): Record<string, string> {
   const isKept = (name: string) =>
     ABOUT_OBJECT.some((about) => about === name) || name.startsWith(UPSTREAM_METADATA);
@@ -101,7 +101,7 @@ export function isHeaderValue(text: string): boolean {
   return VALUE.test(text);
 }
 
-/** The headers of these names; throws `invalid_request` for a value that no header may have. */
+/** The headers with these names. @throws ServiceError `invalid_request` for a value that is not permitted */
 function pickHeaders(headers: ReadonlyMap<string, string>, names: readonly string[]): Record<string, string> {
   const result: Record<string, string> = {};
   for (const name of names) {

@@ -3,22 +3,22 @@ import { clearFolder, isLong, keyTooLong } from '../upstream/folders.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { folderOf } from './object-key.ts';
 
-/** How long it may take to look for what a failed write has left. */
+/** Milliseconds for finding what a failed write has left. */
 const CLEAR_MS = 10_000;
-/** After it a server is done with what nobody waits for any more, because the caller hung up, say. */
+/** Milliseconds after which a server has finished work that its caller abandoned. */
 const LATE_MS = 60_000;
-/** Folders that are looked at so late, at one time; others immediately. */
+/** The most folders that are checked again after that time; further ones are checked only at once. */
 const MOST_LATE = 10_000;
 
 /**
- * A client of the Space's bucket, which may be a directory of the Space's own disk: a write that fails leaves none of the
- * folders behind that its key would have, since nothing counts them. What surely fails there is not asked for.
+ * Wraps the client of the Space's bucket, whose server may store objects as files: after a failed write it removes the
+ * folders that were created for the key, since nothing counts them. Requests that certainly fail there are not sent.
  */
 export function sparingDisk(client: S3Client, lateMs = LATE_MS): S3Client {
   let late = 0;
 
   async function clear(folder: string | undefined): Promise<void> {
-    // The caller is told why the write failed, whatever becomes of this.
+    // The caller gets the reason of the failed write, whatever the result of this.
     if (folder !== undefined)
       await clearFolder(client, folder, AbortSignal.timeout(CLEAR_MS)).catch(() => undefined);
   }
@@ -56,7 +56,7 @@ export function sparingDisk(client: S3Client, lateMs = LATE_MS): S3Client {
       if (isLong(key)) throw keyTooLong();
       return client.createUpload(key, options);
     },
-    // An empty directory of the object's own name makes versitygw fail as well; without it the next try succeeds.
+    // With an empty directory of the object's name, versitygw fails, too; after its removal the next attempt succeeds.
     completeUpload: (key, upload, parts, options) =>
       writing(key, () => client.completeUpload(key, upload, parts, options), `${key}/`),
   };

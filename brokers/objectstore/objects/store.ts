@@ -19,11 +19,11 @@ import type { Uploads } from './uploads.ts';
 import { createWriter, sendable, type Writer, type WriterOptions } from './writer.ts';
 
 interface StoreOptions extends WriterOptions {
-  /** Absent where nothing is counted. */
+  /** Absent if nothing is counted. */
   readonly ending?: Ending;
 }
 
-/** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked under the tenant's prefixes. */
+/** The operations of an Assistant on its two buckets. Every request is limited to the tenant's prefixes. */
 export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
   const writer = createWriter(client, options);
   const ends = endingUnder(options);
@@ -56,9 +56,10 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
       const key = physical(call, ref);
       const { signal } = call;
       const condition: Headers = etag === undefined ? {} : { 'if-match': etag };
-      // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
+      // Not every S3 server supports conditional deletes; one that ignores the condition must not delete another
+      // object.
       if (etag !== undefined) await client.head(key, { headers: condition, signal });
-      // versitygw takes the asterisk for a tag when it deletes.
+      // In a delete, versitygw takes the asterisk for a tag.
       const headers = etag === '*' ? {} : condition;
       await ends(call, [ref], () => client.delete(key, { headers, signal })).catch(markerGone);
     },
@@ -104,7 +105,10 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
   };
 }
 
-/** A range of the object that has the tag of `if-range`, and the whole of any other; no server is asked to know it. */
+/**
+ * Reads a range of the object with the tag in `if-range`, and the whole of any other; the server need not support the
+ * header.
+ */
 async function inRange<T>(asked: Headers, read: (headers: Headers) => Promise<T>): Promise<T> {
   const { 'if-range': tag, ...headers } = asked;
   if (tag === undefined) return read(headers);
@@ -125,7 +129,7 @@ type Ends = <T>(
   doubts?: Doubts<T>,
 ) => Promise<T>;
 
-/** A marker is charged as the folder that it makes, which may be there without it. */
+/** A marker is charged as the folder that it creates, which may also exist without it. */
 function endingUnder({ ending }: StoreOptions): Ends {
   return (call, at, act, doubts) => {
     const objects = at.filter(({ key }) => !isMarker(key));
@@ -140,7 +144,10 @@ function endingUnder({ ending }: StoreOptions): Ends {
 }
 
 function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['copy'] {
-  /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
+  /**
+   * Copies a directory's marker, which consists only of headers: servers that store objects as files copy no
+   * directories.
+   */
   async function copyMarker(call: Call, from: ObjectRef, to: ObjectRef, headers: Headers): Promise<Copied> {
     const { 'x-amz-metadata-directive': directive, ...given } = headers;
     const { signal } = call;
@@ -160,7 +167,7 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
 
   return async (call, from, to, headers) => {
     const source = await writer.sourceOf(call, from);
-    // The server's own refusal of it would be told as its failure, which callers try again.
+    // The server's own refusal would be reported as its failure, which callers repeat.
     if (source.key === physical(call, to) && headers['x-amz-metadata-directive'] !== 'REPLACE')
       throw new ServiceError('invalid_request', 'a copy onto itself that changes nothing');
     checkMarker(to.key, source.size);
@@ -170,7 +177,7 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
     const copied = await writer.write(
       call,
       { bytes: source.size, entries: entriesOf(to.key) },
-      // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+      // Without the caller's signal, since the server continues and the outcome must be known.
       () => ends(call, [to], () => client.copy(source.key, physical(call, to), { headers: all })),
       () => true,
     );
@@ -178,10 +185,10 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
   };
 }
 
-/** A server that keeps objects as files says so of a directory that has no marker, only objects below its name. */
+/** The code of servers that store objects as files, for a directory with objects in it but without a marker. */
 const NO_MARKER = 'ErrDirectoryNotEmpty';
 
-/** What has no marker has none after a deletion either. */
+/** A missing marker counts as deleted. */
 function markerGone(cause: unknown): void {
   if (!(cause instanceof S3Error) || cause.code !== NO_MARKER) throw cause;
 }

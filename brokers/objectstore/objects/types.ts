@@ -5,13 +5,13 @@ import type { InTurn } from '../upstream/sinks.ts';
 import type { Headers, ListedObject, Part } from '../upstream/types.ts';
 import type { Bucket, BucketPrefixes, KeyPrefix, ObjectKey, ObjectRef } from './object-key.ts';
 
-/** An Assistant that proved itself, and what is its own. */
+/** An authenticated Assistant, and what belongs to it. */
 export interface Tenant {
   readonly capsule: string;
   readonly app: string;
-  /** What keys of the Capsule's objects begin with: quota and requests are counted under it. */
+  /** The prefix of all objects of the Capsule, under which quota and requests are counted. */
   readonly capsulePrefix: string;
-  /** What keys of the objects in its buckets begin with. */
+  /** The prefixes of its buckets. */
   readonly prefixes: BucketPrefixes;
   readonly quotaBytes: number;
   /** The digest of its principal. */
@@ -22,23 +22,23 @@ export interface Tenant {
 export interface Call {
   readonly tenant: Tenant;
   readonly signal: AbortSignal;
-  /** The text that came as a grant; nobody has looked at it yet. */
+  /** The text in the grant's header, not yet verified. */
   readonly grant?: string | undefined;
   /** Runs work for documents of this caller in its turn. */
   readonly inTurn: InTurn;
-  /** How bodies of answers are passed on to this caller. */
+  /** Passes bodies of answers on to this caller. */
   readonly passing: Passing;
-  /** Its objects are not in the Space's bucket: gives its slot back to those who wait for that. */
+  /** Called when the objects are not in the Space's bucket, to return the slot for it. */
   readonly isElsewhere?: () => void;
 }
 
-/** What is read: the object, or one of the parts that it was uploaded in. */
+/** What is read: an object, or one of the parts that it was uploaded in. */
 export interface Read extends ObjectRef {
   readonly part?: number;
 }
 
 export interface CopySource extends ObjectRef {
-  /** Conditions (`if-match` …) on the object that is copied. */
+  /** Conditions (`if-match` …) on the copied object. */
   readonly conditions?: Headers;
 }
 
@@ -49,7 +49,7 @@ export interface Copied {
 }
 
 export interface ObjectPage {
-  /** Keys as the tenant spells them. */
+  /** Keys as the tenant writes them. */
   readonly objects: readonly ListedObject[];
   readonly prefixes: readonly string[];
   readonly next: string | undefined;
@@ -66,9 +66,9 @@ export interface ObjectStore {
   put(call: Call, ref: ObjectRef, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
   get(call: Call, ref: Read, headers: Headers, sinkFor: SinkFor): Promise<Head>;
   head(call: Call, ref: Read, headers: Headers): Promise<Head>;
-  /** With an `etag` only the object that has it. */
+  /** With an `etag`, only the object that has it. */
   delete(call: Call, ref: ObjectRef, etag?: string): Promise<void>;
-  /** Answers the keys that could not be deleted. */
+  /** Returns the keys that could not be deleted. */
   deleteMany(call: Call, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
   list(
     call: Call,
@@ -119,7 +119,7 @@ export interface ObjectStore {
   ): Promise<readonly { readonly key: string; readonly id: string; readonly createdAt: Date }[]>;
 }
 
-/** An upload by our id; a `key`, where the protocol repeats it, must be the one that the upload was made for. */
+/** An upload by the broker's id. A `key`, which some protocols repeat, must be the upload's own. */
 export interface UploadAt {
   readonly bucket: Bucket;
   readonly id: string;

@@ -4,17 +4,17 @@ import type { Session } from '@space/broker-kit/postgres';
 import { UNANSWERED_SECONDS } from '../quota/allowance.ts';
 import { addDoubt, addWritten, lockUsage, type Registry } from '../quota/rows.ts';
 
-/** An open multipart upload. Its id is ours and random; the upstream's never leaves. */
+/** An open multipart upload. Its id is random and the broker's own; the upstream's id is never shown. */
 export interface Upload {
   readonly id: string;
-  /** What the keys of all the Capsule's objects begin with. */
+  /** The prefix of all objects of the Capsule. */
   readonly capsulePrefix: string;
-  /** What the keys in the bucket that it is for begin with, which says who may use it. */
+  /** The prefix of the bucket that the upload is for, which decides who may use it. */
   readonly bucketPrefix: string;
-  /** Physical. */
+  /** The key in the Space's bucket. */
   readonly key: string;
   readonly upstreamId: string;
-  /** The credential set whose bucket it is in; null is the Space's. */
+  /** The credential set whose bucket the upload is in; null means the Space's. */
   readonly credentialSet: string | null;
 }
 
@@ -29,11 +29,13 @@ const ID = /^[0-9a-f]{32}$/;
 /** The rows of open uploads. */
 export interface Uploads {
   open(upload: Omit<Upload, 'id' | 'credentialSet'> & { readonly bytes: number }): Promise<string>;
-  /** Throws `quota_exceeded` when the Capsule has as many open as it may; to be asked before one is begun. */
+  /**
+   * To be called before an upload is begun. @throws ServiceError `quota_exceeded` if the Capsule has too many open ones
+   */
   admit(capsulePrefix: string): Promise<void>;
   /** Undefined unless the bucket has such an upload. */
   find(bucketPrefix: string, id: string): Promise<OpenUpload | undefined>;
-  /** Throws where an upload of this key is not the caller's to make; without it, every one is. */
+  /** Throws if the caller may not use an upload of this key; without it, every upload may be used. */
   readonly demand?: (bucketPrefix: string, key: string) => void;
   list(
     bucketPrefix: string,
@@ -43,25 +45,25 @@ export interface Uploads {
       readonly afterId: string;
       readonly limit: number;
     },
-    /** The Capsule that is charged for the look-up. */
+    /** The Capsule that the look-up is charged to. */
     who: { readonly capsulePrefix: string; readonly signal: AbortSignal },
   ): Promise<readonly OpenUpload[]>;
-  /** Counts a part, stored or (`doubted`) perhaps; says whether its upload is still open. */
+  /** Counts a part, stored or (`doubted`) perhaps stored; returns whether its upload is still open. */
   addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<boolean>;
-  /** Ends it: what its parts weigh is an object now, or (`freed`) nothing. */
+  /** Ends the upload: its parts are an object now, or (`freed`) nothing. */
   close(upload: Upload, freed: boolean): Promise<void>;
 }
 
 export interface UploadsOptions {
   readonly registry: Registry;
-  /** How many a Capsule may have open. */
+  /** The most open uploads of a Capsule. */
   readonly most: number;
-  /** The credential set whose uploads these are; null for the Space-managed credential. */
+  /** The credential set whose uploads these are; null means the Space-managed credential. */
   readonly credentialSet?: string | null;
   /** Slots for lists of uploads. */
   readonly records: Pick<SharedSlots, 'take'>;
   readonly onRefused?: () => void;
-  /** Called for each part that comes when its upload has ended. */
+  /** Called for each part that arrives after its upload has ended. */
   readonly onLate?: () => void;
 }
 
@@ -118,7 +120,7 @@ export function createUploads(options: UploadsOptions): Uploads {
           [id, bytes, doubted ? bytes : 0],
         );
         if (rows.length === 1) return true;
-        // Completed or aborted by another request meanwhile.
+        // Another request has completed or aborted it meanwhile.
         options.onLate?.();
         if (doubted) await addDoubt(session, capsulePrefix, bytes, UNANSWERED_SECONDS);
         else await addWritten(session, capsulePrefix, bytes);
@@ -136,7 +138,7 @@ export function createUploads(options: UploadsOptions): Uploads {
         if (row === undefined) return;
         const known = row.bytes - row.doubted;
         if (!freed && known > 0) await addWritten(session, capsulePrefix, known);
-        // The server may still be storing these, in parts or in the object.
+        // The server may still be storing these bytes, in parts or in the object.
         if (row.doubted > 0) await addDoubt(session, capsulePrefix, row.doubted, UNANSWERED_SECONDS);
       }),
   };

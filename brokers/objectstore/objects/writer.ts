@@ -9,21 +9,21 @@ import type { Call, CopySource, IncomingBody } from './types.ts';
 /** The largest body of one request. */
 export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 
-/** What every write has in common: its bytes are reserved first, and its source does not change under it. */
+/** What all writes have in common: bytes are reserved first, and the source of a copy does not change during it. */
 export interface Writer {
-  /** Each object, folder and part costs this much quota in addition to the bytes. */
+  /** Bytes of the quota that each object, folder and part costs in addition to its content. */
   readonly entryBytes: number;
-  /** Reserves before the first byte, and settles by what can have been stored. */
+  /** Reserves before the first byte is sent, and then settles by what may have been stored. */
   write<T>(
     call: Call,
     charge: Charge,
     act: () => Promise<T>,
-    /** Had the body gone out whole? */
+    /** Whether the whole body was sent. */
     sent: () => boolean,
-    /** Where it counts from now on; `doubted` when nobody knows whether it is stored. */
+    /** Counts the stored bytes; `doubted` is set if the outcome is unknown. */
     stored?: (reservation: Reservation, charged: number, doubted: number | undefined) => Promise<void>,
   ): Promise<T>;
-  /** What may be copied: the object as it is now, and no other that takes its name in between. */
+  /** The present state of the object to copy, and no other that replaces it meanwhile. */
   sourceOf(call: Call, from: CopySource): Promise<Source>;
 }
 
@@ -54,7 +54,7 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
       try {
         result = await act();
       } catch (error) {
-        // The refusal is ours, unless it is why the request was aborted: nothing was asked of the server.
+        // A refusal of this broker means that the server was not asked, unless it is the reason of an abort.
         const refused = error instanceof ServiceError && !signal.aborted;
         const doubted = refused || !sent() ? undefined : doubtOf(error);
         if (doubted === undefined) reservation.release();
@@ -78,14 +78,14 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
   };
 }
 
-/** An empty body is read to its end first: what inspects it may still refuse it. */
+/** An empty body is read to its end first, since its inspection may still refuse it. */
 export async function sendable(body: IncomingBody): Promise<Buffer | IncomingBody> {
   if (body.length > 0) return body;
   for await (const _chunk of body.stream) throw new ServiceError('invalid_request', 'longer than announced');
   return Buffer.alloc(0);
 }
 
-/** The registry may be away just now: then the bytes stay where they count at least for a while. */
+/** Calls `count`. If the registry is unavailable, the bytes stay reserved as doubted for that time. */
 async function counted(reservation: Reservation, count: () => Promise<void>, doubted: number): Promise<void> {
   try {
     await count();
@@ -105,15 +105,14 @@ async function settle(
 }
 
 /**
- * The time in seconds for which it is unknown whether a completely sent body is stored; undefined if it certainly
- * is not. A server that answers 500 or 503 itself has finished; a proxy may answer for a server that
- * has not.
+ * Seconds for which it is unknown whether a completely sent body is stored; undefined if it certainly is not. A server
+ * that answers 500 or 503 has finished; a proxy may answer while its server has not.
  */
 function doubtOf(error: unknown): number | undefined {
   if (!(error instanceof S3Error) || error.kind !== 'answered') return UNANSWERED_SECONDS;
   const { status, code } = error;
   if (code === DIRECTORY_WENT) return undefined;
-  // A time-out may be that of whoever stands before the server.
+  // A proxy in front of the server may have sent the time-out.
   if (status >= 400 && status < 500 && status !== 408) return undefined;
   return status === 500 || status === 503 ? 0 : UNANSWERED_SECONDS;
 }

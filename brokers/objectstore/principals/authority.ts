@@ -11,13 +11,13 @@ interface Authorised {
   readonly prefix: string;
 }
 
-/** Decides who may act as a Capsule: only the holder of the principal that this broker registered. */
+/** Decides who may act for a Capsule: only the holder of the principal that this broker registered. */
 export interface CapsuleAuthority {
-  /** The Capsule whose principal has the digest; undefined for nobody. */
+  /** The Capsule whose principal has the digest; undefined if there is none. */
   find(digest: TokenDigest): Promise<{ readonly capsule: string } | undefined>;
-  /** Locks the Capsule and checks all of it again: since the look-up it may have been retired, or edited. */
+  /** Locks the Capsule and repeats all checks, since its row may have been retired or edited after the look-up. */
   authorise(session: Session, call: Call, capsule: string, operation: 'apps' | 'drop'): Promise<Authorised>;
-  /** Binds a Capsule that the caller has locked to the principal that it has now. */
+  /** Binds a locked Capsule to its present principal. */
   bind(session: Session, capsule: string, principal: TokenDigest): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export function createCapsuleAuthority({
     },
     bind: async (session, capsule, principal) => {
       const { incarnation, prefix } = await storeOf(session, capsule);
-      // What was edited is not made good by binding it.
+      // A row that was edited does not become valid by being bound again.
       if (prefixNames.capsule(capsule, incarnation) !== prefix)
         throw new ServiceError('conflict', 'the place of the Capsule is not the one that names give');
       await putCapsuleMac(

@@ -15,7 +15,7 @@ export interface WorkloadBinding {
   readonly app: string;
   readonly incarnation: number;
   readonly generation: number;
-  /** The Capsule's prefix, which what its Assistants share is in. */
+  /** The Capsule's prefix, which contains the shared prefix of its Assistants. */
   readonly capsulePrefix: string;
   readonly prefix: string;
   readonly principal: TokenDigest | Buffer;
@@ -27,8 +27,8 @@ interface Binding<Bound> {
 }
 
 /**
- * Says by a MAC in each row that this Space gave the prefix to the principal: who can write to the registry can act as no
- * Capsule and gives nobody another's files by an edit. Each kind has a key, derived from the one that places are named by.
+ * A MAC in each row proves that this broker gave the prefix to the principal: by editing the registry nobody can act
+ * for a Capsule or get another's files. Each kind of row has its own key, derived from the one for prefixes.
  */
 export interface Bindings {
   readonly capsule: Binding<CapsuleBinding>;

@@ -4,7 +4,7 @@ import type { Bindings } from './bindings.ts';
 import type { Epochs } from './epochs.ts';
 import type { PrefixNames } from './prefix-names.ts';
 
-/** What every operation on Capsules and workloads works with. */
+/** What every operation on Capsules and workloads uses. */
 export interface PrincipalsContext {
   readonly connections: Connections;
   readonly prefixNames: PrefixNames;
@@ -13,12 +13,12 @@ export interface PrincipalsContext {
   /** Called for a row of principals that this broker did not write. */
   readonly onForged: (capsule: string, app?: string) => void;
   readonly epochs: Epochs;
-  /** Deletes every object and unfinished upload whose key begins with the prefix; may be run again at any time. */
+  /** Deletes every object and unfinished upload under the prefix; may be repeated at any time. */
   readonly sweep: (prefix: string, stopping?: AbortSignal) => Promise<void>;
-  /** Leaves nothing of a Capsule in custody; may be run again at any time. */
+  /** Discards everything that custody has of a Capsule; may be repeated at any time. */
   readonly clearCustody: (capsule: string) => Promise<void>;
-  /** Resolves when no replica goes on with a principal that it found before the call. */
+  /** Resolves when no replica still uses a principal that it looked up before the call. */
   readonly leasesLapse: () => Promise<void>;
-  /** A step where a test may end the process; does nothing in service. */
+  /** A point where a test may end the process; in production it does nothing. */
   readonly failpoint: (name: string) => void;
 }

@@ -4,9 +4,9 @@ type WorkloadState = 'ready' | 'dropping' | 'dropped';
 
 export interface WorkloadRow {
   readonly state: WorkloadState;
-  /** The incarnation of its Capsule in which it was last made. */
+  /** The incarnation of the Capsule in which the workload was last created. */
   readonly incarnation: number;
-  /** Never restarts: a tombstone keeps the last one. */
+  /** Never starts again: a tombstone keeps the last one. */
   readonly generation: number;
   readonly prefix: string;
   /** Digest of the principal; null unless the workload is ready. */
@@ -19,7 +19,7 @@ export type CreateDecision =
   | { readonly kind: 'replace' }
   | { readonly kind: 'conflict' };
 
-/** The Capsule may give its workload another principal; the old one is then retired. */
+/** A Capsule may replace the principal of its workload; the old one is then retired. */
 export function decideCreate(row: WorkloadRow | undefined, samePrincipal: boolean): CreateDecision {
   if (row === undefined) return { kind: 'create', generation: 1 };
   if (row.state === 'dropped') return { kind: 'create', generation: row.generation + 1 };
@@ -29,7 +29,7 @@ export function decideCreate(row: WorkloadRow | undefined, samePrincipal: boolea
 
 export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
 
-/** A tombstone proves a drop of the incarnation that asks, and of no earlier one. */
+/** A tombstone proves a drop in the incarnation that asks, but none in an earlier one. */
 export function decideDrop(row: WorkloadRow | undefined, incarnation: number): DropDecision {
   if (row === undefined || (row.state === 'dropped' && row.incarnation !== incarnation))
     return 'never created';

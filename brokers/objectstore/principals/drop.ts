@@ -20,7 +20,7 @@ import {
   type Workload,
 } from './rows.ts';
 
-/** Drops a workload and its objects. Access ends in the first transaction, whatever comes after it. */
+/** Drops a workload and its objects. Access ends in the first transaction, whatever fails after it. */
 export async function dropWorkload(
   context: PrincipalsContext,
   call: Call,
@@ -46,8 +46,8 @@ export async function dropWorkload(
 }
 
 /**
- * Deletes the objects and leaves the tombstone. Safe to run twice, and side by side: the prefix belongs to one
- * generation, so it can never meet a newer workload's objects.
+ * Deletes the objects and leaves the tombstone. It may run twice, also concurrently: the prefix belongs to one
+ * generation, so it never affects objects of a newer workload.
  */
 export async function finishDrop(
   context: PrincipalsContext,
@@ -66,7 +66,7 @@ export async function finishDrop(
   });
 }
 
-/** Drops all that is registered for the Capsule, then retires its principal. Returns the workloads, sorted. */
+/** Drops everything that is registered for the Capsule, then retires its principal. Returns the workloads, sorted. */
 export async function dropCapsule(
   context: PrincipalsContext,
   call: Call,
@@ -90,7 +90,7 @@ export async function dropCapsule(
   await context.clearCustody(capsule);
   context.failpoint('capsule-drop:after-custody');
   const dropped = await context.connections.transaction(async (session) => {
-    // Unless another caller retired it meanwhile and the id lives again: then there is nothing here to mark.
+    // If another caller has retired it meanwhile, the id may have been provisioned again, and nothing is to be marked.
     if (await retireCapsule(session, entry, incarnation)) await markAllDropped(session, capsule);
     context.failpoint('capsule-drop:before-commit');
     return droppedWithCapsule(session, capsule, incarnation);
@@ -99,7 +99,7 @@ export async function dropCapsule(
   return dropped;
 }
 
-/** Releases the id of a Capsule whose objects are gone. True again and again. */
+/** Releases the id of a Capsule whose objects are gone; repeated calls have the same answer. */
 export function finalizeCapsule(context: PrincipalsContext, call: Call, capsule: string): Promise<true> {
   const entry = { ...about(call, 'capsule.finalize', 'provisioner'), capsule };
   return context.connections.transaction((session) => finalize(session, entry));

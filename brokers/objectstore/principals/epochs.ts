@@ -5,20 +5,20 @@ import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 
 /**
- * The registry's epoch grows with each principal that ends, and the Space's bucket remembers the highest that was answered. A
- * registry behind it was set back: it may believe in principals that ended, so nobody is let in by it until an
- * administrator has exchanged them all.
+ * The registry's epoch increases with each principal that ends, and the Space's bucket stores the highest epoch of
+ * which callers were told. A registry with a lower one was set back and may contain ended principals, so nobody is
+ * admitted until an administrator has exchanged all of them.
  */
 export interface Epochs {
-  /** Resolves when the bucket remembers the registry's epoch of now. What ends a principal is not answered before. */
+  /** Resolves when the bucket has the registry's present epoch. Calls that end a principal are not answered before. */
   anchor(): Promise<void>;
-  /** Throws `custody_rollback` for an epoch behind what is known; `custody_unavailable` where nothing can be known. */
+  /** Throws `custody_rollback` for an epoch below the known one; `custody_unavailable` if none is known. */
   expect(epoch: number): Promise<void>;
-  /** Throws when the registry as it is now was set back. */
+  /** Throws if the present registry was set back. */
   expectCurrent(): Promise<void>;
-  /** Goes on beyond what either side knows, in the transaction that has made that right. */
+  /** Sets an epoch above those of both sides, in the transaction of the exchange. */
   goBeyond(session: Session): Promise<void>;
-  /** Learns what other replicas have anchored, and binds rows of a version that bound none. */
+  /** Reads what other replicas have anchored, and binds rows of versions that did not bind them. */
   readonly round: Round;
 }
 
@@ -32,7 +32,7 @@ export interface EpochOptions {
   readonly now?: () => number;
 }
 
-/** The kinds whose rows are all bound by now; a row of such a kind that is not bound was not written by us. */
+/** The kinds of which every row is bound; an unbound row of such a kind was not written by this broker. */
 export interface Bound {
   readonly workloads: boolean;
   readonly capsules: boolean;
@@ -41,13 +41,13 @@ export interface Bound {
 interface Known {
   readonly epoch: number;
   readonly bound: Bound;
-  /** The entity tag of the bucket's object; undefined when there is none. */
+  /** The entity tag of the bucket's object; undefined if there is none. */
   readonly etag: string | undefined;
 }
 
 const TIMEOUT_MS = 5_000;
 const LIMIT = 4 * 1024;
-/** Replicas of the version before may register a workload while they are replaced. */
+/** Milliseconds in which replicas of the previous version may still register workloads during an upgrade. */
 const REPLACED_MS = 15 * 60_000;
 const ATTEMPTS = 8;
 const schema = z.strictObject({
@@ -69,10 +69,10 @@ class BucketEpochs implements Epochs {
   readonly #key: string;
   readonly #now: () => number;
   readonly #startedAt: number;
-  /** The highest epoch that was ever seen; it only grows. */
+  /** The highest epoch that was seen; it only increases. */
   #highest = 0;
   #known: Known | undefined;
-  /** Callers that arrive while one is being written share the next write. */
+  /** Callers that arrive during a write share the next one. */
   #writing: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
 
@@ -123,7 +123,7 @@ class BucketEpochs implements Epochs {
     },
   };
 
-  /** Reads what the bucket remembers. */
+  /** Reads what the bucket has. */
   async #look(): Promise<Known> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     try {
@@ -158,7 +158,7 @@ class BucketEpochs implements Epochs {
     return row?.epoch ?? 0;
   }
 
-  /** What was read before others went on is behind them, too: only what is read after that tells. */
+  /** Other replicas may have continued since the last read, so only a new read can tell. */
   async #reaches(epoch: number): Promise<boolean> {
     const needed = this.#highest;
     const reached = epoch >= needed ? epoch : await this.#registryEpoch();
@@ -166,7 +166,7 @@ class BucketEpochs implements Epochs {
     return reached >= needed;
   }
 
-  /** Writes over exactly what was read; whoever was faster has written as much or more, or all is tried again. */
+  /** Overwrites exactly what was read. A faster replica has written as much or more; otherwise it is repeated. */
   async #write(allBound: boolean): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       const epoch = await this.#registryEpoch();
@@ -182,9 +182,9 @@ class BucketEpochs implements Epochs {
     throw new ServiceError('custody_unavailable', 'the epoch is anchored by too many', { retryAfter: 1 });
   }
 
-  /** Puts the epoch over the object of this entity tag. False when somebody else was faster. */
+  /** Writes the epoch over the object with this entity tag. False if another replica was faster. */
   async #replace({ epoch, bound, etag: over }: Known): Promise<boolean> {
-    // Only once it is true: a version that bound workloads alone reads this too, and knows no such field.
+    // Written only once it is true, since a previous version, which binds workloads only, does not know the field.
     const more = bound.capsules ? { boundCapsules: true } : {};
     const body = Buffer.from(JSON.stringify({ v: 1, epoch, bound: bound.workloads, ...more }));
     const condition = over === undefined ? { 'if-none-match': '*' } : { 'if-match': over };

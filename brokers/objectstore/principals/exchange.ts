@@ -1,15 +1,15 @@
 import { audit } from '@space/broker-kit/principals';
 import type { PrincipalsContext } from './context.ts';
 
-/** What an exchange left to be registered anew. */
+/** What has to be registered again after an exchange. */
 export interface Exchanged {
   readonly capsules: readonly string[];
   readonly workloads: number;
 }
 
 /**
- * After the registry was restored: every principal in it ends, since nobody can tell which of them had ended before, and
- * the epoch goes on beyond all that was answered. In their places are digests of nothing, until others are registered.
+ * Ends every principal after a restore of the registry, since it is unknown which of them had ended, and sets a higher
+ * epoch. They are replaced by digests of nothing until others are registered.
  */
 export async function exchangeAll(context: PrincipalsContext, traceId: string): Promise<Exchanged> {
   const exchanged = await context.connections.transaction(async (session) => {

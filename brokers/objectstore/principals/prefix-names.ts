@@ -2,16 +2,16 @@ import { createHmac } from 'node:crypto';
 import { lengthPrefixed, type Secret } from '@space/broker-kit';
 
 /**
- * Where objects lie in the Space's bucket: keyed hashes with no id in them, so that no key of one tenant can spell
- * another's. An incarnation of a Capsule and a generation of a workload have prefixes of their own, so that a write that comes
- * late never reaches their successors. Every prefix ends in `/`.
+ * The prefixes of objects in the Space's bucket: keyed hashes without an id in them, so that no tenant's key can equal
+ * another's. Each incarnation of a Capsule and each generation of a workload has its own prefix, so that a late write
+ * never reaches a successor. Every prefix ends in `/`.
  */
 export interface PrefixNames {
-  /** All that a Capsule has. */
+  /** The prefix of everything that a Capsule has. */
   capsule(capsule: string, incarnation: number): string;
-  /** What its Assistants share, in the Capsule's prefix. */
+  /** The prefix of what its Assistants share, under that of the Capsule. */
   shared(capsulePrefix: string): string;
-  /** What one Assistant has, in the Capsule's prefix. */
+  /** The prefix of one Assistant, under that of the Capsule. */
   workload(capsulePrefix: string, app: string, generation: number): string;
 }
 

@@ -20,7 +20,7 @@ import {
   type Workload,
 } from './rows.ts';
 
-/** Registers a Capsule with its principal, and gives it a place of its own. Again: takes over the quota. */
+/** Registers a Capsule with its principal and a prefix. Repeated, it sets the quota. */
 export function provisionCapsule(
   context: PrincipalsContext,
   call: Call,
@@ -35,7 +35,7 @@ export function provisionCapsule(
         ? context.prefixNames.capsule(capsule, incarnation)
         : (await storeOf(session, capsule)).prefix;
       await putStore(session, capsule, { incarnation, prefix, quotaBytes: quotaBytes ?? null });
-      // Again, too: who provisions proved that this is the principal.
+      // Also for a repeated call, whose caller has proved the principal.
       await context.capsules.bind(session, capsule, principal);
       const outcome = begun ? 'created' : 'existing';
       await audit(session, { ...about(call, 'capsule.provision', 'provisioner'), capsule, outcome });
@@ -46,8 +46,8 @@ export function provisionCapsule(
 }
 
 /**
- * Registers a workload with its principal, or another principal for a workload. True when the workload is new. A retry
- * finds what it asked for and waits all the same: who was there before may have been replaced a moment ago.
+ * Registers a workload with its principal, or with another one. Returns whether the workload is new. A repeated call
+ * finds the workload and waits all the same, since the previous principal may have been replaced a moment ago.
  */
 export async function createWorkload(
   context: PrincipalsContext,
@@ -100,7 +100,7 @@ async function ensureWorkload(
       if (row === undefined || former === undefined) throw new Error('a ready workload has no principal');
       await retirePrincipal(session, workload.capsule, former);
       const { generation, prefix } = row;
-      // A place that was edited is not made good by binding it.
+      // A prefix that was edited does not become valid by being bound again.
       if (prefix !== context.prefixNames.workload(capsulePrefix, workload.app, generation)) {
         context.onForged(workload.capsule, workload.app);
         throw refusal();
@@ -135,7 +135,7 @@ async function ensureWorkload(
   }
 }
 
-/** The principal is another's; only who chose it learns so. */
+/** The principal belongs to another; only the caller that chose it learns that. */
 async function unlessTaken<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

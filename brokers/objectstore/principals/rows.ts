@@ -3,15 +3,18 @@ import type { Session } from '@space/broker-kit/postgres';
 import { expectOne } from '@space/broker-kit/principals';
 import type { WorkloadRow } from './decide.ts';
 
-/** Every statement about stores and workloads. Whoever changes a row has locked it in the same transaction. */
+/** All statements about stores and workloads. A caller that changes a row has locked it in the same transaction. */
 
-/** A Capsule's Assistant, by their ids. */
+/** An Assistant of a Capsule, by their ids. */
 export interface Workload {
   readonly capsule: string;
   readonly app: string;
 }
 
-/** The store of the Capsule's present incarnation; made at its first provision. Null as quota is the broker's default. */
+/**
+ * Stores the quota of the Capsule's present incarnation, and creates its row at the first provision; null means the
+ * broker's default.
+ */
 export async function putStore(
   session: Session,
   capsule: string,
@@ -31,9 +34,9 @@ export async function putStore(
 interface Store {
   readonly incarnation: number;
   readonly prefix: string;
-  /** Null as quota is the broker's default. */
+  /** Null means the broker's default. */
   readonly quotaBytes: number | null;
-  /** Over the Capsule's principal, incarnation and place. */
+  /** The MAC over principal, incarnation and prefix. */
   readonly mac: Buffer | null;
 }
 
@@ -47,7 +50,7 @@ export async function storeOf(session: Session, capsule: string): Promise<Store>
   return row;
 }
 
-/** What a Capsule's authority is believed by, from the digest of its principal. */
+/** Everything that a Capsule's authority depends on, by the digest of its principal. */
 export async function findCapsule(
   session: Session,
   digest: TokenDigest,
@@ -90,11 +93,11 @@ export interface Registration {
   readonly generation: number;
   readonly prefix: string;
   readonly principal: TokenDigest;
-  /** Over all of it and whose it is. */
+  /** The MAC over all of it and its owner. */
   readonly mac: Buffer;
 }
 
-/** Returns false when another transaction was first; its row can then be locked. */
+/** Inserts the row; returns false if another transaction was faster, whose row can then be locked. */
 export async function insertWorkload(
   session: Session,
   { capsule, app }: Workload,
@@ -109,7 +112,7 @@ export async function insertWorkload(
   return rows.length === 1;
 }
 
-/** Compare-and-swap: a tombstone becomes a workload again, under another prefix. */
+/** Compare-and-swap: a tombstone becomes a workload again, with another prefix. */
 export async function reviveWorkload(
   session: Session,
   { capsule, app }: Workload,
@@ -141,7 +144,7 @@ export async function replaceWorkloadPrincipal(
   expectOne(rows);
 }
 
-/** Access ends here: the principal is retired and the prefix is dead. */
+/** Ends access: the principal is retired, and the prefix is marked as dead. */
 export async function markDropping(session: Session, { capsule, app }: Workload): Promise<void> {
   await session.run(
     'retire workload principal',
@@ -170,7 +173,7 @@ export async function markDropped(session: Session, { capsule, app }: Workload):
   expectOne(rows);
 }
 
-/** Ends access to all that the Capsule still has, and notes its own prefix as dead. */
+/** Ends access to everything that the Capsule still has, and marks its own prefix as dead. */
 export async function markCapsuleDropping(session: Session, capsule: string, prefix: string): Promise<void> {
   await session.run(
     'retire workload principals',
@@ -198,7 +201,7 @@ export async function markAllDropped(session: Session, capsule: string): Promise
   );
 }
 
-/** The workloads that the drop of this incarnation of the Capsule has dropped, over all its attempts, sorted. */
+/** The workloads that the drop of this incarnation of the Capsule has dropped in all of its attempts, sorted. */
 export async function droppedWithCapsule(
   session: Session,
   capsule: string,

@@ -5,21 +5,21 @@ import type { S3Client } from '../upstream/types.ts';
 
 export interface SweepParts {
   readonly s3: Pick<S3Client, 'list' | 'delete' | 'deleteMany'>;
-  /** Gives up the unfinished uploads under a prefix. */
+  /** Aborts the unfinished uploads under a prefix. */
   readonly abortUploads: (prefix: string) => Promise<void>;
 }
 
 /** The maximum of one bulk deletion. */
 const PAGE = 1_000;
-/** Folders that one sweep looks for: where there are more, the next goes on. */
+/** The most folders that one sweep removes; if there are more, the next one continues. */
 const MOST_FOLDERS = 1_000;
 /** How often the same object may be the first of a page: a list may come late, and a late write may put it there again. */
 const MOST_REPEATED = 10;
 const PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
 
 /**
- * Deletes every object, folder and unfinished upload under a prefix, from the front until nothing is left: it may be stopped
- * and run again, and what several run side by side is deleted once. Throws `unavailable` while the store is away.
+ * Deletes every object, folder and unfinished upload under a prefix, in order, until none is left. It may be
+ * interrupted and repeated, also concurrently. Throws `unavailable` while the store does not answer.
  */
 export function createSweep({ s3, abortUploads }: SweepParts) {
   /** Returns the first of the keys that it deleted; undefined where there was none. */
@@ -47,12 +47,12 @@ export function createSweep({ s3, abortUploads }: SweepParts) {
     }
   }
 
-  /** Folders that no object is in, which writes have left that failed: no list of objects shows them. */
+  /** Deletes folders without objects, which failed writes have left and which no list of objects shows. */
   async function clearFolders(prefix: string, signal: AbortSignal | undefined): Promise<void> {
     let last: string | undefined;
     for (let i = 0; i < MOST_FOLDERS; i += 1) {
       const went = await clearFolder(s3, prefix, signal);
-      // None is left, or one that the server keeps.
+      // None is left, or only one that the server keeps.
       if (went === undefined || went === prefix || went === last) return;
       last = went;
     }

@@ -6,23 +6,23 @@ import type { Bindings } from './bindings.ts';
 import type { Epochs } from './epochs.ts';
 
 /**
- * A replica may go on for a moment with the principal that it has just found, without asking the registry again for
- * every request. Whoever ends a principal waits, after the commit and before answering, until no replica can still go on
- * with it: what was answered holds on all of them, and none has to be told.
+ * A replica may reuse a look-up of a principal for a moment, so that not every request needs the registry. A call that
+ * ends a principal waits, after its commit and before its answer, until no replica can still use an earlier look-up: so
+ * the answer holds for all replicas, and none has to be notified.
  */
 
-/** How long after the beginning of its look-up a finding may be used, in milliseconds. */
+/** Milliseconds for which a result may be used, from the beginning of its look-up. */
 export const LEASE_MS = 100;
 
-/** Clocks of replicas may differ in pace, and timers end a little early. */
+/** Milliseconds for the different speed of replicas' clocks, and for timers that end a little early. */
 const MARGIN_MS = 50;
 
-/** Resolves when every finding from before the call has lapsed. */
+/** Resolves when every result from before the call has expired. */
 export function leasesLapse(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, LEASE_MS + MARGIN_MS));
 }
 
-/** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. */
+/** Finds the tenant with a digest, or with its first bytes; undefined if there is none. */
 export interface Tenants {
   byDigest(digest: TokenDigest): Promise<Tenant | undefined>;
   /** Finds a tenant by the first 16 bytes of the digest, which name a principal in S3 access keys. */
@@ -44,16 +44,16 @@ interface TenantRow {
   readonly epoch: number;
 }
 
-/** What is asked of a row before anybody is let in by it. */
+/** The checks of a row before it admits anybody. */
 export interface Evidence {
   readonly bindings: Pick<Bindings, 'workload'>;
-  /** Throws when the registry was set back. */
+  /** Throws if the registry was set back. */
   readonly epochs: Pick<Epochs, 'expect'>;
   /** Called for a row that this broker did not write. */
   readonly onForged: (capsule: string, app: string) => void;
 }
 
-/** Finds workloads whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
+/** Finds workloads whose principals begin with a handle, by the index of principals whatever the planner expects. */
 const among = (handle: string, highest: string) => `
   SELECT w.capsule_id AS capsule, w.app_id AS app, s.place AS "capsulePrefix", w.place AS data, s.quota_bytes::float8 AS quota,
          w.principal AS digest, w.life AS incarnation, w.generation, w.mac, (SELECT number::float8 FROM broker.epoch) AS epoch
@@ -68,15 +68,15 @@ const FIND_SEVERAL = `
 
 const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
 
-/** Everybody whose request the sockets had by now has asked. */
+/** Resolves when all requests that had arrived by now have asked. */
 const turnEnds = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Leases that have lapsed are forgotten when there are more. */
+/** With more leases than this, expired ones are forgotten. */
 const MOST_LEASES = 1_000;
 
 /**
- * A result is reused for the time of a lease. Requests that come together, or while a lookup is running, share
- * the next one: under load one statement answers many, and each request is answered by one that began after it arrived.
+ * Reuses a result for the time of a lease. Requests that arrive together, or during a look-up, share the next look-up:
+ * under load one statement answers many requests, each of which arrived before it began.
  */
 export function createTenants(
   lookup: Session,

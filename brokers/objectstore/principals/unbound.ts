@@ -12,7 +12,10 @@ interface UnboundParts {
   readonly log: Logger;
 }
 
-/** Rows of a version that did not bind their kind. One whose prefix the names do not give is left as it is, and so closed. */
+/**
+ * Binds rows of a version that did not bind their kind. A row with another prefix than the names give stays unbound,
+ * and so refused.
+ */
 export function bindUnbound(
   { connections, bindings, prefixNames, log }: UnboundParts,
   bound: Bound,

@@ -4,17 +4,23 @@ import { CapsuleBlock, type Reservation } from './capsule-block.ts';
 import { adoptDeadBlocks, type Registry, renewBlocks } from './rows.ts';
 
 export interface Quota {
-  /** Throws `quota_exceeded` when the Capsule has no room for so many bytes. */
+  /** Reserves bytes for a write. @throws ServiceError `quota_exceeded` if the Capsule's quota has no room for them */
   reserve(capsule: Capsule, bytes: number): Promise<Reservation>;
-  /** Was so little left when this replica last asked that what ends should stop counting at once? Undefined when it did not. */
+  /**
+   * Whether so little was left at the last request that deleted objects should stop counting at once; undefined before
+   * the first one.
+   */
   isShort(capsulePrefix: string): boolean | undefined;
-  /** One round of upkeep: tells what was written, gives back what is idle, renews, adopts blocks of dead replicas. */
+  /**
+   * One round of upkeep: stores what was written, returns what is unused, renews its blocks, and adopts those of dead
+   * replicas.
+   */
   tick(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface Capsule {
-  /** What the keys of all its objects begin with in its present incarnation. */
+  /** The prefix of all its objects in the present incarnation. */
   readonly capsulePrefix: string;
   readonly quotaBytes: number;
 }
@@ -22,22 +28,22 @@ export interface Capsule {
 export interface QuotaOptions {
   readonly registry: Registry;
   readonly log: Logger;
-  /** Counts a Capsule anew; true when it did, and the refused may ask again. */
+  /** Counts a Capsule's objects. Resolves with true if the count is new, so that a refused request may be repeated. */
   readonly recount: (capsule: Capsule, flush: () => Promise<void>) => Promise<boolean>;
-  /** Somebody was refused, or nobody learns whether a write is stored. */
+  /** Called when a write is refused, or when it is unknown whether one is stored. */
   readonly onEvent?: (event: 'refused' | 'doubted') => void;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
 const IDLE_MS = 30_000;
-/** A replica that could not renew for so long forgets its blocks, well before others take it for dead. */
+/** After this many milliseconds without a renewal a replica forgets its blocks, well before others take it for dead. */
 const LOST_MS = 120_000;
 const DEAD_SECONDS = 300;
-/** After it an upstream that gave no answer cannot store any more what it was sent. */
+/** Seconds after which an upstream that gave no answer can no longer store what it was sent. */
 export const UNANSWERED_SECONDS = 3_600;
 
-/** The blocks under one name of this replica. When they may be lost, all is begun anew under another. */
+/** The blocks under one name of this replica. If they may be lost, it continues under another name. */
 interface Lease {
   readonly replica: string;
   readonly blocks: Map<string, CapsuleBlock>;
@@ -53,7 +59,7 @@ export function createQuota(options: QuotaOptions): Quota {
     return { replica: randomBytes(8).toString('hex'), blocks: new Map(), renewedAt: now() };
   }
 
-  /** Begins anew, unless somebody has: the blocks of a lease that was lost are left to whoever adopts them. */
+  /** Starts a new lease, unless another caller has; the blocks of the old one are left to be adopted. */
   function lose(lost: Lease): void {
     if (lease === lost) lease = begin();
   }
@@ -84,7 +90,7 @@ export function createQuota(options: QuotaOptions): Quota {
       if (await block.take(capsule.quotaBytes, bytes)) {
         const taken = block.reserve(bytes);
         if (taken !== undefined) return taken;
-        // Others ran between the take and this line, and have found the bytes first.
+        // Concurrent requests took the bytes first.
         continue;
       }
       const again = attempt === 1 && (await recount(capsule, () => flush(mine, block)));

@@ -2,16 +2,16 @@ import { ConcurrencyLimit, type Logger } from '@space/broker-kit';
 import type { S3Client } from '../upstream/types.ts';
 import { listedUnder } from './listed.ts';
 
-/** So long a size is told as it was found. */
+/** Milliseconds for which a size is reported without counting again. */
 const BELIEVED_MS = 300_000;
-/** Pages that one listing has before it lines up again behind the others: millions of objects hold up nobody. */
+/** Pages that one listing reads before others have their turn, so that millions of objects delay nobody. */
 const TURN_PAGES = 10;
 const TURNS = { active: 2, queued: 1_000 };
 const MOST_KNOWN = 10_000;
 
 export interface AppSizesOptions {
   readonly client: Pick<S3Client, 'list'>;
-  /** What an object, and a folder, costs beside its bytes. */
+  /** Bytes that an object or a folder costs in addition to its content. */
   readonly entryBytes: number;
   readonly log: Logger;
   readonly now?: () => number;
@@ -23,8 +23,8 @@ interface Known {
 }
 
 /**
- * Tells what is stored under a workload's prefix, by listing it. Who asks waits for the first turn of a listing; one
- * that takes longer goes on, and what was found before is told meanwhile, or undefined.
+ * Reports what is stored under a workload's prefix, by listing it. The caller waits for the first turn of a listing; if
+ * that does not suffice, the listing continues, and the previous size is reported, or undefined.
  */
 export function createAppSizes({ client, entryBytes, log, now = () => performance.now() }: AppSizesOptions) {
   const known = new Map<string, Known>();
@@ -43,7 +43,7 @@ export function createAppSizes({ client, entryBytes, log, now = () => performanc
         }
         return false;
       });
-      // Too many listings are running, so this one was not started: the caller's next request starts it.
+      // Too many listings are running, so this one was not started; the caller's next request starts it.
       if (turn === undefined) return;
       if (turn.value) break;
       afterFirstTurn();

@@ -10,28 +10,28 @@ import {
   usedBytes,
 } from './rows.ts';
 
-/** Bytes that were reserved for one write. Exactly one of its ends is called, once; later calls do nothing. */
+/** Bytes that are reserved for one write. One of its methods is called once; later calls have no effect. */
 export interface Reservation {
   /** The write is stored. */
   settle(): void;
-  /** Nothing was stored, and nothing will be. */
+  /** The write is not stored, and will not be. */
   release(): void;
-  /** Nobody knows, and after so many seconds it is certain: the bytes count until a count has looked that began later. */
+  /** The outcome is unknown for so many seconds; the bytes count until a count that began later. */
   doubt(seconds: number): void;
-  /** The bytes are a part of an open upload now, whose row counts them. */
+  /** The bytes belong to an open upload now, whose row counts them. */
   move(): Promise<void>;
 }
 
-/** How much a replica takes ahead, so that small writes need no word with the registry. */
+/** Bytes that a replica reserves in advance, so that small writes need no transaction. */
 const BLOCK = 64 * 1024 * 1024;
-/** No more than this part of what is left is taken ahead: other replicas need room too. */
+/** At most this fraction of the rest is reserved in advance, since other replicas need some, too. */
 const SHARE = 16;
 
 export interface BlockOptions {
   readonly registry: Registry;
-  /** The name that this replica has its blocks under. */
+  /** The name of this replica's blocks. */
   readonly replica: string;
-  /** What the keys of the Capsule's objects begin with. */
+  /** The prefix of the Capsule's objects. */
   readonly capsulePrefix: string;
   readonly onDoubted: () => void;
   readonly now: () => number;
@@ -46,13 +46,13 @@ export class CapsuleBlock {
   #unspent = 0;
   #inFlight = 0;
   #spent = 0;
-  /** Bytes in doubt, by the seconds after which it will be certain whether they are stored. */
+  /** Bytes with an unknown outcome, by the seconds until it is certain. */
   readonly #doubted = new Map<number, number>();
   #isShort = false;
   /** Whether the last transaction ended without an answer: the row may be as before it, or as after it. */
   #isUnsure = false;
   #usedAt: number;
-  /** Lets one transaction with the registry run at a time, so that the figures and the row agree. */
+  /** Runs one transaction at a time, so that the numbers and the row agree. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: BlockOptions) {
@@ -64,7 +64,7 @@ export class CapsuleBlock {
     return this.#unspent + this.#inFlight + this.#spent + sumOf([...this.#doubted]);
   }
 
-  /** Whether so little was left when bytes were last taken that what ends should stop counting at once. */
+  /** Whether so little was left at the last reservation that deleted objects should stop counting at once. */
   get isShort(): boolean {
     return this.#isShort;
   }
@@ -77,7 +77,7 @@ export class CapsuleBlock {
     return this.#inFlight === 0 && this.#options.now() - this.#usedAt > forMs;
   }
 
-  /** Undefined where fewer bytes are unspent. */
+  /** Undefined if fewer bytes are unused. */
   reserve(bytes: number): Reservation | undefined {
     this.#usedAt = this.#options.now();
     if (this.#unspent < bytes) return undefined;
@@ -115,7 +115,7 @@ export class CapsuleBlock {
     };
   }
 
-  /** Takes at least so many bytes from the registry, unless they are unspent by now; false where so many are not left. */
+  /** Reserves at least so many bytes in the registry, unless they are unused already; false if they are not left. */
   take(quotaBytes: number, bytes: number): Promise<boolean> {
     return this.#inTurn(async () => {
       if (this.#unspent >= bytes) return true;
@@ -140,8 +140,8 @@ export class CapsuleBlock {
   }
 
   /**
-   * Tells the registry what was written, and gives back what is not needed any more: all that is unspent, or nothing.
-   * False when the row is gone: another replica has adopted it, and its bytes are counted already.
+   * Stores in the registry what was written, and with `giveBack` also returns everything unused. False if the row is
+   * gone, since another replica has adopted it and counts its bytes already.
    */
   flush({ giveBack = false } = {}): Promise<boolean> {
     // Not to be had again where it fails, since it may have been given back: then the next flush sees to it.

@@ -1,20 +1,20 @@
 /**
- * What something costs of a quota. Beside its bytes each object takes an entry of the S3 server's disk (an inode, a
- * block for what is kept about it), and so does each folder in its key: whoever stores nothing at all in a million
- * objects fills a disk all the same. An entry is charged as so many bytes, so the quota bounds both.
+ * What an object costs of a quota. In addition to its bytes, each object and each folder in its key takes an entry of
+ * the S3 server's disk (an inode, and a block for metadata), so that a million empty objects fill a disk, too. An entry
+ * is charged as a number of bytes, so the quota limits both.
  */
 
-/** Objects and folders that a key may bring into being. */
+/** The number of objects and folders that a key may create. */
 export function entriesOf(key: string): number {
   return key.split('/').filter((segment) => segment !== '').length;
 }
 
-/** Counts the entries of a listing: a folder once, since what is in it is listed together. */
+/** Counts the entries of a list; a folder counts once, since its objects are adjacent. */
 export function createEntryCount(): (key: string) => number {
   let last: readonly string[] = [];
   return (physical) => {
     const segments = physical.split('/');
-    // The Capsule's and the Assistant's own folders are the broker's, not theirs.
+    // The folders of Capsule and Assistant belong to the broker and are not charged.
     const own = segments[2] === 'a' ? 4 : 3;
     let shared = 0;
     while (shared < segments.length - 1 && segments[shared] === last[shared]) shared += 1;

@@ -6,7 +6,7 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import type { Capsule, Quota } from './allowance.ts';
 import { isShort, lockUsage, type Registry, usedBytes } from './rows.ts';
 
-/** Does what ends the objects of keys, by deletion or by others in their place, and credits what those were charged. */
+/** Runs an action that deletes or overwrites the objects of some keys, and credits what they were charged. */
 export type Ending = <T>(
   call: { readonly tenant: Capsule; readonly signal: AbortSignal },
   keys: readonly string[],
@@ -14,11 +14,11 @@ export type Ending = <T>(
   doubts?: Doubts<T>,
 ) => Promise<T>;
 
-/** Why an object may still be there although the act has succeeded. */
+/** Why an object may still exist after a successful action. */
 export interface Doubts<T> {
-  /** The keys that the answer names as failed. */
+  /** The keys that the answer reports as failed. */
   readonly failed?: (result: T) => ReadonlySet<string>;
-  /** The server answers a repeated request with success and does nothing, so each key is looked at once more. */
+  /** The server may answer a repeated request with success without doing anything, so each key is read again. */
   readonly mayRepeat?: boolean;
 }
 
@@ -30,17 +30,23 @@ export interface CreditOptions {
   readonly log: Logger;
 }
 
-/** Objects of one Capsule that are credited between two counts: each is a row, so that none is credited twice. The next count finds the others. */
+/**
+ * The most objects of one Capsule that are credited between two counts. Each has a row, so that none is credited twice;
+ * the next count handles the others.
+ */
 const MOST_CREDITED = 10_000;
-/** Keys are looked at one after the other, so that a request has one connection at a time. Those left wait for the next count. */
+/**
+ * Milliseconds for reading keys, one after the other, so that a request uses one connection at a time. The next count
+ * handles the rest.
+ */
 const LOOK_MS = 5_000;
 
 /**
- * What is deleted or overwritten stops counting at once where a Capsule is short of room; elsewhere the next count is
- * early enough. Never is more credited than was charged and has ended: the object is looked at before it is ended, by
- * whoever ends it, and of all who looked at the same one the first is credited. A count that ends after the look may
- * have left the object out already, so it voids the credit, before it is given or after. A crash, or a registry that is
- * away, loses the credit until the next count.
+ * Credits deleted and overwritten objects at once if a Capsule is short of quota; otherwise the next count is early
+ * enough. No more is credited than was charged and has ended: each caller reads the object before it ends it, and of
+ * several that read the same object only the first is credited. A count that ends after the read may not include the
+ * object any more, so it voids the credit, before or after it is given. After a crash, or without the registry, the
+ * next count handles the object.
  */
 export function createEnding({ registry, client, quota, entryBytes, log }: CreditOptions): Ending {
   async function isShortNow({ capsulePrefix, quotaBytes }: Capsule): Promise<boolean> {
@@ -64,7 +70,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
       const { headers } = await client.head(key, { signal });
       const object = identityOf(key, headers);
       if (object === undefined) return undefined;
-      // Its folders may hold other objects.
+      // Its folders may contain other objects.
       return { key, object, bytes: Number(headers['content-length'] ?? 0) + entryBytes };
     } catch (error) {
       if (error instanceof S3Error && error.status === 404) return undefined;
@@ -72,14 +78,14 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
     }
   }
 
-  /** What is there, and the count that it was there after; undefined where nothing is given back. */
+  /** The present objects, and the number of the last count; undefined if nothing is credited. */
   async function look(capsule: Capsule, keys: readonly string[], signal: AbortSignal) {
     const looked: Looked[] = [];
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)]);
     let countNumber: number | undefined;
     try {
       if (!(await isShortNow(capsule))) return undefined;
-      // First: the objects are there after this count, and whatever ends later voids the credit.
+      // The number is read first: the objects exist after this count, and every later count voids the credit.
       countNumber = await countNumberOf(capsule.capsulePrefix);
       if (countNumber === undefined) return undefined;
       for (const key of new Set(keys)) looked.push(...toArray(await objectAt(key, inTime)));
@@ -90,7 +96,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
     return countNumber === undefined || looked.length === 0 ? undefined : { countNumber, looked };
   }
 
-  /** Those that are there no more, or that another is in the place of. */
+  /** The objects that no longer exist or were replaced. */
   async function gone(looked: readonly Looked[], signal: AbortSignal): Promise<readonly Looked[]> {
     const ended: Looked[] = [];
     for (const one of looked) {
@@ -128,8 +134,8 @@ interface Looked {
 }
 
 /**
- * Tells an object from others that had its key. Equal ones of the same second are taken for one: then only one of them
- * is credited.
+ * Distinguishes an object from others with its key. Equal objects of the same second count as one, so that only one of
+ * them is credited.
  */
 function identityOf(key: string, headers: Headers): Buffer | undefined {
   const { etag, 'last-modified': modified } = headers;

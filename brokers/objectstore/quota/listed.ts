@@ -3,7 +3,7 @@ import { createEntryCount } from './charge.ts';
 
 const PAGE = 1_000;
 
-/** What objects under a prefix count, page after page: each step is the sum so far. */
+/** What the objects under a prefix count, page after page; each value is the sum so far. */
 export async function* listedUnder(
   client: Pick<S3Client, 'list'>,
   prefix: string,

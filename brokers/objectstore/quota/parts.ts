@@ -3,7 +3,7 @@ import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { addWritten, type Registry } from './rows.ts';
 
-/** Parts that the S3 server has of an open upload, and its row does not count: a broker died between the two. */
+/** Parts of an open upload that the S3 server has and the row does not count, since a broker died in between. */
 export interface Missing {
   readonly id: string;
   readonly bytes: number;
@@ -11,14 +11,14 @@ export interface Missing {
 
 const PAGE = 1_000;
 
-/** Looks at every open upload of a Capsule in the Space's bucket. */
+/** Checks every open upload of a Capsule in the Space's bucket. */
 export async function missingParts(
   registry: Registry,
   client: Pick<S3Client, 'listParts'>,
   capsulePrefix: string,
   entryBytes: number,
 ): Promise<readonly Missing[]> {
-  // Read first: a part that comes in between is listed and counted both, rather than neither.
+  // The rows are read first, so that a part that arrives meanwhile is counted twice and not left out.
   const rows = await registry.lookup.run<{ id: string; key: string; upstream: string; bytes: number }>(
     'find uploads of place',
     `SELECT id, key, upstream_id AS upstream, bytes::float8 AS bytes FROM broker.object_upload
@@ -33,7 +33,7 @@ export async function missingParts(
   return missing;
 }
 
-/** Under `lockUsage`. */
+/** To be called under `lockUsage`. */
 export async function addMissing(
   session: Session,
   capsulePrefix: string,
@@ -45,7 +45,7 @@ export async function addMissing(
       'UPDATE broker.object_upload SET bytes = bytes + $2 WHERE id = $1 RETURNING 1',
       [id, bytes],
     );
-    // Completed meanwhile.
+    // The upload was completed meanwhile.
     if (rows.length === 0) await addWritten(session, capsulePrefix, bytes);
   }
 }
@@ -65,7 +65,7 @@ async function chargeOf(
       after = page.next;
     }
   } catch (error) {
-    // It is over, and its row about to go.
+    // The upload has ended, and its row will be deleted.
     if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
   }
   return bytes;

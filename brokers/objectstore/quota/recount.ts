@@ -5,23 +5,26 @@ import { listedUnder } from './listed.ts';
 import { addMissing, missingParts } from './parts.ts';
 import { beginCount, finishCount, lockUsage, type Registry } from './rows.ts';
 
-/** A count may take this share of the time: whoever deletes and writes at his limit waits little, but not for free. */
+/**
+ * Counts take at most 1/20 of the time, so that a caller who deletes and writes at its limit waits little, and the
+ * server has little extra work.
+ */
 const SHARE = 20;
 const LEAST_GAP_MS = 1_000;
-/** Counts of different Capsules at one time; more wait. */
+/** Counts of different Capsules at the same time; further ones wait. */
 const COUNTS = { active: 4, queued: 1_000 };
 
 export interface RecountOptions {
   readonly registry: Registry;
   readonly client: Pick<S3Client, 'list' | 'listParts'>;
-  /** What an object, and a folder, costs beside its bytes. */
+  /** Bytes that an object or a folder costs in addition to its content. */
   readonly entryBytes: number;
   readonly now?: () => number;
 }
 
 /**
- * Lists what a Capsule really has, so that overwritten and deleted objects stop counting. Who asks while one runs
- * shares its outcome; who asks soon after one is told that nothing changed.
+ * Lists a Capsule's objects, so that overwritten and deleted ones stop counting. A caller during a count shares its
+ * result; a caller soon after one is told that nothing changed.
  */
 export function createRecount(options: RecountOptions) {
   const { registry, client, entryBytes, now = () => performance.now() } = options;
@@ -29,11 +32,11 @@ export function createRecount(options: RecountOptions) {
   const nextAt = new Map<string, number>();
   const slots = new ConcurrencyLimit(COUNTS);
 
-  /** What is deleted while the count runs may still be counted; never is anything stored left out. */
+  /** Objects that are deleted during the count may still be counted; stored ones are never left out. */
   async function count({ capsulePrefix }: Capsule, flush: () => Promise<void>): Promise<boolean> {
     await flush();
     const begun = await registry.transaction((session) => beginCount(session, capsulePrefix));
-    // What was in doubt may be a part of an upload: before the doubt ends, its row must count it.
+    // Bytes in doubt may belong to an upload, whose row must count them before the doubt ends.
     const missing = begun.certain ? await missingParts(registry, client, capsulePrefix, entryBytes) : [];
     let listed = 0;
     for await (const sum of listedUnder(client, capsulePrefix, entryBytes)) listed = sum;

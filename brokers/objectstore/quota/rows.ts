@@ -1,15 +1,15 @@
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
 /**
- * What the registry knows of bytes. Of every Capsule the sum of five numbers, less what has ended since the last listing
- * and is credited, is never less than what is stored: counted (by that listing), written since, held by replicas in
- * blocks, in doubt, and parts of open uploads.
+ * What the registry stores about bytes. For every Capsule the sum of five numbers, less the credits since the last
+ * count, is never less than what is stored: counted (by that count), written since, reserved by replicas in blocks, in
+ * doubt, and in parts of open uploads.
  */
 
-/** The part of the registry's connections that is needed here. */
+/** The registry's connections that are needed here. */
 export type Registry = Pick<Connections, 'lookup' | 'transaction'>;
 
-/** Locks the Capsule's usage, so that whoever follows sees sums that hold. */
+/** Locks the Capsule's usage, so that sums stay valid until the transaction ends. */
 export async function lockUsage(
   session: Session,
   capsulePrefix: string,
@@ -28,7 +28,7 @@ export async function lockUsage(
   return { written: row.written, countNumber: row.count_number };
 }
 
-/** Bytes that count against the quota now. Exact only under `lockUsage`. */
+/** Bytes that count against the quota. The sum is exact only under `lockUsage`. */
 export async function usedBytes(session: Session, capsulePrefix: string): Promise<number> {
   const [row] = await session.run<{ used: number }>(
     'sum usage',
@@ -44,7 +44,7 @@ export async function usedBytes(session: Session, capsulePrefix: string): Promis
   return row?.used ?? 0;
 }
 
-/** Room is short when less than a quarter of the quota is left, or not enough for such a write again. */
+/** Whether less than a quarter of the quota is left, or not enough for another such write. */
 export function isShort(quotaBytes: number, left: number, bytes = 0): boolean {
   return left < Math.max(quotaBytes / 4, bytes);
 }
@@ -97,7 +97,7 @@ export async function addWritten(session: Session, capsulePrefix: string, bytes:
   ]);
 }
 
-/** Groups doubt by the minute in which it becomes certain, so that any number of writes needs few rows. */
+/** Adds doubt, grouped by the minute in which it becomes certain, so that any number of writes needs few rows. */
 export async function addDoubt(
   session: Session,
   capsulePrefix: string,
@@ -113,7 +113,7 @@ export async function addDoubt(
   );
 }
 
-/** Places of the Capsules whose blocks of this replica are still there, now renewed. */
+/** Renews the blocks of this replica; returns the prefixes of the Capsules whose blocks still exist. */
 export async function renewBlocks(session: Session, replica: string): Promise<ReadonlySet<string>> {
   const rows = await session.run<{ capsulePrefix: string }>(
     'renew blocks',
@@ -123,7 +123,7 @@ export async function renewBlocks(session: Session, replica: string): Promise<Re
   return new Set(rows.map((row) => row.capsulePrefix));
 }
 
-/** What replicas that died held is in doubt: what they were sending may be stored yet. */
+/** Moves the bytes of dead replicas' blocks to doubt, since what they were sending may still be stored. */
 export async function adoptDeadBlocks(
   session: Session,
   deadAfterSeconds: number,
@@ -146,13 +146,13 @@ export async function adoptDeadBlocks(
 export interface Count {
   readonly written: number;
   readonly countNumber: number;
-  /** The registry's clock. */
+  /** The time by the registry's clock. */
   readonly at: Date;
-  /** Is anything that was in doubt certain by now? */
+  /** Whether some doubt has become certain. */
   readonly certain: boolean;
 }
 
-/** What is as it is before a listing begins. Under `lockUsage`. */
+/** The state before a listing begins. To be called under `lockUsage`. */
 export async function beginCount(session: Session, capsulePrefix: string): Promise<Count> {
   const { written, countNumber } = await lockUsage(session, capsulePrefix);
   const [row] = await session.run<{ at: Date; certain: boolean }>(
@@ -165,7 +165,7 @@ export async function beginCount(session: Session, capsulePrefix: string): Promi
   return { written, countNumber, ...row };
 }
 
-/** Takes over a finished listing, unless another count was finished since it began. */
+/** Stores the result of a listing, unless another count has ended since it began. */
 export async function finishCount(
   session: Session,
   capsulePrefix: string,
@@ -180,7 +180,7 @@ export async function finishCount(
     [capsulePrefix, begun.written, begun.countNumber, listed],
   );
   if (rows.length !== 1) return false;
-  // Credits of counts that are over; their sum went with the counts.
+  // Credits of earlier counts; their sums were deleted with those counts.
   await session.run(
     'end credits',
     'DELETE FROM broker.object_credit WHERE place = $1 AND count_number <= $2',
@@ -193,7 +193,7 @@ export async function finishCount(
   return true;
 }
 
-/** What counts against a Capsule's quota now: also what is in doubt, and what replicas have taken ahead. */
+/** What counts against a Capsule's quota, including bytes in doubt and reserved by replicas. */
 export interface Usage {
   readonly used_bytes: number;
   readonly quota_bytes: number;

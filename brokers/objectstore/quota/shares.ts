@@ -1,33 +1,33 @@
 import { SharedSlots, type ShareRefusal, Turns } from '@space/broker-kit';
 import type { Counter } from 'prom-client';
 
-/** What Capsules share in this process, and how much of it one of them may have. A Capsule is named by its prefix. */
+/** What Capsules share in this process, and how much of it one Capsule may have. The key is the Capsule's prefix. */
 export interface Shares {
-  /** Requests at one time; each holds at most one connection to the Space's bucket, so nobody waits for one. */
+  /** Requests at the same time; each uses at most one connection to the Space's bucket, so that none waits for one. */
   readonly slots: SharedSlots;
-  /** Requests at one time for buckets of Capsules' own. */
+  /** Requests at the same time to Capsules' own buckets. */
   readonly elsewhere: SharedSlots;
-  /** Documents over 16 KiB that come in. */
+  /** Documents over 16 KiB that are being received. */
   readonly documents: SharedSlots;
-  /** Lists that come from Capsules' own buckets. */
+  /** Lists from Capsules' own buckets. */
   readonly lists: SharedSlots;
-  /** Look-ups in the registry of many rows: those who are let in by it have other connections left. */
+  /** Look-ups of many rows in the registry; admission of requests has other connections. */
   readonly records: SharedSlots;
-  /** Turns of the processor, for documents in both directions. */
+  /** Turns with the processor for documents in both directions. */
   readonly turns: Turns;
-  /** Turns of the processor, for passing on the bodies of answers: as much as nobody else wants. */
+  /** Turns with the processor for bodies of answers: they get the time that nobody else needs. */
   readonly passing: Turns;
 }
 
-/** A Capsule may hold a quarter of what is free beside what it holds, which is a fifth of both together. */
+/** A Capsule may have a quarter of what is free in addition to what it has, which is a fifth of both together. */
 const OF_FREE = 1 / 4;
-/** In progress, a document takes some MiB at most. */
+/** A document that is being received takes a few MiB at most. */
 const DOCUMENTS = { total: 32, perKey: 2, queued: 512, queuedPerKey: 64 };
-/** How many of the four connections for look-ups serve such lists. */
+/** The number of the four look-up connections that serve such lists. */
 const RECORDS = { total: 2, perKey: 1, queued: 512, queuedPerKey: 64 };
-/** After so much time with bodies of answers, everything else comes first: a request has several such rounds to wait for. */
+/** Milliseconds with bodies of answers before other work comes first; a request waits for several such rounds. */
 const PASSING_MS = 0.5;
-/** Seconds of its share that a Capsule may have saved up. */
+/** Seconds of its share that a Capsule can save up. */
 const SAVED_SECONDS = 20;
 
 /** The settings, as in the environment. */
@@ -41,7 +41,7 @@ interface ShareSettings {
 interface ShareMetrics {
   readonly shareRefusals: Counter<'resource' | 'reason'>;
   readonly documentSeconds: Counter;
-  /** Shows how many slots of a resource are held, and how many wait. */
+  /** Adds gauges of how many slots of a resource are used, and how many callers wait. */
   readonly watchSlots: (resource: string, slots: Pick<SharedSlots, 'taken' | 'waiting'>) => void;
 }
 

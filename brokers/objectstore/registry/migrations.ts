@@ -4,7 +4,10 @@ import { CUSTODY_TABLES } from './custody.ts';
 import { CAPSULE_MAC, EPOCH, PRINCIPALS } from './principals.ts';
 import { CREDITS, DOUBT, UPLOAD_SETS, USAGE } from './usage.ts';
 
-/** Each entry is applied once, in order, in one transaction with its number. Append; never edit a released one. */
+/**
+ * Each entry is applied once, in order, in one transaction with its number. New ones are appended; a released one is
+ * never edited.
+ */
 const MIGRATIONS: readonly string[] = [
   PRINCIPALS,
   USAGE,
@@ -19,7 +22,7 @@ const MIGRATIONS: readonly string[] = [
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Brings the registry up to date and returns the installation's random id. */
+/** Brings the registry up to date and returns its random installation id. */
 export function migrate(connections: Connections, space: string): Promise<string> {
   return connections.transaction(async (session) => {
     await applyMigrations(session, MIGRATIONS);

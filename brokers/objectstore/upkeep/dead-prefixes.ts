@@ -1,7 +1,7 @@
 import type { Logger, Round } from '@space/broker-kit';
 import type { PrincipalsContext } from '../principals/context.ts';
 
-/** The longest that a write which was let in may still be under way; after it nothing can arrive any more. */
+/** The longest duration of an admitted write; afterwards nothing can arrive any more. */
 const LATE_WRITES = '1 day';
 const PREFIXES_A_ROUND = 100;
 

@@ -3,7 +3,7 @@ import { pendingDrops } from '@space/broker-kit/principals';
 import type { PrincipalsContext } from '../principals/context.ts';
 import { finishDrop } from '../principals/drop.ts';
 
-/** Ends what somebody began to drop and left. */
+/** Finishes drops that were begun and abandoned. */
 export function finishPending(
   context: PrincipalsContext & Parameters<typeof pendingDrops>[0],
   idleSeconds: number,

@@ -3,14 +3,13 @@ import type { TcpNetConnectOpts } from 'node:net';
 import { type Logger, type Watched, watched } from '@space/broker-kit';
 import { buildConnector } from 'undici';
 
-/** PEM of the authorities that an upstream's certificate must come from, as they are when a connection is opened. */
+/** The present authorities in PEM, which must have signed an upstream's certificate. */
 export type AuthorityNow = () => string;
 
 /**
- * Follows the file of authorities: a Space's own is exchanged while the broker runs, and what the former one signed is
- * refused then. A file that holds no certificate is not taken, so that a slip does not end the service.
- *
- * @throws when it holds none now
+ * Follows the file of authorities. The Space's own authority is exchanged while the broker runs; certificates of the
+ * former one are refused then. A file without a certificate is ignored, so that a mistake does not stop the service.
+ * @throws if the file has none now
  */
 export function watchAuthority(path: string, log: Logger): Promise<Watched<string>> {
   const parse = (pem: string) => {
@@ -20,7 +19,7 @@ export function watchAuthority(path: string, log: Logger): Promise<Watched<strin
   return watched(path, parse, log);
 }
 
-/** Opens connections, each verified by the authorities of its moment; without any, by the system's. */
+/** Opens connections, each verified by the present authorities; by default by those of the system. */
 export function verifyingConnector(
   options: Omit<buildConnector.BuildOptions, 'ca'> & Pick<TcpNetConnectOpts, 'noDelay'>,
   authority: AuthorityNow | undefined,
@@ -29,7 +28,7 @@ export function verifyingConnector(
   let known: { readonly ca: string; readonly dial: buildConnector.connector } | undefined;
   return (to, done) => {
     const ca = authority();
-    // Another connector, since it resumes TLS sessions, whose certificates were verified by the former authorities.
+    // A new connector is needed, since the old one resumes TLS sessions that the former authorities verified.
     if (known?.ca !== ca) known = { ca, dial: buildConnector({ ...options, ca }) };
     known.dial(to, done);
   };

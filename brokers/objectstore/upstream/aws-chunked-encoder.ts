@@ -3,18 +3,18 @@ import { crc32 } from 'node:zlib';
 import { cutLast } from './pieces.ts';
 
 /**
- * A body in the `aws-chunked` coding with its CRC-32 behind it. Not for the checksum's sake alone: a server that is
- * sent a plain body may take the end of the connection for the end of the object (versitygw does), and would put the
- * half of an interrupted upload in the place of a good object. This coding has an end that cannot be missed.
+ * A body in the `aws-chunked` coding with a CRC-32 at its end. The coding also has an unmistakable end: with a plain
+ * body, some servers (versitygw) take the end of the connection for the end of the object, and replace a good object by
+ * half of an interrupted upload.
  */
 export interface CodedBody {
   readonly stream: Readable;
-  /** Bytes with the coding around them. */
+  /** The number of bytes including the coding. */
   readonly length: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The payload word of a request with such a body. */
+/** The payload hash's replacement for a request with such a body. */
 export const CODED_PAYLOAD = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
 
 const CHUNK = 1024 * 1024;
@@ -51,9 +51,9 @@ function codedLength(length: number): number {
   return length + whole * around(CHUNK) + (rest === 0 ? 0 : around(rest)) + END_BYTES;
 }
 
-/** Puts heads between slices of what passes; the bytes themselves are not copied. */
+/** Writes chunk headers between slices of the data, which is not copied. */
 class ChunkCoder extends Transform {
-  /** Bytes of the whole body, and of the current chunk, that are still to come. */
+  /** The remaining bytes of the whole body, and of the current chunk. */
   #left: number;
   #inChunk = 0;
   #begun = false;

@@ -11,7 +11,7 @@ import { createTransport } from './transport.ts';
 import type { S3Client } from './types.ts';
 import { textOf } from './xml.ts';
 
-/** How long a server may be at a copy or a completion: it may move all bytes of an object meanwhile. */
+/** Milliseconds for a copy or a completion, in which a server may move all bytes of an object. */
 const LONG_MS = 600_000;
 
 export function createS3Client(

@@ -2,24 +2,25 @@ import { S3Error } from './errors.ts';
 import type { S3Client } from './types.ts';
 
 /**
- * Writes that race. A server that looks first and writes then refuses a second write that comes later, and lets two through that
- * come at one time; several servers do. So many at once, and so often, because two must meet between the look and the write.
+ * The number of concurrent writes. A server that checks a condition before it writes refuses a later write, but accepts
+ * two at the same time; there are such servers. Several writers and rounds are needed, since two must meet between
+ * check and write.
  */
 const WRITERS = 6;
 const RACES = 3;
-/** No object has it. */
+/** An entity tag that no object has. */
 const OTHER_TAG = '"00000000000000000000000000000000"';
 
 /**
- * What a bucket's server does against the conditions of writes, in words that end a sentence; undefined where it keeps
- * them. Leaves the object at `key` behind. Rejects with S3Error where a write failed for another reason than its condition.
+ * How a bucket's server violates conditions of writes, as the end of a sentence; undefined if it does not. The object
+ * at `key` is left behind. Rejects with S3Error if a write fails for another reason.
  */
 export async function brokenCondition(
   s3: Pick<S3Client, 'put' | 'delete'>,
   key: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  /** The entity tag of what was written; undefined where the condition forbade it. */
+  /** The entity tag of the written object; undefined if the condition refused the write. */
   const write = async (condition: Readonly<Record<string, string>>, text: string) => {
     try {
       return (await s3.put(key, Buffer.from(text), { headers: condition, signal })).etag;
@@ -30,7 +31,7 @@ export async function brokenCondition(
   };
   const race = async (condition: Readonly<Record<string, string>>, round: string) => {
     const all = Array.from({ length: WRITERS }, (_, i) => write(condition, `${round} ${i}`));
-    // All have ended before the first failure is told, so that none lands when the object is deleted already.
+    // Waits for all of them, so that none arrives after the object has been deleted.
     const ended = await Promise.allSettled(all);
     const failed = ended.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
@@ -56,7 +57,7 @@ export async function brokenCondition(
   return undefined;
 }
 
-/** 404: some say so of a condition on what is not there. Any other failure is no finding about conditions. */
+/** Some servers answer 404 to a condition on an absent object. Any other error says nothing about conditions. */
 function isRefusal(error: unknown): boolean {
   return error instanceof S3Error && error.kind === 'answered' && [404, 409, 412].includes(error.status);
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Logger, Secret } from '@space/broker-kit';
 
-/** The two halves of an S3 key. */
+/** The two parts of an S3 key. */
 export interface AccessKey {
   readonly id: Secret<string>;
   readonly secret: Secret<string>;
@@ -16,21 +16,21 @@ export interface KeyFiles {
 /** A key that follows its files. */
 export interface WatchedKey {
   current(): AccessKey;
-  /** Looks at the files now. */
+  /** Reads the files now. */
   refresh(): Promise<void>;
   close(): void;
 }
 
 export interface WatchKeyOptions {
   readonly log: Logger;
-  /** Throws unless the S3 server takes the key. */
+  /** Throws unless the S3 server accepts the key. */
   readonly tryOut: (key: AccessKey) => Promise<void>;
   readonly intervalMs?: number;
 }
 
 /**
- * Reads the key and looks again every two seconds. Another one takes its place only when the S3 server takes it, so
- * that neither a slip nor one new half beside an old one ends the service.
+ * Reads the key, and again every two seconds. A changed key is used only after the S3 server has accepted it, so that
+ * neither a mistake nor a new part beside an old one stops the service.
  */
 export async function watchKey(
   files: KeyFiles,

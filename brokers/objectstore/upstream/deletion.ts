@@ -10,10 +10,10 @@ interface Batches {
   readonly bytes: number;
 }
 
-/** What one request to the server names at most: its documents are kept as a whole. */
+/** The most keys and bytes of one request, since the server keeps its document in memory. */
 const BATCH: Batches = { keys: 100, bytes: 64 * 1024 };
 
-/** Deletion of many objects, a batch after the other. What fails half-way is asked for again as a whole. */
+/** Deletes many objects in batches. After a failure the whole call is repeated. */
 export function createBulkDeletion(transport: Transport): Pick<S3Client, 'deleteMany'> {
   return {
     deleteMany: async (keys, { signal, inTurn = atOnce } = {}) => {
@@ -23,7 +23,7 @@ export function createBulkDeletion(transport: Transport): Pick<S3Client, 'delete
         const answer = await listing(
           transport,
           { method: 'POST', query: { delete: '' }, headers, body, signal },
-          // What was deleted is not to be told, and some tell it.
+          // The request asks for failures only, but some servers also list what they have deleted.
           { root: 'DeleteResult', items: ['Error', 'Deleted'], most: batch.length },
           inTurn,
         );

@@ -4,16 +4,16 @@ import type { Ask, Transport } from './transport.ts';
 import type { Headers } from './types.ts';
 import { textOf, type XmlNode } from './xml.ts';
 
-/** Answers that are documents, and what they have in common. */
+/** Requests that are answered with documents, and their limits. */
 
 /** The most bytes of a document without items. */
 const FIELDS_LIMIT = 64 * 1024;
-/** The most bytes of an item: a key of 1,024 bytes, each of them escaped, and what else is told of it. */
+/** The most bytes of an item: a key of 1,024 escaped bytes, and its other fields. */
 const ITEM_LIMIT = 7 * 1024;
-/** The most bytes of a whole list. A page that is longer is asked for again in halves; at 1 KiB an item it never is. */
+/** The most bytes of a list. A longer page is requested again in halves, which is never necessary at 1 KiB per item. */
 const LISTING_LIMIT = 2 * 1024 * 1024;
 
-/** Asks for a document of a few fields. */
+/** Requests a document with a few fields. */
 export function fields(transport: Transport, ask: Ask, root: string): Promise<XmlNode> {
   return transport.document(ask, {
     shape: { root, items: [], most: 0 },
@@ -22,7 +22,9 @@ export function fields(transport: Transport, ask: Ask, root: string): Promise<Xm
   });
 }
 
-/** A document that lists items: it has no more of them than were asked for, and no more bytes than these can have. */
+/**
+ * Requests a document with a list, which may have no more items than requested, and no more bytes than these can have.
+ */
 export function listing(
   transport: Transport,
   ask: Ask,
@@ -36,20 +38,20 @@ export function listing(
   });
 }
 
-/** Asks again for half as many items where the answer would be too large. */
+/** Requests half as many items if the answer would be too large. */
 export async function inHalves<T>(limit: number, ask: (limit: number) => Promise<T>): Promise<T> {
   try {
     return await ask(limit);
   } catch (error) {
     const fewer = Math.floor(limit / 2);
-    // So few items always fit: an answer that is too large all the same is full of something else.
+    // So few items always fit, so an answer that is still too large contains something else.
     if (!(error instanceof S3Error && error.code === ANSWER_TOO_LARGE) || limit * ITEM_LIMIT < LISTING_LIMIT)
       throw error;
     return inHalves(fewer, ask);
   }
 }
 
-/** The token by which a list goes on; undefined where it ends. @throws S3Error when it goes on and does not say where */
+/** The token for the next page; undefined at the end. @throws S3Error if there is a next page without a token */
 export function nextOf(answer: XmlNode, name: string): string | undefined {
   if (textOf(answer, 'IsTruncated') !== 'true') return undefined;
   const next = textOf(answer, name);
@@ -61,7 +63,7 @@ export function noNextToken(): S3Error {
   return new S3Error('answered', 200, 'NoNextToken');
 }
 
-/** The entity tag of what was stored. @throws S3Error when the server does not say it */
+/** The entity tag of the stored object. @throws S3Error if the answer has none */
 export function stored(etag: string | undefined): string {
   if (etag === undefined || etag === '') throw new S3Error('answered', 200, 'NoETag');
   return etag;
@@ -71,7 +73,7 @@ export function copied(answer: XmlNode): { readonly etag: string; readonly modif
   return { etag: stored(textOf(answer, 'ETag')), modified: textOf(answer, 'LastModified') ?? '' };
 }
 
-/** Names the object that is copied. */
+/** Adds the source of a copy. */
 export function withSource(headers: Headers, source: string): Headers {
   return { ...headers, 'x-amz-copy-source': source };
 }

@@ -2,12 +2,13 @@ import type { Socket } from 'node:net';
 
 type Done = (error?: Error | null) => void;
 
-/** How long an answer is looked for after the connection took no more. What has arrived is there at once. */
+/** Milliseconds for which an answer is read after a failed write; data that has arrived is read at once. */
 const LOOK_MS = 1_000;
 
 /**
- * A server that refuses a request before it has read its body answers and closes, and writing the rest fails. Node destroys
- * a connection for that, with the answer unread in it. Here the failure waits until all that has come was read.
+ * Delays the failure of a write until the received data was read. A server that refuses a request before its body was
+ * read answers and closes, so that writing the rest fails; Node would then destroy the connection with the unread
+ * answer.
  */
 export function hearing<To extends Socket>(socket: To): To {
   const later =

@@ -1,11 +1,11 @@
 import { type ErrorCode, ServiceError } from '@space/broker-kit';
 
-/** Why an upstream did not do what was asked. Its own text never gets in here, only a code of plain letters. */
+/** Why an upstream did not do what was requested. It contains a code of plain letters and never the upstream's text. */
 export class S3Error extends Error {
   readonly kind: 'answered' | 'timeout' | 'tls' | 'unreachable';
-  /** The HTTP status of an answer; 0 without one. */
+  /** The HTTP status; 0 without an answer. */
   readonly status: number;
-  /** S3's error code (`NoSuchKey`) or the system's (`ECONNREFUSED`); `Unknown` when it had neither. */
+  /** S3's error code (`NoSuchKey`) or the system's (`ECONNREFUSED`); `Unknown` without either. */
   readonly code: string;
 
   constructor(kind: S3Error['kind'], status: number, code: string, options?: { cause?: unknown }) {
@@ -16,16 +16,16 @@ export class S3Error extends Error {
     this.code = code;
   }
 
-  /** Whether the server says itself that it cannot now; each has codes of its own for that. */
+  /** Whether the server reports a temporary failure; servers have different codes for that. */
   get isPassing(): boolean {
     return this.kind === 'answered' && (this.status === 503 || this.status === 429);
   }
 }
 
-/** Ours: nothing was stored, because a directory was in the way that is gone now. */
+/** Our own code: nothing was stored, since a directory was in the way, which has been removed. */
 export const DIRECTORY_WENT = 'DirectoryWent';
 
-/** S3's codes for what a caller can mend; every other answer is our own trouble with the upstream. */
+/** S3's codes for errors that a caller can correct; all others are failures of the upstream. */
 const CALLERS_FAULT: Readonly<Record<string, ErrorCode>> = {
   NoSuchKey: 'not_found',
   NotFound: 'not_found',
@@ -52,7 +52,7 @@ const CALLERS_FAULT: Readonly<Record<string, ErrorCode>> = {
   ServiceUnavailable: 'unavailable',
 };
 
-/** The closed code for whatever went wrong upstream; errors of ours pass as they are. */
+/** The service's error for an upstream error; the service's own errors are returned unchanged. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   if (!(error instanceof S3Error)) return new ServiceError('internal', 'unexpected', { cause: error });
@@ -69,7 +69,7 @@ function codeOf({ kind, status, code, isPassing }: S3Error): ErrorCode {
   if (kind !== 'answered') return 'upstream_failed';
   const known = CALLERS_FAULT[code];
   if (known !== undefined) return known;
-  // Answers without a body (HEAD) have nothing but their status.
+  // Answers without a body (to HEAD) have only a status.
   if (code !== 'Unknown') return 'upstream_failed';
   if (status === 404) return 'not_found';
   if (status === 412) return 'precondition_failed';
@@ -85,7 +85,7 @@ const TIMEOUTS = new Set([
 ]);
 const TLS = /^(?:ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|EPROTO)/;
 
-/** What a failed connection or transfer is to us. Aborts and errors of ours stay what they are. */
+/** Converts the error of a connection or transfer to an S3Error; aborts and our own errors are returned unchanged. */
 export function fromTransport(error: unknown): unknown {
   if (error instanceof S3Error || error instanceof ServiceError || !(error instanceof Error)) return error;
   if (error.name === 'AbortError') return error;

@@ -2,7 +2,7 @@ import { brokenCondition } from './conditional-writes.ts';
 import { S3Error } from './errors.ts';
 import type { S3Client } from './types.ts';
 
-/** A bucket that the Space cannot work with; the message says why and what mends it, and nothing of its keys. */
+/** A bucket that the Space cannot use; the message contains the reason and the remedy, and nothing of the keys. */
 export class UnfitBucketError extends Error {
   constructor(bucket: string, why: string, options?: { cause?: unknown }) {
     super(`the bucket "${bucket}" cannot be the Space's: ${why}`, options);
@@ -21,10 +21,9 @@ const WHY: Readonly<Record<string, string>> = {
 };
 
 /**
- * Tries at start, on an object of its own that is gone afterwards, what a bucket of somebody else's making has to do: to
- * be written on a condition, also by several at one time (the records of custody and of principals, and the claim of the
- * bucket, are fenced by that), and to forget what is deleted.
- * Rejects with UnfitBucketError where it answers otherwise, with S3Error where it does not answer.
+ * Tests at start, with a temporary object, whether an external bucket has the required properties: conditional writes,
+ * also concurrent ones (the records of custody and principals, and the bucket's owner, depend on them), and deletion
+ * without versions. Rejects with UnfitBucketError if it has not, with S3Error if it does not answer.
  */
 export async function requireFit(
   s3: S3Client,
@@ -46,13 +45,13 @@ export async function requireFit(
   }
 }
 
-/** The sentence for an answer of the bucket's server that no later try will change; any other error as it is. */
+/** A sentence for an error of the bucket's server that is permanent; any other error unchanged. */
 export function refusedBy(error: unknown, bucket: string): unknown {
   if (!(error instanceof S3Error)) return error;
   const unfit = (why: string) => new UnfitBucketError(bucket, why, { cause: error });
   if (error.kind === 'tls')
     return unfit('its certificate is not from an authority that S3_CA_FILE, or the system, has');
-  // A server that cannot now, as one of several that were lost, may later.
+  // A temporary failure, such as the loss of one of several servers.
   if (error.kind !== 'answered' || error.isPassing) return error;
   return unfit(WHY[error.code] ?? `its server answers ${error.status} ${error.code}`);
 }

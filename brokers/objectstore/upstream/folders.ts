@@ -2,25 +2,26 @@ import { S3Error } from './errors.ts';
 import type { S3Client } from './types.ts';
 
 /**
- * S3 servers that keep objects as files have a directory for each prefix. versitygw makes them before it stores an object
- * and removes them with the last one below; where storing fails in between, they stay, and no list of objects shows them.
+ * S3 servers that store objects as files have a directory for each prefix. versitygw creates them before it stores an
+ * object and removes them with the last object below; if storing fails in between, they stay, and no list of objects
+ * shows them.
  */
 
-/** Bytes of a file's name. */
+/** The most bytes of a file name. */
 const LONGEST_SEGMENT = 255;
-/** What versitygw needs of them for the name that an object has while it takes the place of another. */
+/** Bytes that versitygw adds to an object's name while it replaces another one. */
 const REPLACING = 28;
-/** As many levels as a key may have. */
+/** The most levels of a key. */
 const MOST_LEVELS = 512;
 
 export type Folders = Pick<S3Client, 'list' | 'delete'>;
 
-/** Whether a segment is longer than S3 servers take that keep objects as files. */
+/** Whether a segment is longer than S3 servers that store objects as files permit. */
 export function isLong(key: string): boolean {
   return key.split('/').some((segment) => Buffer.byteLength(segment) > LONGEST_SEGMENT);
 }
 
-/** Whether versitygw stores an object of the key, and cannot store another in its place. */
+/** Whether versitygw can store an object of the key, but cannot replace it. */
 export function isStoredOnce(key: string): boolean {
   const last = key.slice(key.lastIndexOf('/') + 1);
   return Buffer.byteLength(last) > LONGEST_SEGMENT - REPLACING;
@@ -31,9 +32,10 @@ export function keyTooLong(cause?: unknown): S3Error {
 }
 
 /**
- * Removes a directory (its name ends in a slash) in which there is no object: with the deepest one go all above that have
- * become empty. Where it has several below, the first goes. Answers the deepest; undefined where there is an object, be it a
- * marker. A marker that comes between the look and the removal goes with it: no S3 server removes what is empty alone.
+ * Removes a directory without objects (its name ends in a slash), together with directories above that become empty. If
+ * there are several below it, the first is removed. Returns the deepest one; undefined if there is an object, including
+ * a marker. A marker that is created during the removal is removed, too, since no S3 server can remove only empty
+ * directories.
  */
 export async function clearFolder(
   { list, delete: remove }: Folders,

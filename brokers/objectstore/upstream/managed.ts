@@ -12,13 +12,13 @@ import { PATIENCE } from './relay.ts';
 import { routeOf, type Target } from './target.ts';
 import type { S3Client } from './types.ts';
 
-/** The Space's own bucket, under the Space-managed credential as its files have it now. */
+/** The Space's own bucket, with the present Space-managed credential from its files. */
 export interface ManagedStore {
   readonly s3: S3Client;
-  /** The same bucket over connections of their own: what tenants have under way delays none of it. */
+  /** The same bucket over separate connections, so that tenants' requests do not delay it. */
   readonly custody: S3Client;
   readonly upkeep: S3Client;
-  /** Looks at the files of credential and authority now instead of in a moment. */
+  /** Reads the files of credential and authority now. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ interface ManagedSettings {
   readonly S3_LONG_SECONDS: number;
 }
 
-/** How long a changed key may take to prove itself. */
+/** Milliseconds in which a changed key must prove valid. */
 const TRY_OUT_MS = 10_000;
 /** How long a start waits for a server that does not answer; the chart's startup probe waits for longer. */
 const COMES_UP_MS = 120_000;
@@ -46,7 +46,7 @@ const COMES_UP_MS = 120_000;
  */
 const START_MS = 45_000;
 
-/** Connections at most, for each purpose. For the broker's own small objects a few do. */
+/** The most connections for each purpose; the broker's own small objects need few. */
 export interface ManagedConnections {
   readonly objects: number;
   readonly custody: number;
@@ -128,7 +128,7 @@ export async function openManagedStore(
   }
 }
 
-/** The server may come up beside the broker. */
+/** Waits for the server, which may start together with the broker. */
 async function answered(log: Logger, ask: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const deadline = Date.now() + COMES_UP_MS;
   for (;;) {
@@ -144,13 +144,13 @@ async function answered(log: Logger, ask: (signal: AbortSignal) => Promise<void>
 }
 
 export interface PoolOptions {
-  /** Connections at most; a stream in progress holds one. */
+  /** The most connections; a running stream uses one. */
   readonly connections: number;
-  /** That the upstream's certificate must come from; else the system's. */
+  /** The authorities of the upstream's certificate; by default those of the system. */
   readonly authority?: AuthorityNow | undefined;
 }
 
-/** Kept connections to one upstream, with a limit on every wait. */
+/** Kept connections to one upstream, with a limit for every wait. */
 export function createPool(
   target: Parameters<typeof routeOf>[0],
   { connections, authority }: PoolOptions,

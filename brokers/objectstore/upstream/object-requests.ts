@@ -6,7 +6,7 @@ import type { Ask, Transport } from './transport.ts';
 import type { Page, S3Client } from './types.ts';
 import { childrenOf, textOf, type XmlNode } from './xml.ts';
 
-/** Requests for objects, each as a whole, and for lists of them, a page at a time. */
+/** Requests for whole objects, and for lists of them by page. */
 export function createObjects(
   transport: Transport,
   source: (key: string) => string,
@@ -36,16 +36,16 @@ export function createObjects(
     try {
       return await transport.small({ method: 'HEAD', key, ...partOf(part), headers, signal });
     } catch (error) {
-      // An answer to HEAD has no body to say why.
+      // An answer to HEAD has no body with the reason.
       if (error instanceof S3Error && error.status === 400 && isLong(key)) throw keyTooLong(error);
       throw error;
     }
   };
 
   /**
-   * Says what a failed put or copy is to be answered. A server that keeps prefixes as directories removes one with its last
-   * object; versitygw answers whoever puts another into it at that moment as if the key were a directory's. It is one only
-   * with something in it: an empty one that was left goes, and the request can be repeated.
+   * The error for a failed put or copy. A server that stores prefixes as directories removes a directory with its last
+   * object; if another object is written into it at that moment, versitygw answers as if the key were a directory's.
+   * That is so only if the directory has objects in it: an empty one is removed here, and the request can be repeated.
    */
   async function directoryConflict(
     error: unknown,
@@ -105,8 +105,8 @@ function partOf(part: number | undefined): Pick<Ask, 'query'> {
 }
 
 /**
- * Is it the object, or the part of it that was asked for, with an end that cannot be missed? A body that ends with its
- * connection may have been cut, and the whole in the place of a part would be taken for the part.
+ * Checks that the answer is the object or the requested range, and has an unmistakable end: a body that ends with its
+ * connection may be incomplete, and a whole object must not pass for a range.
  */
 function checkDownload({ status, headers }: Head, range: string | undefined): void {
   if (status === 304) return;
@@ -116,7 +116,7 @@ function checkDownload({ status, headers }: Head, range: string | undefined): vo
     throw new S3Error('answered', 200, 'RangeIgnored');
 }
 
-/** Whether a server has to heed the range: one whose end is before its start has no meaning. */
+/** Whether a server must honour the range; one whose end is before its start has no meaning. */
 function isSatisfied(range: string): boolean {
   const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];
   return first === '' || last === '' || Number(last) >= Number(first);

@@ -5,21 +5,21 @@ import { S3Error } from './errors.ts';
 import { refusedBy, UnfitBucketError } from './fit.ts';
 import type { S3Client } from './types.ts';
 
-/** The object that says whose the bucket is. No object of a Capsule has such a key. */
+/** The key of the object that names the bucket's owner; no Capsule's object has such a key. */
 export const OWNER_KEY = 'space-owner';
-/** What every broker of an older version keeps in the bucket, followed by the name of its Space. */
+/** The prefix of an object that brokers of older versions store, followed by the name of the Space. */
 const EPOCHS = 'custody/v1/epoch-';
 const LIMIT = 4 * 1024;
 const ATTEMPTS = 3;
 
-/** A Space as buckets know it. */
+/** A Space as the owner of a bucket. */
 export interface Owner {
   readonly space: string;
-  /** 64 hex digits, which tell two Spaces of one name apart. */
+  /** 64 hex digits, which distinguish two Spaces of the same name. */
   readonly id: string;
 }
 
-/** Whatever is in the bucket is told by the log only where it has this shape. */
+/** The log repeats a name from the bucket only if it has this form. */
 const SPACE = /^[a-z][a-z0-9-]{0,39}$/;
 const schema = z.strictObject({
   v: z.literal(1),
@@ -28,8 +28,9 @@ const schema = z.strictObject({
 });
 
 /**
- * A Space is whoever has the key that its objects' places are named by: a restore puts that key back, a Space that is
- * installed anew over kept namespaces finds it there, it is never exchanged, and without it nothing in the bucket is found.
+ * The identity of a Space is the key that objects' prefixes are derived from: a restore restores it, a Space that is
+ * installed again with kept namespaces finds it there, it is never exchanged, and without it nothing in the bucket can
+ * be found.
  */
 export function ownerOf(nameKey: Secret<Buffer>, space: string): Owner {
   const info = lengthPrefixed(['space-bucket-owner/v1', space]);
@@ -37,8 +38,9 @@ export function ownerOf(nameKey: Secret<Buffer>, space: string): Owner {
 }
 
 /**
- * Takes the bucket for this Space, where it is nobody's yet. Of several Spaces at one time the server lets one write its
- * name. Rejects with UnfitBucketError where the bucket is another Space's, with S3Error where its server does not answer.
+ * Claims the bucket for this Space if it has no owner. If several Spaces try at the same time, the server accepts one
+ * of their conditional writes. Rejects with UnfitBucketError if the bucket is another Space's, with S3Error if its
+ * server does not answer.
  */
 export async function claimBucket(
   s3: Pick<S3Client, 'read' | 'put' | 'list'>,
@@ -97,7 +99,7 @@ function requireSame(found: Owner | 'unreadable', bucket: string, owner: Owner):
     );
 }
 
-/** Buckets of older versions do not say whose they are, but have an object with the Space's name. */
+/** Buckets of older versions have no owner, but an object with the Space's name. */
 async function requireUnused(
   s3: Pick<S3Client, 'list'>,
   bucket: string,
@@ -117,7 +119,7 @@ function ofAnother(bucket: string, space: string): UnfitBucketError {
   );
 }
 
-/** False when somebody else was faster. */
+/** False if another writer was faster. */
 async function writeOwner(s3: Pick<S3Client, 'put'>, owner: Owner, signal: AbortSignal): Promise<boolean> {
   const headers = { 'content-type': 'application/json', 'if-none-match': '*' };
   try {

@@ -1,36 +1,36 @@
 import type { Socket } from 'node:net';
 
 /**
- * A piece of a body is memory outside of the heap. Left to the collector, it counts as growth of all of it, and a
- * stream would have the whole heap marked every ten MiB or so; so each is freed as soon as it was sent.
+ * A piece of a body is memory outside of the heap. The garbage collector counts it as growth, so that a stream would
+ * cause a full collection about every ten MiB; therefore each piece is freed as soon as it was sent.
  */
 
-/** Smaller ones are not worth it. */
+/** Smaller pieces are not worth freeing. */
 const LEAST_BYTES = 4 * 1024;
 
-/** What goes with the sending of a piece: its own memory, or that of the one whose last part it is. */
+/** The memory that is freed after a piece was sent: its own, or that of the piece whose last part it is. */
 const going = new WeakMap<Uint8Array, ArrayBuffer>();
 
-/** Frees a piece that somebody has taken, and copied what he wants to keep. */
+/** Frees a piece whose reader has copied what it needs. */
 export function free(piece: Buffer): void {
   memoryOf(piece)?.transfer(0);
 }
 
-/** Says that nobody reads the piece any more once a connection has taken it. */
+/** Marks a piece that nobody reads after a connection has sent it. */
 export function giveAway(piece: Buffer): Buffer {
   const memory = memoryOf(piece);
   if (memory !== undefined) going.set(piece, memory);
   return piece;
 }
 
-/** Says that `last` is sent last of all parts of a piece: if that was given away, it goes with it. */
+/** Marks `last` as the part that is sent last of a piece; if that piece was given away, it is freed then. */
 export function cutLast(last: Buffer, piece: Buffer): Buffer {
   const memory = going.get(piece);
   if (memory !== undefined) going.set(last, memory);
   return last;
 }
 
-/** Frees what was given away when the connection has taken it. */
+/** Frees pieces that were given away, after the connection has sent them. */
 export function freeing<To extends Socket>(socket: To): To {
   const plain: Write = socket.write.bind(socket) as Write;
   const write: Write = (data, ...rest) => {
@@ -44,7 +44,7 @@ export function freeing<To extends Socket>(socket: To): To {
 type Written = (error?: Error | null) => void;
 type Write = (data: string | Uint8Array, ...rest: [Written?] | [BufferEncoding, Written?]) => boolean;
 
-/** A part of something larger is not ours alone, and an empty piece may be a constant of the parser's. */
+/** A part of a larger buffer is not ours alone, and an empty piece may be a constant of the parser. */
 function memoryOf({ buffer, byteLength }: Buffer): ArrayBuffer | undefined {
   const whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
   return whole && byteLength >= LEAST_BYTES ? buffer : undefined;

@@ -4,21 +4,21 @@ import { type Dispatcher, errors } from 'undici';
 import { free } from './pieces.ts';
 import type { InTurn } from './sinks.ts';
 
-/** The head of an answer. */
+/** Status and headers of an answer. */
 export interface Head {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Says, when the head of an answer has come, where its body is to go. It is a callback, so that whoever holds something for
- * as long as a request lasts, a slot or a grant, holds it until the last byte was taken.
+ * Returns the sink of an answer's body, given its headers. It is a callback, so that a caller which holds a slot or a
+ * grant during a request holds it until the last byte was consumed.
  */
 export type SinkFor = (head: Head) => Writable;
 
-/** Bodies of answers take turns between Capsules, as soon as there are several. */
+/** Bodies of answers take turns between Capsules, if there are several. */
 export interface Passing {
-  /** Whether anybody else is there. */
+  /** Whether other Capsules have requests. */
   isShared(): boolean;
   readonly inTurn: InTurn;
 }
@@ -27,13 +27,13 @@ interface Sent {
   readonly request: Dispatcher.DispatchOptions;
   readonly signal: AbortSignal | undefined;
   readonly patience?: Patience;
-  /** How a long answer is passed on; without it, as it comes. */
+  /** Passes a long answer on in turns; without it, immediately. */
   readonly passing?: Passing | undefined;
 }
 
 /**
- * How long a request may wait for a connection, and its upstream keep us waiting for its answer and for each next piece
- * of it; milliseconds. A connection has 5 s to come up, so who waits for longer waits for others.
+ * Milliseconds that a request may wait for a connection, for its answer, and for each next piece of it. A connection
+ * must be established in 5 s, so a longer wait is for other requests.
  */
 export interface Patience {
   readonly queueMs: number;
@@ -43,18 +43,18 @@ export interface Patience {
 
 export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60_000 };
 
-/** This much of an answer is passed on immediately, so that short answers do not wait for a turn. */
+/** Bytes of an answer that are passed on immediately, so that short answers do not wait for a turn. */
 const AT_ONCE = 64 * 1024;
 
-/** undici's own timers stay for a second when they are done with, and so become old objects, two for each request. */
+/** undici's own timers live for a second after their use, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
 /**
- * Sends a request, and its answer's body to the sink, with back-pressure; resolves when all of it was consumed.
- * All requests go this way. undici processes an abort only when it has a connection for the request, which may
- * never happen: here deadline and abort end the wait too, and the request is dropped when its turn comes.
- * Only the body is handled here: undici's own `stream()` does more around each request.
- * A sink copies what it wants to keep: once it reports a piece as consumed, the piece is freed.
+ * Sends a request, and its answer's body to the sink with back-pressure; resolves when all of it was consumed. All
+ * requests use this function. undici handles an abort only when it has a connection for the request, which may never
+ * happen, so that deadline and abort end the wait here, and the request is dropped in its turn. It handles only the
+ * body, since undici's own `stream()` does more for each request. A sink must copy what it keeps, since a consumed
+ * piece is freed.
  */
 export function relay(dispatcher: Dispatcher, sent: Sent, sinkFor: SinkFor): Promise<void> {
   return new Promise((resolve, reject) => new Relay(sent, sinkFor, { resolve, reject }).start(dispatcher));
@@ -65,13 +65,13 @@ interface Outcome {
   readonly reject: (reason: Error) => void;
 }
 
-/** One request on its way. undici calls the methods that begin with `on`, in their order here. */
+/** One request. undici calls the methods that begin with `on`, in their order here. */
 class Relay implements Dispatcher.DispatchHandler {
   readonly #sent: Sent;
   readonly #sinkFor: SinkFor;
   readonly #outcome: Outcome;
   readonly #body: Readable | undefined;
-  /** Pieces that wait for their turn. The upstream is not read meanwhile, so that they are few. */
+  /** Pieces that wait for their turn; they are few, since the upstream is not read meanwhile. */
   readonly #pieces: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   #sink: Writable | undefined;
@@ -81,9 +81,9 @@ class Relay implements Dispatcher.DispatchHandler {
   #sending = false;
   /** Bytes of the answer that the sink was given. */
   #passed = 0;
-  /** Whether a turn was asked for that has not come yet. */
+  /** Whether a requested turn has not come yet. */
   #waits = false;
-  /** Whether the upstream has sent all of its answer. */
+  /** Whether the upstream has sent its whole answer. */
   #ended = false;
 
   constructor(sent: Sent, sinkFor: SinkFor, outcome: Outcome) {
@@ -159,13 +159,13 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#fail(error);
   }
 
-  /** Gives the sink a piece; says whether more may come at once. */
+  /** Gives the sink a piece; returns whether more may follow at once. */
   #pass(piece: Buffer): boolean {
     this.#passed += piece.length;
     return this.#sink?.write(piece, (error) => error ?? free(piece)) !== false;
   }
 
-  /** The next piece in its turn, the end where there is none any more, or else more of the upstream's. */
+  /** Continues with the next piece in its turn, with the end if there is none, or with reading the upstream. */
   #proceed(): void {
     if (this.#waits || this.#failure !== undefined || this.#sink?.writableNeedDrain) return;
     const { passing } = this.#sent;
@@ -185,13 +185,13 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#proceed();
   }
 
-  /** Gives the upstream so long from now on, or until it is heard of again. */
+  /** Sets the deadline of the upstream, until it sends something. */
   #allow(ms: number, error: () => Error): void {
     clearTimeout(this.#late);
     this.#late = setTimeout(() => (this.#isOurTurn() ? this.#late?.refresh() : this.#fail(error())), ms);
   }
 
-  /** Whether it is our side that the upstream waits for: who takes the answer, or who brings the request's body. */
+  /** Whether the upstream waits for our side: for the reader of the answer, or for the request's body. */
   #isOurTurn(): boolean {
     if (this.#sink === undefined) return this.#sending && this.#body?.isPaused() === false;
     return this.#waits || this.#sink.writableNeedDrain;
@@ -205,7 +205,7 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#outcome.reject(reason);
     this.#controller?.abort(reason);
     this.#sink?.destroy(reason);
-    // What is left of it is nobody's.
+    // Nobody reads the rest of it.
     this.#body?.destroy();
   }
 
@@ -226,7 +226,7 @@ function noConnection(): ServiceError {
   return new ServiceError('unavailable', 'no connection to the upstream was free', { retryAfter: 1 });
 }
 
-/** Headers that came twice are not believed. */
+/** The headers, without those that occur twice. */
 function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
   const result: Record<string, string> = {};
   for (const name of Object.keys(headers)) {

@@ -2,27 +2,30 @@ import { createHmac, hash } from 'node:crypto';
 import type { Target } from './target.ts';
 
 /**
- * AWS Signature Version 4 for S3, in the one canonical form that both of our sides need: requests that we sign for
- * the upstream, and requests of unmodified S3 clients that we verify. Paths and queries are taken as they go over
- * the wire, never through a URL parser, which would name another resource. Tested against the AWS SDK's signer.
+ * AWS Signature Version 4 for S3 in the canonical form that both sides need: for requests to the upstream that are
+ * signed here, and for requests of S3 clients that are verified here. Paths and queries are used as transmitted, never
+ * parsed as a URL, which would change the resource. Tested against the AWS SDK's signer.
  */
 
 export const ALGORITHM = 'AWS4-HMAC-SHA256';
 export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD';
 export const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
-/** What a signature is made over. Header names in lower case; the query's names and values encoded, not sorted. */
+/**
+ * The input of a signature. Header names are in lower case; names and values of the query are encoded, and need not be
+ * sorted.
+ */
 export interface Signable {
   readonly method: string;
   /** The path as sent: encoded once, beginning with a slash. */
   readonly path: string;
   readonly query: readonly (readonly [name: string, value: string])[];
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Lower-case hex of the body's SHA-256, or one of the fixed words. */
+  /** The lower-case hex of the body's SHA-256, or one of the fixed words. */
   readonly payload: string;
 }
 
-/** Day, region and service that a derived key is good for. */
+/** The day, region and service of a derived key. */
 export interface Scope {
   /** Eight digits. */
   readonly day: string;
@@ -33,16 +36,16 @@ export function scopeText({ day, region }: Scope): string {
   return `${day}/${region}/s3/aws4_request`;
 }
 
-/** The key of a day, from the secret. */
+/** Derives the key of a day from the secret. */
 export function signingKey(secret: string, { day, region }: Scope): Buffer {
   const date = hmac(`AWS4${secret}`, day);
   return hmac(hmac(hmac(date, region), 's3'), 'aws4_request');
 }
 
 export interface Signature {
-  /** Lower-case hex. */
+  /** In lower-case hex. */
   readonly signature: string;
-  /** Names of the headers that it covers, as they are listed in an Authorization header. */
+  /** The names of the signed headers, as in an Authorization header. */
   readonly signedHeaders: string;
 }
 
@@ -89,7 +92,7 @@ function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The path of a key in a request: RFC 3986, everything escaped that may be, slashes kept. */
+/** Encodes the path of a key by RFC 3986: all characters that may be escaped are, except slashes. */
 export function encodePath(text: string): string {
   return encode(text).replaceAll('%2F', '/');
 }
@@ -105,14 +108,14 @@ function escapeChar(char: string): string {
 
 type Pairs = Signable['headers'];
 
-/** Adds date, payload word and Authorization to the headers of a request; `host` must be among them. */
+/** Adds date, payload hash and Authorization to the headers of a request, which must include `host`. */
 export type Sign = (request: Signable, now: Date) => Record<string, string>;
 
-/** Every header is signed, so that nobody between us and the upstream can add to what we ask for. */
+/** Signs every header, so that nobody in between can add to the request. */
 export function createSigner(target: Target): Sign {
   let kept: Kept | undefined;
   return (request, now) => {
-    // Read each time: the keys of a target may be exchanged under us.
+    // Read for each request, since the key may be exchanged.
     const { region, accessKeyId, secretAccessKey: of } = target;
     const time = amzDate(now);
     const day = time.slice(0, 8);
@@ -135,7 +138,7 @@ export function createSigner(target: Target): Sign {
   };
 }
 
-/** What a day's signatures have in common. */
+/** What the signatures of a day have in common. */
 interface Kept {
   readonly day: string;
   readonly of: Target['secretAccessKey'];

@@ -11,24 +11,24 @@ import {
   type XmlShape,
 } from './xml.ts';
 
-/** Runs a short piece of work when its turn comes, so that no document keeps others waiting for longer than a piece. */
+/** Runs a short piece of work in its turn, so that a document delays others for at most one piece. */
 export type InTurn = <T>(act: () => T) => Promise<T>;
 
 export const atOnce: InTurn = async (act) => act();
 
-/** This much of a document is parsed in one turn. */
+/** Bytes of a document that are parsed in one turn. */
 const SLICE_BYTES = 4 * 1024;
 
-/** Feeds a document to its reader, a slice in a turn. */
+/** Parses a document in slices, one in each turn. */
 export async function readSlices(bytes: Uint8Array, reader: XmlReader, inTurn: InTurn): Promise<void> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES)
     await inTurn(() => reader.write(bytes.subarray(at, at + SLICE_BYTES)));
 }
 
-/** This many items of a document are processed in one turn: each key may be long, and completely escaped. */
+/** Items of a document that are processed in one turn, since each key may be long and completely escaped. */
 const ITEMS_A_TURN = 10;
 
-/** A short piece of work for each of many, a few in a turn. */
+/** Runs a short piece of work for each item, a few in each turn. */
 export async function mapInTurns<T, R>(
   all: readonly T[],
   act: (one: T) => R,
@@ -40,7 +40,7 @@ export async function mapInTurns<T, R>(
   return done;
 }
 
-/** Writes a document of items that `written` makes. */
+/** Writes a document from the elements that `written` makes of items. */
 export async function documentInTurns<T>(
   name: string,
   items: readonly T[],
@@ -51,7 +51,7 @@ export async function documentInTurns<T>(
   return inTurn(() => documentOf(name, elementsOf(first) + elements.join('')));
 }
 
-/** An answer's body as a whole, of at most so many bytes, or its beginning (`cut`). */
+/** Collects an answer's body up to so many bytes; `cut` says that there were more. */
 export class Collector extends Writable {
   readonly #chunks: Buffer[] = [];
   readonly #cut: boolean;
@@ -65,7 +65,7 @@ export class Collector extends Writable {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
     if (chunk.length > this.#room && !this.#cut) return void done(answerTooLarge());
-    // A copy: who sends it frees the piece.
+    // Copied, since the sender frees the piece.
     if (this.#room > 0) this.#chunks.push(Buffer.from(chunk.subarray(0, this.#room)));
     this.#room -= chunk.length;
     done();
@@ -76,7 +76,7 @@ export class Collector extends Writable {
   }
 }
 
-/** Reads an answer's document as it comes. */
+/** Parses an answer's document while it arrives. */
 export class DocumentSink extends Writable {
   readonly #reader: XmlReader;
   readonly #inTurn: InTurn;
@@ -98,7 +98,7 @@ export class DocumentSink extends Writable {
     );
   }
 
-  /** @throws S3Error when a 200 turns out to be an error, as with copies and completions, or is no such document */
+  /** @throws S3Error if a 200 contains an error, as copies and completions may, or another document */
   document(): XmlNode {
     let node: XmlNode;
     try {
@@ -111,7 +111,7 @@ export class DocumentSink extends Writable {
   }
 }
 
-/** S3's own code, where it is one. */
+/** The code, if it has the form of S3's codes. */
 export function plainCode(code: string | undefined): string {
   return /^[A-Za-z]{1,64}$/.test(code ?? '') ? String(code) : 'Unknown';
 }

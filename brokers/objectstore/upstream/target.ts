@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { Secret } from '@space/broker-kit';
 
-/** A bucket somewhere, and the key that opens it. */
+/** A bucket and the key for it. */
 export interface Target {
   /** Scheme, host and port, without a path: `https://s3.example.net`. */
   readonly origin: string;
@@ -12,7 +12,7 @@ export interface Target {
   readonly secretAccessKey: Secret<string>;
 }
 
-/** Where requests for the bucket go: the origin to connect to, the Host header, and what paths begin with. */
+/** How to reach the bucket: the origin to connect to, the Host header, and the beginning of paths. */
 export interface Route {
   readonly origin: string;
   readonly host: string;
@@ -30,7 +30,7 @@ export function routeOf({
   const [, scheme, host, port] = ORIGIN.exec(origin) ?? [];
   if (scheme === undefined || host === undefined) throw new Error('not the origin of an S3 service');
   if (!BUCKET.test(bucket)) throw new Error('not the name of a bucket');
-  // The default port is not part of a Host header, and the signature covers what is sent.
+  // A default port is not part of the Host header, which is signed as it is sent.
   const isDefault = port === undefined || port === (scheme === 'https' ? '443' : '80');
   const authority = isDefault ? host : `${host}:${port}`;
   if (addressing === 'path') return { origin, host: authority, path: `/${bucket}` };

@@ -11,7 +11,7 @@ import { parseXml, textOf, type XmlNode, type XmlShape } from './xml.ts';
 /** A request for the bucket or one of its keys. */
 export interface Ask {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** Physical, not encoded; absent for the bucket itself. */
+  /** The physical key, not encoded; absent for the bucket itself. */
   readonly key?: string;
   /** Not encoded. */
   readonly query?: Readonly<Record<string, string>>;
@@ -20,29 +20,29 @@ export interface Ask {
   readonly body?: Buffer | { readonly stream: Readable; readonly length: number };
   readonly signal?: AbortSignal | undefined;
   readonly patience?: Patience;
-  /** How the body of a long answer is passed on. */
+  /** Passes the body of a long answer on in turns. */
   readonly passing?: Passing | undefined;
 }
 
-/** A document that is expected in an answer. */
+/** The expected document of an answer. */
 interface Expected {
   readonly shape: XmlShape;
-  /** Bytes. */
+  /** In bytes. */
   readonly limit: number;
   readonly inTurn: InTurn;
 }
 
 export interface Transport {
   readonly bucket: string;
-  /** For answers that are small; `limit` is in bytes. Throws S3Error unless the status is 2xx or 304. */
+  /** Requests a small answer of at most `limit` bytes. Throws S3Error unless the status is 2xx or 304. */
   small(ask: Ask, limit?: number): Promise<Head & { readonly body: Buffer }>;
-  /** The document of a 2xx answer, read as it comes. Throws S3Error for every other, and for an error in its place. */
+  /** Requests a document, parsed while it arrives. Throws S3Error for any status but 2xx, and for an error document. */
   document(ask: Ask, expected: Expected): Promise<XmlNode>;
-  /** Sends the body of a 2xx or 304 answer to the sink, with back-pressure. Throws S3Error otherwise. */
+  /** Sends the body of a 2xx or 304 answer to the sink with back-pressure. Throws S3Error for other statuses. */
   stream(ask: Ask, sinkFor: SinkFor): Promise<Head>;
 }
 
-/** The most bytes of an answer that says nothing but its head. */
+/** The most bytes of an answer whose body is not needed. */
 const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 
@@ -50,8 +50,11 @@ const ERROR_LIMIT = 16 * 1024;
 export function createTransport(target: Target, dispatcher: Dispatcher, now: () => Date): Transport {
   const signed = signing(target, now);
 
-  /** The body of a 2xx or 304 answer goes to the sink; every other answer is thrown. */
-  async function send(ask: Ask, sinkFor: SinkFor, again = false): Promise<Head> {
+  /**
+   * Sends the body of a 2xx or 304 answer to the sink, and throws every other answer. With `restarts`, each call of
+   * `sinkFor` starts with a fresh sink, so that the request may be repeated after an answer has begun.
+   */
+  async function send(ask: Ask, sinkFor: SinkFor, { restarts = false } = {}): Promise<Head> {
     const { signal, patience, passing } = ask;
     let head: Head | undefined;
     let refused: Collector | undefined;
@@ -69,7 +72,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
         },
       );
     };
-    await attempt(ask, act, () => head !== undefined && !again);
+    await attempt(ask, act, () => head !== undefined && !restarts);
     if (head === undefined) throw new S3Error('unreachable', 0, 'Unknown');
     if (refused !== undefined) throw answered(head.status, refused.bytes());
     return head;
@@ -85,7 +88,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
           body = new Collector(limit);
           return body;
         },
-        true,
+        { restarts: true },
       );
       return { ...head, body: body.bytes() };
     },
@@ -97,7 +100,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
           sink = new DocumentSink(shape, limit, inTurn);
           return sink;
         },
-        true,
+        { restarts: true },
       );
       if (sink === undefined) throw new S3Error('unreachable', 0, 'Unknown');
       return sink.document();
@@ -106,7 +109,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
   };
 }
 
-/** A kept connection may have been closed under us; what changes nothing is asked once more. */
+/** A kept connection may have been closed by the server, so a request that changes nothing is repeated once. */
 async function attempt(ask: Ask, act: () => Promise<void>, begun: () => boolean): Promise<void> {
   const safe = ask.method === 'GET' || ask.method === 'HEAD';
   try {
@@ -142,7 +145,7 @@ function signing(target: Target, now: () => Date): (ask: Ask) => Dispatcher.Requ
 }
 
 interface Payload {
-  /** What the signature says of the body. */
+  /** What the signature says about the body. */
   readonly payload: string;
   readonly sent: Buffer | Readable | null;
   readonly about: readonly (readonly [name: string, value: string])[];
@@ -171,6 +174,6 @@ function s3Code(body: Buffer): string {
 
 const ERROR: XmlShape = { root: 'Error', items: [], most: 0, answer: true };
 
-/** A condition that says "you have it already" is an answer, not an error. */
+/** A 304 is an answer and not an error. */
 const isSuccess = (status: number) => (status >= 200 && status < 300) || status === 304;
 const isStale = ({ code }: S3Error) => code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';

@@ -4,31 +4,31 @@ import type { InTurn } from './sinks.ts';
 
 interface Body {
   readonly stream: Readable;
-  /** Bytes, exactly: fewer or more break the request, and nothing is stored. */
+  /** The exact number of bytes: with fewer or more the request fails, and nothing is stored. */
   readonly length: number;
 }
 
-/** Lower-case names; what they may be is the caller's business. */
+/** Headers with names in lower case; the caller decides which are permitted. */
 export type Headers = Readonly<Record<string, string>>;
 
 interface Options {
   readonly headers?: Headers;
   readonly signal?: AbortSignal | undefined;
-  /** The turns in which the answer is read. */
+  /** Parses the answer in turns. */
   readonly inTurn?: InTurn | undefined;
 }
 
 interface ReadOptions extends Options {
   /** One of the parts that the object was uploaded in. */
   readonly part?: number | undefined;
-  /** How a long body is passed on. */
+  /** Passes a long body on in turns. */
   readonly passing?: Passing | undefined;
 }
 
 export interface ListedObject {
   readonly key: string;
   readonly size: number;
-  /** With its quotation marks. */
+  /** Including its quotation marks. */
   readonly etag: string;
   /** ISO 8601. */
   readonly modified: string;
@@ -48,26 +48,26 @@ export interface Part {
   readonly modified: string;
 }
 
-/** An upload that is not over. */
+/** An upload that has not ended. */
 interface OpenUploadUpstream {
   readonly key: string;
   readonly id: string;
-  /** When it was begun, as the server says it; servers that count from the last part say later. */
+  /** When the upload was begun according to the server; some servers report the time of its last part. */
   readonly initiated: Date;
 }
 
 /** The operations on one bucket that the broker needs. Keys are physical. Every failure is an S3Error. */
 export interface S3Client {
-  /** Succeeds when the bucket is there and ours. */
+  /** Creates the bucket; succeeds if it exists and is ours. */
   createBucket(options?: Options): Promise<void>;
-  /** Whether the bucket keeps what is deleted; a server that knows no versions keeps nothing. */
+  /** Whether the bucket keeps deleted objects; a server without versions does not. */
   isVersioned(options?: Options): Promise<boolean>;
   put(key: string, body: Buffer | Body, options?: Options): Promise<{ readonly etag: string }>;
   get(key: string, options: ReadOptions, sinkFor: SinkFor): Promise<Head>;
-  /** A small object as a whole; at most `limit` bytes. */
+  /** A small object of at most `limit` bytes. */
   read(key: string, limit: number, options?: Options): Promise<Head & { readonly body: Buffer }>;
   head(key: string, options?: ReadOptions): Promise<Head>;
-  /** Succeeds for what is not there, as S3 does. */
+  /** Succeeds for an absent object, as in S3. */
   delete(key: string, options?: Options): Promise<void>;
   /** Deletes at most 1,000 keys, and returns those that could not be deleted. */
   deleteMany(keys: readonly string[], options?: Options): Promise<readonly { key: string; code: string }[]>;
@@ -112,7 +112,7 @@ export interface S3Client {
     options?: Options,
   ): Promise<{ readonly etag: string }>;
   abortUpload(key: string, upload: string, options?: Options): Promise<void>;
-  /** Uploads of keys behind `after`; where a page ends among several of one key, the rest of them is left out. */
+  /** Uploads with keys after `after`. If a page ends among several uploads of a key, the rest of them is left out. */
   listUploads(
     page: { readonly prefix: string; readonly after?: string | undefined; readonly limit: number },
     options?: Options,

@@ -1,6 +1,9 @@
 import { SaxesParser } from 'saxes';
 
-/** XML of S3, both ways. No document types, no entities but the five, so nothing in it can grow or reach out. */
+/**
+ * Invalid XML. The parser accepts neither document types nor entities other than the five predefined ones, so that no
+ * document can expand or refer to anything outside.
+ */
 export class XmlError extends Error {
   constructor() {
     super('not the XML of an S3 message');
@@ -10,32 +13,32 @@ export class XmlError extends Error {
 
 export type XmlNode = Readonly<Record<string, unknown>>;
 
-/** What a document may be at most. Whoever writes more than this is read no further. */
+/** The permitted form of a document; reading stops at the first violation. */
 export interface XmlShape {
-  /** The name of the outermost element. */
+  /** The name of the root element. */
   readonly root: string;
-  /** Elements right below it that may come more than once. */
+  /** Elements directly below the root that may be repeated. */
   readonly items: readonly string[];
-  /** How many of them, of all names together. */
+  /** The most items, of all names together. */
   readonly most: number;
   /**
-   * Set for answers: an `Error` may replace the root, and elements below the fields of an item are skipped,
-   * since servers send more than we ask for. Callers may not.
+   * Set for answers: an `Error` may replace the root, and elements below an item's fields are skipped, since servers
+   * send more than requested. Callers may not do either.
    */
   readonly answer?: true;
 }
 
-/** Fields of one element, and further elements beside the items. */
+/** The most fields of one element, and the most elements beside the items. */
 const MOST_FIELDS = 32;
-/** The longest text of an element: keys and tokens are shorter. */
+/** The most characters of a text; keys and tokens are shorter. */
 const MOST_TEXT = 4_096;
-/** Attributes of an element; they say nothing here but what its prefixes stand for. */
+/** The most attributes of an element; they only declare namespace prefixes here. */
 const MOST_ATTRIBUTES = 16;
-/** The longest tag, attribute or comment: the parser keeps all of it, and looks at it once more when it ends. */
+/** The longest tag, attribute or comment, which the parser keeps in memory and reads again at its end. */
 const MOST_TOKEN = 64 * 1024;
-/** Levels that are passed over at most. */
+/** The most levels of skipped elements. */
 const MOST_DEPTH = 8;
-/** Root, item, field. */
+/** The depth of a field: root, item, field. */
 const FIELD = 3;
 
 type Fields = Record<string, unknown>;
@@ -43,8 +46,8 @@ type Fields = Record<string, unknown>;
 const emptyFields = (): Fields => Object.create(null) as Fields;
 
 /**
- * Reads a document as it comes, piece by piece, and ends at the first element that is too deep or one too many: the
- * work for a document grows with its bytes alone, and what is kept of it with the items that were expected.
+ * Parses a document while it arrives, and stops at the first element that is too deep or too many. The work is
+ * proportional to the bytes, and the memory to the expected items.
  */
 export class XmlReader {
   readonly #shape: XmlShape;
@@ -60,11 +63,11 @@ export class XmlReader {
   #item: Fields | undefined;
   #depth = 0;
   #itemCount = 0;
-  /** Elements below the root that are no items, and fields of the item that is open. */
+  /** The number of elements below the root that are not items, and of fields of the open item. */
   #others = 0;
   #fields = 0;
   #attributes = 0;
-  /** Characters that went in since the last tag, attribute or text. */
+  /** Characters since the last tag, attribute or text. */
   #untold = 0;
   #text = '';
   #failed = false;
@@ -74,7 +77,7 @@ export class XmlReader {
   constructor(shape: XmlShape) {
     this.#shape = shape;
     this.#items = Object.fromEntries(shape.items.map((name) => [name, []]));
-    // No more handlers than these: with some more the parser is four times as slow.
+    // Only these handlers are set, since with some more the parser is four times as slow.
     this.#parser.on('attribute', () => {
       this.#untold = 0;
       this.#attributes += 1;
@@ -94,7 +97,7 @@ export class XmlReader {
     return this.#isError;
   }
 
-  /** @throws XmlError, and then again for whatever follows */
+  /** @throws XmlError, also for every later call */
   write(bytes: Uint8Array): void {
     this.#guarded(() => {
       const text = this.#utf8.decode(bytes, { stream: true });
@@ -104,11 +107,7 @@ export class XmlReader {
     });
   }
 
-  /**
-   * The content of the root element.
-   *
-   * @throws XmlError when the document is not whole
-   */
+  /** The content of the root element. @throws XmlError if the document is incomplete */
   end(): XmlNode {
     this.#guarded(() => void this.#parser.write(this.#utf8.decode()).close());
     for (const [name, items] of Object.entries(this.#items)) this.#root[name] = items;
@@ -121,7 +120,7 @@ export class XmlReader {
       act();
     } catch {
       this.#failed = true;
-      // The cause is left out: the parser's message quotes the text.
+      // The cause is left out, since the parser's message quotes the text.
       throw new XmlError();
     }
   }
@@ -157,7 +156,7 @@ export class XmlReader {
 
   #close(name: string): void {
     this.#untold = 0;
-    // An element with others in it is not a text, nor is one that is longer than any that we read.
+    // An element with children is not a text, nor is one that is longer than permitted.
     const isText = !this.#tooLong && (this.#depth === FIELD || this.#fields === 0);
     const value = isText ? this.#text : {};
     if (this.#depth === FIELD && this.#item !== undefined) put(this.#item, name, value);
@@ -179,7 +178,7 @@ export class XmlReader {
   }
 }
 
-/** Sets a field. A field that comes twice has neither of its values. */
+/** Sets a field; a field that occurs twice has neither value. */
 function put(fields: Fields, name: string, value: unknown): void {
   fields[name] = name in fields ? {} : value;
 }
@@ -189,20 +188,20 @@ function local(name: string): string {
   return name.slice(name.lastIndexOf(':') + 1);
 }
 
-/** The content of the root of a small document that is there as a whole. */
+/** The content of the root of a small document. */
 export function parseXml(bytes: Uint8Array, shape: XmlShape): XmlNode {
   const reader = new XmlReader(shape);
   reader.write(bytes);
   return reader.end();
 }
 
-/** A child's text; undefined when it is not there once, as text. */
+/** The text of a child; undefined unless it occurs once, as text. */
 export function textOf(node: XmlNode, name: string): string | undefined {
   const value = node[name];
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Children of one of the shape's items, which may be one or none. */
+/** The children with an item's name, in a list also if there is only one. */
 export function childrenOf(node: XmlNode, name: string): readonly XmlNode[] {
   const items = node[name];
   if (!Array.isArray(items)) throw new Error('not an item of this document');
@@ -212,12 +211,12 @@ export function childrenOf(node: XmlNode, name: string): readonly XmlNode[] {
 type XmlContent = string | number | boolean | readonly XmlElement[];
 export type XmlElement = readonly [name: string, content: XmlContent];
 
-/** A whole document. Names are ours; texts are escaped. */
+/** A whole document; names are constants, and texts are escaped. */
 export function xmlDocument(name: string, content: readonly XmlElement[]): string {
   return documentOf(name, elementsOf(content));
 }
 
-/** A whole document around what `elementsOf` made of its content. */
+/** A whole document with the given content. */
 export function documentOf(name: string, elements: string): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${elements}</${name}>`;
 }
@@ -226,7 +225,7 @@ export function elementsOf(content: readonly XmlElement[]): string {
   return content.map(([name, child]) => `<${name}>${inner(child)}</${name}>`).join('');
 }
 
-/** Whether XML can say it, escaped or not. */
+/** Whether XML can express the text, escaped or not. */
 export function isXmlText(text: string): boolean {
   return !/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u.test(text);
 }

@@ -22,7 +22,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   507: "The Capsule's quota is full.",
 };
 
-/** What stands in braces in a path. */
+/** The schemas of the variables in paths. */
 const PATH: Readonly<Record<string, object>> = {
   bucket: { type: 'string', enum: BUCKETS },
   key: { ...KEY, description: 'Slashes stand unescaped, every other byte may be escaped.' },
@@ -41,7 +41,7 @@ const QUERY: Readonly<Record<string, object>> = {
 const HEADERS: Readonly<Record<string, object>> = {
   Range: { type: 'string', pattern: '^bytes=([0-9]{1,18}-[0-9]{0,18}|-[0-9]{1,18})$' },
 };
-/** What all other operations may answer. */
+/** The schema of header values. */
 const HEADER = { type: 'string', pattern: '^[\\x20-\\x7e]{0,1024}$' };
 
 /** Called by `scripts/generate.ts`. */
@@ -50,7 +50,7 @@ export function generated(): readonly { readonly path: string; readonly text: st
   return [{ path: 'docs/wire/objectstore-data.openapi.generated.json', text }];
 }
 
-/** OpenAPI 3.1 of the object routes, made from what parses their requests. */
+/** The OpenAPI 3.1 document of the object routes, generated from the schemas that parse requests. */
 export function dataDocument(): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const [name, one] of Object.entries(OPERATIONS)) {

@@ -31,7 +31,7 @@ const text = z.string();
 const count = z.int().min(0);
 const etag = z.object({ etag: text });
 
-/** What each operation takes and answers, as its document says. */
+/** The parameters and answers of each operation in the OpenAPI document. */
 export const OPERATIONS: Readonly<Record<Exclude<Operation, 'healthz'>, Described>> = {
   'object.put': {
     at: OBJECT,

@@ -20,7 +20,7 @@ import { matchRoute, type Operation, queryOf } from './routes.ts';
 import { uploadHandlers } from './uploads.ts';
 
 const GRANT = 'platform-grant';
-/** Looked up instead of a credential that is missing, so that a refusal costs the same work as any other. */
+/** Looked up in place of a missing credential, so that every refusal costs the same work. */
 const NOBODY = digestOf(newToken('osw'));
 
 export interface JsonOptions {
@@ -28,9 +28,9 @@ export interface JsonOptions {
   readonly tenants: Tenants;
   readonly store: ObjectStore;
   readonly cursors: Cursors;
-  /** What the tenant's Capsule uses of its quota. */
+  /** The tenant's usage of the Capsule's quota. */
   readonly usage: (tenant: Tenant) => Promise<Usage>;
-  /** The S3 keys of a tenant, as the container credential providers of the AWS SDKs read them. */
+  /** The S3 keys of a tenant, in the form that the AWS SDKs' container credential providers read. */
   readonly s3Credentials: (tenant: Tenant) => Readonly<Record<string, string>>;
 }
 
@@ -87,7 +87,7 @@ async function tenantOf(
   return token === undefined ? undefined : tenant;
 }
 
-/** The AWS SDKs send what is in the token's file, and nothing before it. */
+/** The AWS SDKs send only the content of the token's file, without a scheme. */
 function bareOrBearer({ rawHeaders }: IncomingMessage): Secret<string> | undefined {
   const bearer = rawHeaders.map((text, i) =>
     i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'authorization' && isToken(text.trim(), 'osw')

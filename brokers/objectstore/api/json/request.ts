@@ -8,12 +8,12 @@ import { detach } from '../request-body.ts';
 import type { Matched, Operation } from './routes.ts';
 import { type BodyOf, parseBody } from './schemas.ts';
 
-/** How callers name their own metadata. */
+/** The prefix of callers' own metadata headers. */
 export const METADATA = 'x-object-meta-';
 export const SMALL_BODY = 16 * 1024;
 export const LARGE_BODY = 1024 * 1024;
 
-/** A request that was let in. */
+/** An admitted request. */
 export interface Admitted extends Matched {
   readonly exchange: Exchange;
   readonly call: Call;
@@ -23,7 +23,7 @@ export interface Admitted extends Matched {
 
 export type Handlers<Name extends Operation> = Readonly<Record<Name, (admitted: Admitted) => Promise<void>>>;
 
-/** The body's JSON by its schema; a large one is read in turns with others. */
+/** Parses the body's JSON with its schema; a large body is parsed in turns with others. */
 export async function readBody<Schema extends z.ZodType>(
   admission: Admission,
   { exchange }: Admitted,
@@ -45,7 +45,7 @@ export async function readBody<Schema extends z.ZodType>(
   }
 }
 
-/** The body as a stream whose length is known beforehand; Node's parser holds the caller to it. */
+/** The body as a stream of known length, which Node's parser enforces. */
 export function incomingBody({ headers, exchange: { request }, call }: Admitted): IncomingBody {
   const text = headers.get('content-length');
   if (text === undefined || headers.has('transfer-encoding'))

@@ -8,7 +8,7 @@ import {
   parseKey,
 } from '../../objects/object-key.ts';
 
-/** What a request asks for, by method and path alone. */
+/** The operation of a request, which method and path determine. */
 export type Operation =
   | 'object.put'
   | 'object.get'
@@ -26,7 +26,7 @@ export type Operation =
   | 'quota.usage'
   | 'healthz';
 
-/** A shape of path, its methods, and the query parameters that each knows. */
+/** A pattern of paths, with its methods and the query parameters of each. */
 interface Route {
   readonly shape: RegExp;
   readonly methods: Readonly<Record<string, readonly [operation: Operation, ...query: string[]]>>;
@@ -62,7 +62,7 @@ const ROUTES: readonly Route[] = [
 
 export interface Matched {
   readonly operation: Operation;
-  /** The path's variable parts, raw. */
+  /** The variable parts of the path, not decoded. */
   readonly parts: readonly string[];
   readonly parameters: readonly string[];
 }
@@ -73,7 +73,7 @@ export function parametersOf(name: Operation): readonly string[] {
   return all.find(([operation]) => operation === name)?.slice(1) ?? [];
 }
 
-/** Throws `not_found`, or `method_not_allowed` with the methods that are allowed. */
+/** @throws ServiceError `not_found`, or `method_not_allowed` after a call of `allow` with the allowed methods */
 export function matchRoute(method: string, path: string, allow: (methods: string) => void): Matched {
   for (const { shape, methods } of ROUTES) {
     const found = shape.exec(path);
@@ -89,7 +89,7 @@ export function matchRoute(method: string, path: string, allow: (methods: string
   throw new ServiceError('not_found', 'no such route');
 }
 
-/** The bucket that a path names; there are two, and asking for another is asking for what is not there. */
+/** The bucket in a path. There are two; any other name is answered as not found. */
 export function bucketOf(raw: string | undefined): Bucket {
   if (raw === undefined || !isBucket(raw)) throw new ServiceError('not_found', 'no such bucket');
   return raw;
@@ -102,7 +102,9 @@ export function keyOf(raw: string | undefined): ObjectKey {
   return key;
 }
 
-/** Each parameter of the list at most once, and no other; names are not decoded, so none hides behind an escape. */
+/**
+ * The query's parameters, each in the list and at most once. Names are not decoded, so none can be hidden by an escape.
+ */
 export function queryOf(query: string | undefined, known: readonly string[]): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   if (query === undefined) return values;

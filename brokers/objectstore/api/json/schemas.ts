@@ -4,9 +4,9 @@ import { BUCKETS, MAX_KEY_BYTES, parseKey } from '../../objects/object-key.ts';
 import { MAX_KEYS } from '../../objects/types.ts';
 import { type InTurn, mapInTurns } from '../../upstream/sinks.ts';
 
-/** Bodies of the data routes that have one in JSON; closed. */
+/** Strict schemas of the JSON bodies of data routes. */
 
-/** A key as documents describe it; `parseKey` decides, and counts bytes. */
+/** A key in the OpenAPI document. The real check is `parseKey`, which counts bytes. */
 export const KEY = {
   type: 'string',
   minLength: 1,
@@ -29,15 +29,15 @@ const key = z
 const etag = z.string().regex(/^"[\x21\x23-\x7e]{1,128}"$/);
 const header = z.string().max(1_024).meta({ pattern: '^[\\x20-\\x7e]*$' });
 
-/** What a body must be, and how much of it is looked at before that is decided. */
+/** The schema of a body, and how much is parsed before it is checked. */
 export interface BodyOf<Schema extends z.ZodType> {
   readonly schema: Schema;
   readonly limits: JsonLimits;
-  /** Its one list, whose elements are judged one by one, and none behind the first that is wrong. */
+  /** The body's list, whose elements are checked one by one until the first invalid one. */
   readonly list?: { readonly name: string; readonly element: z.ZodType } | undefined;
 }
 
-/** Members of an object; a schema that knows fewer names refuses the others. */
+/** The most members of an object; the schema refuses unknown names. */
 const MOST_MEMBERS = 16;
 
 export const CREATE_UPLOAD = {
@@ -52,7 +52,7 @@ export const CREATE_UPLOAD = {
       .record(z.string().meta({ pattern: '^[a-z0-9_]([a-z0-9._-]{0,62}[a-z0-9_])?$' }), header)
       .optional(),
   }),
-  // 2 KiB of metadata hold no more names than this.
+  // Metadata of 2 KiB cannot contain more names.
   limits: { elements: 1, members: 2_048 },
 };
 

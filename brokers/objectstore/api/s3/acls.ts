@@ -8,7 +8,10 @@ type Name = 'GetBucketAcl' | 'PutBucketAcl' | 'GetObjectAcl' | 'PutObjectAcl' | 
 
 const OWNER = '<Owner><ID>space</ID><DisplayName>space</DisplayName></Owner>';
 
-/** Answers ACL requests, which clients send although lists are not supported: everything is private, has one owner, and no tags. */
+/**
+ * Answers ACL requests, which clients send although ACLs are not supported: everything is private, has one owner, and
+ * no tags.
+ */
 export function aclHandlers(store: ObjectStore): Handlers<Name> {
   const exists = async (admitted: Admitted) =>
     void (await store.head(admitted.call, { bucket: bucketOf(admitted), key: keyOf(admitted) }, {}));
@@ -31,7 +34,7 @@ export function aclHandlers(store: ObjectStore): Handlers<Name> {
   };
 }
 
-/** The element is text because of the attribute for the kind of grantee, which some clients require. */
+/** The element is written as text, since some clients require the attribute for the grantee's type. */
 const PRIVATE = `<?xml version="1.0" encoding="UTF-8"?>
 <AccessControlPolicy xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${OWNER}<AccessControlList><Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser"><ID>space</ID><DisplayName>space</DisplayName></Grantee><Permission>FULL_CONTROL</Permission></Grant></AccessControlList></AccessControlPolicy>`;
 
@@ -40,7 +43,10 @@ function keepPrivate(admitted: Admitted): void {
   writeHead(admitted.exchange, 200, { 'content-length': 0 }).end();
 }
 
-/** A list in the body may say anything; the header says `private` by now, or nothing. */
+/**
+ * Throws unless the request has the header, of which only `private` was admitted, and no body, which could contain any
+ * list.
+ */
 function checkPrivate({ headers, exchange: { request } }: Admitted): void {
   const empty =
     request.headers['transfer-encoding'] === undefined && /^0?$/.test(headers.get('content-length') ?? '');

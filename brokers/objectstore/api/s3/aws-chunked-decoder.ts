@@ -6,34 +6,36 @@ import { EMPTY_SHA256, hmac, scopeText, sha256 } from '../../upstream/sigv4.ts';
 import { S3Refusal } from './errors.ts';
 import { CHUNK_ALGORITHM, TRAILER_ALGORITHM, type Verified } from './signature.ts';
 
-/** The trailing headers of a body, once it has ended. */
+/** The headers that follow a body. */
 type Trailers = ReadonlyMap<string, string>;
 
 export interface ChunkedOptions {
-  /** Present when every chunk is signed. */
+  /** Set if every chunk is signed. */
   readonly signed: Verified | undefined;
-  /** Names that may follow the body, as announced in `x-amz-trailer`. */
+  /** Headers that may follow the body, as announced in `x-amz-trailer`. */
   readonly trailers: ReadonlySet<string>;
-  /** Called with what followed, before the stream ends; it may throw. */
+  /** Called with the headers after the body, before the stream ends; it may throw. */
   readonly onTrailers: (trailers: Trailers) => void;
 }
 
 type State = 'size' | 'data' | 'data end' | 'trailer' | 'done';
 
 const MAX_LINE = 1_024;
-/** A chunk costs its line, and with signatures two hashes: beyond so many, a body must have a KiB of bytes for each. */
+/**
+ * A chunk costs a line and, if signed, two hashes. With more chunks than this, a body must have 1 KiB for each of them.
+ */
 const SMALL_CHUNKS = 1_024;
 const CHUNK_BYTES = 1_024;
 const SIZE_LINE = /^([0-9a-fA-F]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?$/;
 const TRAILER_LINE = /^([a-z0-9-]{1,64}):[ \t]*([\x21-\x7e]{1,128})[ \t]*$/i;
 const SIGNATURE = 'x-amz-trailer-signature';
 
-/** Takes the `aws-chunked` coding off a body, verifying the signature of every chunk where there are any. */
+/** Decodes the `aws-chunked` coding of a body, and verifies the signature of every signed chunk. */
 export class ChunkedBody extends Transform {
   readonly #options: ChunkedOptions;
   #state: State = 'size';
   #line = '';
-  /** Bytes of the current chunk that are still to come. */
+  /** The remaining bytes of the current chunk. */
   #left = 0;
   #chunkSignature = '';
   #chunkHash = createHash('sha256');
@@ -41,7 +43,7 @@ export class ChunkedBody extends Transform {
   readonly #trailers = new Map<string, string>();
   readonly #pieces = new SmallPieces((piece) => this.push(piece));
   #chunks = 0;
-  /** The total size of all chunks that have begun. */
+  /** The bytes of all chunks that have begun. */
   #bytes = 0;
 
   constructor(options: ChunkedOptions) {
@@ -148,7 +150,7 @@ export class ChunkedBody extends Transform {
     onTrailers(this.#trailers);
   }
 
-  /** Throws unless the signature follows from the one before it. */
+  /** @throws unless the signature continues the previous one */
   #verified({ key, time, scope }: Verified, algorithm: string, digests: string, given: string): string {
     const text = [algorithm, time, scopeText(scope), this.#previous, digests].join('\n');
     const expected = hmac(key, text);
@@ -158,7 +160,7 @@ export class ChunkedBody extends Transform {
   }
 }
 
-/** In the words of AWS, which takes none that is smaller than 8 KiB but the last. */
+/** The error of AWS, which accepts only the last chunk below 8 KiB. */
 function chunksTooSmall(): S3Refusal {
   const answer = { status: 403, code: 'InvalidChunkSizeError' };
   return new S3Refusal('invalid_request', answer, 'aws-chunked: too many small chunks');

@@ -13,7 +13,7 @@ import { badDigest, notImplemented, S3Refusal } from './errors.ts';
 import type { Verified } from './signature.ts';
 
 const CHECKSUM = 'x-amz-checksum-';
-/** Headers that begin so and are no checksum. */
+/** Headers with the prefix of checksums that are none. */
 const NOT_CHECKSUMS = new Set(['x-amz-checksum-mode', 'x-amz-checksum-algorithm', 'x-amz-checksum-type']);
 const SHA256 = /^[0-9a-f]{64}$/;
 
@@ -22,11 +22,11 @@ const SIGNED_CHUNKS_TRAILER = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER';
 const UNSIGNED_CHUNKS_TRAILER = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
 
 export interface S3Body extends IncomingBody {
-  /** Checksum headers that were verified, to be told back. */
+  /** Verified checksum headers, for the answer. */
   readonly checksums: Readonly<Record<string, string>>;
 }
 
-/** The body that a signed request announces, as it is without its coding. Nothing is read before somebody reads it. */
+/** The decoded body of a signed request. Nothing is read before the stream is. */
 export function s3Body(
   request: IncomingMessage,
   headers: Received,
@@ -80,7 +80,7 @@ function lengthOf(headers: Received, name: string): number {
   return length;
 }
 
-/** Each costs every byte once more. S3 takes no more than one either. */
+/** Each checksum is computed over every byte; S3 accepts only one, too. */
 function tooManyChecksums(): S3Refusal {
   const sentence = 'A body has one checksum at most, in a header or behind it.';
   return new S3Refusal(
@@ -131,7 +131,7 @@ function inspectSha256(expected: string): Inspection {
   };
 }
 
-/** Pipes, and lets an error on either side end the other, without touching the caller's connection. */
+/** Pipes, and ends each side after an error of the other, without affecting the caller's connection. */
 function into<To extends Readable & NodeJS.WritableStream>(from: Readable, to: To): To {
   from.on('error', (error) => to.destroy(error));
   to.on('close', () => from.destroy());
@@ -140,7 +140,7 @@ function into<To extends Readable & NodeJS.WritableStream>(from: Readable, to: T
   return to;
 }
 
-/** Looks at a body as it passes and says at its end whether it is the one that was announced. */
+/** Examines a body as it passes, and decides at its end whether it is the announced one. */
 export interface Inspection {
   update(data: Buffer): void;
   /** Throws a ServiceError. */
@@ -148,8 +148,8 @@ export interface Inspection {
 }
 
 /**
- * Passes a body on, its last piece only when everything was found right: an upstream that was promised a length
- * stores nothing when the end is missing.
+ * Passes a body on, but its last piece only after all inspections have succeeded: a server that was promised a length
+ * stores nothing if the end is missing.
  */
 export class VerifiedBody extends Transform {
   readonly #length: number;

@@ -18,7 +18,7 @@ type Name =
   | 'ListObjectsV2'
   | 'ListMultipartUploads';
 
-/** The two buckets, which are always there, and what is in them. */
+/** Operations on the two buckets, which always exist, and lists of their objects. */
 export function bucketHandlers(store: ObjectStore, cursors: Cursors): Handlers<Name> {
   return {
     ListBuckets: async (admitted) => {

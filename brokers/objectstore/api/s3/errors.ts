@@ -3,15 +3,15 @@ import { NoSuchUpload } from '../../objects/completions.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import type { Untimely } from './signature.ts';
 
-/** What S3 clients understand: a code of S3 and its status. */
+/** An error for S3 clients: a code of S3 and its status. */
 export interface S3Answer {
   readonly status: number;
   readonly code: string;
-  /** What to do about it, of words of ours alone; by its code where it is left out. */
+  /** What to do about it, without anything from the request; by default the sentence for the code. */
   readonly sentence?: string;
 }
 
-/** A refusal for which S3 has a better code than our catalogue. */
+/** A refusal for which S3 has a more precise code than the services' own. */
 export class S3Refusal extends ServiceError {
   readonly answer: S3Answer;
 
@@ -21,7 +21,7 @@ export class S3Refusal extends ServiceError {
   }
 }
 
-/** `what` is told to the caller: a name of ours or of S3, never what the request says. */
+/** `what` is shown to the caller: a name of this code or of S3, never a text of the request. */
 export function notImplemented(what: string): S3Refusal {
   const sentence = `Not offered by this object store: ${what}. Leave it out.`;
   return new S3Refusal(
@@ -35,14 +35,14 @@ export function badDigest(what: string): S3Refusal {
   return new S3Refusal('invalid_request', { status: 400, code: 'BadDigest' }, `does not match: ${what}`);
 }
 
-/** Told to whoever has the key, and to nobody else. */
+/** The answer to a caller that has the key; nobody else learns the reason. */
 export function untimelyError(why: Untimely, longest: number): S3Refusal {
   return new S3Refusal('forbidden', UNTIMELY[why](longest), `signed in time: ${why}`);
 }
 
 const UNTIMELY: Readonly<Record<Untimely, (longest: number) => S3Answer>> = {
   skewed: () => ({ status: 403, code: 'RequestTimeTooSkewed' }),
-  // The wording is AWS's, which clients look for.
+  // Clients look for this wording of AWS.
   expired: () => ({ status: 403, code: 'AccessDenied', sentence: 'Request has expired' }),
   'too long': (longest) => ({
     status: 400,
@@ -74,11 +74,11 @@ const ANSWERS: Readonly<Record<ErrorCode, S3Answer>> = {
   custody_unavailable: { status: 503, code: 'ServiceUnavailable' },
   custody_rollback: { status: 503, code: 'ServiceUnavailable' },
   upstream_timeout: { status: 504, code: 'InternalError' },
-  // Not 507: S3 clients repeat what fails with 5xx, and a full quota does not empty itself.
+  // Not 507, since S3 clients repeat requests after a 5xx, and a full quota does not change by itself.
   quota_exceeded: { status: 403, code: 'QuotaExceeded' },
 };
 
-/** Codes of the upstream that say what the caller did wrong; they name nothing of ours. */
+/** Upstream codes for mistakes of the caller, which reveal nothing of the upstream. */
 const PASSED_ON = new Set([
   'BadDigest',
   'InvalidDigest',
@@ -106,7 +106,7 @@ function answerOf(error: ServiceError): S3Answer {
   return answer;
 }
 
-/** What an error's `Message` says to do, by S3's code. Nothing of the request is in it. */
+/** The `Message` of an error by S3's code. It contains nothing of the request. */
 const SENTENCES: Readonly<Record<string, string>> = {
   AccessDenied:
     'The request is not signed with the current keys of an Assistant, or not all that counts is signed. Read the keys again from /v1/s3/credentials.',

@@ -8,7 +8,7 @@ import type { Received } from '../exchange.ts';
 import { noSuchBucket, notImplemented } from './errors.ts';
 import { nameOfHeader } from './known-names.ts';
 
-/** Headers of S3 that we act on, or that mean nothing here whatever they say. */
+/** S3 headers that are used here, or that have no effect whatever their value. */
 const KNOWN = new Set([
   'x-amz-date',
   'x-amz-content-sha256',
@@ -31,17 +31,17 @@ const KNOWN = new Set([
   'x-amz-part-number-marker',
 ]);
 /**
- * Headers that ask for what is so anyway, or for a courtesy that a server need not do: clients send them unasked. With
- * any other value they would change what is stored or who may read it.
+ * Headers that clients send unasked, with the values that ask for what happens in any case or for something optional.
+ * Other values would change what is stored or who may read it.
  */
 const HARMLESS: Readonly<Record<string, RegExp>> = {
   'x-amz-acl': /^(?:private|bucket-owner-full-control)$/,
-  // The AWS SDK for C++, and with it pyarrow.
+  // Sent by the AWS SDK for C++, which pyarrow uses.
   'x-amz-api-version': /^2006-03-01$/,
-  // Nothing here is locked.
+  // Objects are never locked here.
   'x-amz-bypass-governance-retention': /^(?:true|false)$/i,
   'x-amz-object-lock-legal-hold': /^OFF$/,
-  // Accounts of AWS: there is none here, and a bucket has no owner but who asks.
+  // There are no AWS accounts here, and the owner of a bucket is always the caller.
   'x-amz-expected-bucket-owner': /^\d{12}$/,
   'x-amz-source-expected-bucket-owner': /^\d{12}$/,
   'x-amz-request-payer': /^requester$/,
@@ -50,14 +50,14 @@ const HARMLESS: Readonly<Record<string, RegExp>> = {
   'x-amz-storage-class': /^STANDARD$/,
   // There are no tags to copy.
   'x-amz-tagging-directive': /^COPY$/,
-  // The AWS SDK for Java: the server may put an MD5 behind the body, and would say so.
+  // Sent by the AWS SDK for Java: the server may append an MD5 to the body, and would announce that.
   'x-amz-te': /^append-md5$/,
 };
 
 const SOURCE = 'x-amz-copy-source-';
-/** Providers of container credentials insist on a session token, so there is one; it says nothing. */
+/** Container credential providers require a session token; this constant has no meaning. */
 export const SESSION_TOKEN = 'space';
-/** In the place of a session token comes ours, or what is shaped as a grant and judged where it is used. */
+/** The session token's header contains our constant or a grant, which is verified where it is used. */
 const TOKEN = 'x-amz-security-token';
 
 export function grantOf(headers: Received): string | undefined {
@@ -65,7 +65,7 @@ export function grantOf(headers: Received): string | undefined {
   return token === SESSION_TOKEN ? undefined : token;
 }
 
-/** Throws `NotImplemented` for a header whose meaning we would have to keep and do not. */
+/** @throws S3Refusal `NotImplemented` for a header whose effect is not supported */
 export function checkS3Headers(headers: Received): void {
   for (const [name, value] of headers) {
     if (!name.startsWith('x-amz-') || KNOWN.has(name)) continue;
@@ -75,7 +75,7 @@ export function checkS3Headers(headers: Received): void {
   }
 }
 
-/** The object that a copy reads, by the headers that name it. */
+/** The source of a copy, by its headers. */
 export function sourceOf(headers: Received): CopySource {
   const text = headers.get('x-amz-copy-source') ?? '';
   const [, rawBucket = '', rawKey = ''] = /^\/?([^/?]+)\/([^?]+)$/.exec(text) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Names of S3 that a refusal may tell: a name that is not among them is whatever the caller wrote, and is not repeated.
- * Headers and parameters that we act on are elsewhere; these are the ones that clients ask for in vain.
+ * Names of S3 that a refusal may repeat. Any other name is a text of the caller, and is not repeated. Supported headers
+ * and parameters are listed elsewhere; these are the unsupported ones.
  */
 
 const HEADERS = new Set([
@@ -88,7 +88,7 @@ export function nameOfHeader(name: string): string {
   return HEADERS.has(name) ? `the header ${name} with this value` : 'a header whose name begins with x-amz-';
 }
 
-/** The first of the parameters that S3 knows. */
+/** The first of the parameters that is a name of S3. */
 export function nameOfParameter(names: Iterable<string>): string {
   for (const name of names) if (PARAMETERS.has(name)) return `the parameter ${name} here`;
   return 'a parameter of the query';

@@ -11,7 +11,7 @@ import { notImplemented } from './errors.ts';
 
 type Query = ReadonlyMap<string, string>;
 
-/** What the listings have in common. */
+/** What all kinds of lists share. */
 interface Listing {
   readonly prefix: KeyPrefix;
   readonly delimiter: '/' | undefined;
@@ -21,9 +21,9 @@ interface Listing {
   readonly echoed: readonly XmlElement[];
 }
 
-/** Empty, or an upload's id. */
+/** Empty, or the id of an upload. */
 const UPLOAD_MARKER = /^(?:[0-9a-f]{32})?$/;
-/** After every key that begins with a common prefix. */
+/** Sorts after every key with a common prefix. */
 const BEYOND = '\u{10ffff}';
 
 export async function listObjectsV2(
@@ -64,7 +64,8 @@ export async function listObjects(
 ): Promise<string> {
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-keys');
   const marker = query.get('marker') ?? '';
-  // A marker that is a common prefix stands for all that begins with it. The prefix itself is none: it is a directory's marker.
+  // A marker that is a common prefix stands for all keys below it. The list's own prefix is none, since a directory's
+  // marker has that name.
   const below = marker.startsWith(prefix) ? marker.slice(prefix.length) : '';
   const rolledUp = delimiter !== undefined && below !== '' && below.indexOf(delimiter) === below.length - 1;
   const after = marker === '' ? undefined : prefixOf(rolledUp ? `${marker}${BEYOND}` : marker);
@@ -152,7 +153,7 @@ async function pageOf(
   return store.list(call, bucket, query);
 }
 
-/** A page of objects and common prefixes, with what is said before them. */
+/** The document of a page of objects and common prefixes. */
 function documentOf(
   { objects, prefixes }: ObjectPage,
   written: Listing['written'],

@@ -16,10 +16,10 @@ const CHECKSUM_MODE = 'x-amz-checksum-mode';
 const CHECKSUMS = ['crc32', 'crc32c', 'crc64nvme', 'sha1', 'sha256'] as const;
 const CHECKSUM_TYPE = 'x-amz-checksum-type';
 const PARTS_COUNT = 'x-amz-mp-parts-count';
-/** What an answer tells besides, of an object in parts or with checksums. */
+/** Headers about an object with parts or checksums that are passed on. */
 const TOLD = [...CHECKSUMS.map((name) => `x-amz-checksum-${name}`), CHECKSUM_TYPE, PARTS_COUNT];
 
-/** What is asked about one object. */
+/** Operations that read one object. */
 export function readHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     GetObject: async (admitted) => {
@@ -58,7 +58,7 @@ function conditionsOf({ headers }: Admitted): Headers {
     : conditions;
 }
 
-/** What the answer's headers are to say instead. A browser still may not guess another type. */
+/** The query's replacements for headers of the answer. A browser may still not guess another type. */
 function overridesOf({ query }: Admitted): Record<string, string> {
   const result: Record<string, string> = {};
   for (const [parameter, header] of Object.entries(OVERRIDES)) {
@@ -70,7 +70,7 @@ function overridesOf({ query }: Admitted): Record<string, string> {
   return result;
 }
 
-/** Sends the head of an answer about an object: how it may be cached is said of the object or not at all. */
+/** Sends the headers of an answer about an object. Only the object's own headers say how it may be cached. */
 function beginAnswer(
   { exchange }: Admitted,
   { status, headers }: Head,

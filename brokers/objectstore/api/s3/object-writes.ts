@@ -29,12 +29,12 @@ import { bucketOf, keyOf } from './routes.ts';
 
 type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
 
-/** Objects that come and go whole. */
+/** Operations that write or delete whole objects. */
 export function writeHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     PutObject: async (admitted) => {
       const body = bodyOf(admitted);
-      // What was verified here is not asked of the upstream again.
+      // The checksum was verified here, so the upstream need not verify it again.
       const { 'content-md5': _verified, ...conditions } = writeConditions(admitted.headers);
       const headers = { ...ownHeaders(admitted.headers), ...conditions };
       const ref = { bucket: bucketOf(admitted), key: keyOf(admitted) };
@@ -83,7 +83,7 @@ export function writeHandlers(store: ObjectStore, admission: Admission): Handler
   };
 }
 
-/** An object that is to go, or the code with which it is refused. */
+/** An object to delete, or the code that refuses it. */
 interface Asked {
   readonly text: string;
   readonly key?: ObjectKey;
@@ -92,9 +92,9 @@ interface Asked {
 
 function askedOf(node: XmlNode): Asked {
   const text = textOf(node, 'Key') ?? '';
-  // Parsers differ on what is no character of XML; what is repeated to the caller must be.
+  // Parsers differ about characters outside XML, and the key is repeated in the answer.
   if (!isXmlText(text)) throw malformed();
-  // A version, or a condition on what is there: without heeding it, another object than was meant would go.
+  // A version or a condition: if it were ignored, another object than the intended one would be deleted.
   if (LIMITED.some((name) => node[name] !== undefined)) return { text, refused: 'NotImplemented' };
   const key = parseKey(text);
   return key === undefined ? { text, refused: 'InvalidArgument' } : { text, key };

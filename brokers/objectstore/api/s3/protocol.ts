@@ -24,7 +24,7 @@ import {
 } from './signature.ts';
 import { uploadHandlers } from './uploads.ts';
 
-/** Verified in place of a principal that is not there, so that a refusal costs the same work as any other. */
+/** Verified in place of a missing principal, so that every refusal costs the same work. */
 const NOBODY = Buffer.alloc(32);
 
 export interface S3Options {
@@ -33,12 +33,12 @@ export interface S3Options {
   readonly store: ObjectStore;
   readonly cursors: Cursors;
   readonly keys: DataKeys;
-  /** The longest that a presigned URL may be good for. */
+  /** The longest validity of a presigned URL, in seconds. */
   readonly presignedSeconds: number;
   readonly now: () => Date;
 }
 
-/** S3 for unmodified clients: the same store under S3's names, path-style, with the buckets `data` and `shared`. */
+/** S3 for unmodified clients: the same store with S3's names, in path style, with the buckets `data` and `shared`. */
 export function createS3Protocol(options: S3Options): Protocol {
   const { admission, tenants, store, cursors, keys, presignedSeconds, now } = options;
   const handlers: Handlers<S3Operation> = {
@@ -49,7 +49,7 @@ export function createS3Protocol(options: S3Options): Protocol {
     ...uploadHandlers(store, admission),
   };
 
-  /** Finds the signer, and whether the signature is in time; every refusal costs the same work. */
+  /** Finds the signer, and whether the signature is in its time; every refusal costs the same work. */
   async function authenticate({ request, path, query }: Exchange): Promise<Signer | undefined> {
     const received = headersOrNone(request.rawHeaders);
     const asked = received === undefined ? undefined : askedOf(received, query);
@@ -64,7 +64,7 @@ export function createS3Protocol(options: S3Options): Protocol {
     return { ...asked, tenant, verified };
   }
 
-  /** Lets in who signed in time. Who did not is refused as anybody, but told why. */
+  /** Admits a signer in time. Any other signer is refused like everybody, but learns the reason. */
   async function admit(exchange: Exchange, who: Signer | undefined): Promise<Caller> {
     if (who !== undefined && typeof who.verified !== 'string')
       return { ...who, verified: who.verified, tenant: await admission.admit(exchange, who.tenant) };
@@ -86,7 +86,7 @@ export function createS3Protocol(options: S3Options): Protocol {
       exchange.operation = `s3.${match.operation}`;
       if (claim.expires !== undefined && !PRESIGNED.has(match.operation))
         throw notImplemented('this operation by a presigned URL');
-      // The bucket is there, whatever it was to be made like.
+      // The bucket exists, whatever settings the request asks for.
       if (match.operation !== 'CreateBucket') checkS3Headers(headers);
       const call = admission.callOf(exchange, tenant, grantOf(headers));
       await handlers[match.operation]({ ...match, exchange, call, headers, verified });
@@ -118,7 +118,7 @@ interface Caller extends Signer {
   readonly verified: Verified;
 }
 
-/** What may be given away: one object, for a while. */
+/** Operations that a presigned URL may permit to others: on one object, for a limited time. */
 const PRESIGNED: ReadonlySet<S3Operation> = new Set<S3Operation>([
   'GetObject',
   'HeadObject',
@@ -131,14 +131,14 @@ const PRESIGNED: ReadonlySet<S3Operation> = new Set<S3Operation>([
   'AbortMultipartUpload',
 ]);
 
-/** Signed in a header or in the query, never in both. */
+/** The claimed signature, in a header or in the query, never in both. */
 function askedOf(received: Received, query: string | undefined): Asked | undefined {
   if (isPresigned(query)) return parsePresigned(received, query);
   const claim = parseClaim(received);
   return claim === undefined ? undefined : { claim, headers: received, query };
 }
 
-/** Undefined for headers that two readers might read differently. */
+/** Undefined if two readers could read the headers differently. */
 function headersOrNone(rawHeaders: readonly string[]): Received | undefined {
   try {
     return receivedHeaders(rawHeaders);
@@ -148,8 +148,8 @@ function headersOrNone(rawHeaders: readonly string[]): Received | undefined {
 }
 
 /**
- * The S3 keys of an Assistant, derived from its workload principal: good for this API alone, retired with the
- * principal, and nothing more to store. Who reads the registry cannot derive them without a data key.
+ * The S3 keys of an Assistant, derived from its workload principal: they are valid only for this API, are retired with
+ * the principal, and need no storage. They cannot be derived from the registry without a data key.
  */
 interface S3Keys {
   readonly accessKeyId: string;
@@ -163,13 +163,13 @@ export function s3Keys(keys: DataKeys, digest: TokenDigest): S3Keys {
   return { accessKeyId: accessKeyOf(digest), secretAccessKey };
 }
 
-/** One secret for each data key, the current one first: old ones are good while their key is mounted. */
+/** One secret for each data key, the current one first: older ones are valid while their key is mounted. */
 function secretsOf(keys: DataKeys, digest: TokenDigest): readonly [Secret<string>, ...Secret<string>[]] {
   const [current, ...older] = keys;
   return [secretOf(current, digest), ...older.map((key) => secretOf(key, digest))];
 }
 
-/** The principal's handle in an access key; undefined when it is none of ours. */
+/** The principal's handle in an access key; undefined for an access key of another form. */
 function handleOf(accessKeyId: string): Buffer | undefined {
   const hex = ACCESS_KEY.exec(accessKeyId)?.[1];
   return hex === undefined ? undefined : Buffer.from(hex, 'hex');

@@ -17,10 +17,10 @@ import { S3Refusal } from './errors.ts';
 import type { S3Match, S3Operation } from './routes.ts';
 import type { Verified } from './signature.ts';
 
-/** How S3 clients name their own metadata. */
+/** The prefix of S3 clients' own metadata headers. */
 export const METADATA = 'x-amz-meta-';
 
-/** A request that was let in: what its operation reads from it, and how it answers. */
+/** An admitted request, with what its operation reads and how it answers. */
 export interface Admitted extends S3Match {
   readonly exchange: Exchange;
   readonly call: Call;
@@ -28,7 +28,7 @@ export interface Admitted extends S3Match {
   readonly verified: Verified;
 }
 
-/** Some of S3's operations. */
+/** Handlers for some of S3's operations. */
 export type Handlers<Name extends S3Operation> = Readonly<
   Record<Name, (admitted: Admitted) => Promise<void>>
 >;
@@ -37,7 +37,7 @@ export function bodyOf({ exchange, headers, verified, call }: Admitted): S3Body 
   return s3Body(exchange.request, headers, verified, call.signal);
 }
 
-/** `aws-chunked` names the coding of the message, not of the object. */
+/** The object's own headers: `aws-chunked` is the coding of the message and not of the object. */
 export function ownHeaders(headers: Received): Record<string, string> {
   const encoding = headers.get('content-encoding');
   if (encoding === undefined) return objectHeaders(headers, METADATA);
@@ -51,7 +51,10 @@ export function ownHeaders(headers: Received): Record<string, string> {
   return objectHeaders(changed, METADATA);
 }
 
-/** The XML of a request's body, of at most `limit` bytes; read as it comes, and no further than it is what it must be. */
+/**
+ * The XML in a request's body, of at most `limit` bytes. It is parsed while it arrives, and reading stops at the first
+ * violation.
+ */
 export async function document(
   admission: Admission,
   admitted: Admitted,
@@ -86,8 +89,8 @@ export function answer(admitted: Admitted, root: string, content: readonly XmlEl
 }
 
 /**
- * Answers work that may take long as S3 does: after a while with the head of a good answer, with white space as long as
- * it goes on, and then with its result or an error.
+ * Answers long work as S3 does: after a while with the headers of a successful answer, then with white space while it
+ * continues, then with its result or an error.
  */
 export async function answerAlive(
   { signOfLifeMs }: Admission,
@@ -111,14 +114,14 @@ export async function answerAlive(
   }
 }
 
-/** What is told of a copy. */
+/** The result document of a copy. */
 export function copied({ etag, modified }: { readonly etag: string; readonly modified: string }) {
   return [['LastModified', modified] as const, ['ETag', etag] as const];
 }
 
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/** The rest of a document whose declaration was sent before. */
+/** The rest of a document whose declaration was sent earlier. */
 export function withoutDeclaration(document: string): string {
   return document.startsWith(DECLARATION) ? document.slice(DECLARATION.length) : document;
 }

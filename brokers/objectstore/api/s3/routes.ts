@@ -10,7 +10,7 @@ import {
 import { noSuchBucket, notImplemented } from './errors.ts';
 import { nameOfParameter } from './known-names.ts';
 
-/** The operations of S3 that are offered, by S3's names. */
+/** The supported operations, by S3's names. */
 export type S3Operation =
   | 'ListBuckets'
   | 'HeadBucket'
@@ -43,17 +43,17 @@ interface Rule {
   readonly at: 'service' | 'bucket' | 'object';
   readonly method: string;
   readonly operation: S3Operation;
-  /** Parameters that make it this operation. */
+  /** Parameters that select this operation. */
   readonly needs?: readonly string[];
-  /** Parameters that it knows besides. */
+  /** Further parameters that the operation accepts. */
   readonly knows?: readonly string[];
-  /** Is a copy, by its header. */
+  /** Whether the header of a copy must be present. */
   readonly copy?: boolean;
 }
 
 const LISTING = ['prefix', 'delimiter', 'max-keys', 'encoding-type'];
 
-/** Parameters of a read that say what a header of its answer is to be; they are signed, as all of a query is. */
+/** Parameters of a read that replace headers of its answer; they are signed like the rest of the query. */
 export const OVERRIDES: Readonly<Record<string, string>> = {
   'response-content-type': 'content-type',
   'response-content-disposition': 'content-disposition',
@@ -64,7 +64,7 @@ export const OVERRIDES: Readonly<Record<string, string>> = {
 };
 const READING = ['partNumber', ...Object.keys(OVERRIDES)];
 
-/** The first that fits is meant. Whatever no rule knows is not offered, however it may be spelt. */
+/** The first matching rule counts. Anything that no rule matches is not supported, however it is written. */
 const RULES: readonly Rule[] = [
   {
     at: 'service',
@@ -119,14 +119,14 @@ const RULES: readonly Rule[] = [
 
 export interface S3Match {
   readonly operation: S3Operation;
-  /** Undefined at the service. */
+  /** Undefined for the list of buckets. */
   readonly bucket: Bucket | undefined;
-  /** Raw: the path after the bucket. */
+  /** The path after the bucket, not decoded. */
   readonly rawKey: string;
   readonly query: ReadonlyMap<string, string>;
 }
 
-/** Path-style only: `/bucket/key`. */
+/** Matches paths of the form `/bucket/key`. */
 export function matchS3(
   method: string,
   path: string,
@@ -153,7 +153,7 @@ export function matchS3(
   return { operation: rule.operation, bucket, rawKey, query };
 }
 
-/** Each parameter once. `x-id` is how some SDKs name the operation to themselves. */
+/** The query's parameters, each at most once. `x-id` is a name of the operation that some SDKs add. */
 function queryOf(raw: string | undefined): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const pair of raw === undefined || raw === '' ? [] : raw.split('&')) {

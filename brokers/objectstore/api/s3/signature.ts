@@ -13,19 +13,19 @@ import {
 } from '../../upstream/sigv4.ts';
 import type { Received } from '../exchange.ts';
 
-/** What a request says of its signature, in the Authorization header or, as a presigned URL, in its query. */
+/** The claimed signature of a request, in the Authorization header or in the query of a presigned URL. */
 export interface Claim {
   readonly accessKeyId: string;
   readonly scope: Scope;
-  /** When it was signed, in the basic form of ISO 8601. */
+  /** The time of signing, in the basic form of ISO 8601. */
   readonly time: string;
   readonly signedHeaders: readonly string[];
   readonly signature: string;
-  /** Seconds that a presigned URL is good for; undefined for a request that is signed in a header. */
+  /** Seconds for which a presigned URL is valid; undefined for a signature in a header. */
   readonly expires: number | undefined;
 }
 
-/** A request whose signature was verified, and what its body's chunks are signed with. */
+/** A request with a verified signature, and what the signatures of its chunks need. */
 export interface Verified {
   readonly key: Buffer;
   readonly scope: Scope;
@@ -34,7 +34,7 @@ export interface Verified {
   readonly signature: string;
 }
 
-/** Why a request that was signed with the right key is refused all the same. Only who has the key is told. */
+/** Why a request with a valid signature is refused. Only a caller with the key learns it. */
 export type Untimely = 'skewed' | 'expired' | 'too long';
 
 export interface SignedRequest {
@@ -43,20 +43,22 @@ export interface SignedRequest {
   readonly path: string;
   readonly query: string | undefined;
   readonly headers: ReadonlyMap<string, string>;
-  /** What is said of the body. */
+  /** What the signature claims about the body. */
   readonly payload: string;
 }
 
-/** Names of signed headers have the characters that HTTP allows; which of them S3 may have is for who reads the header. */
+/**
+ * Names of signed headers may have all characters that HTTP permits; whether S3 supports a header is decided elsewhere.
+ */
 const CLAIM =
   /^AWS4-HMAC-SHA256 +Credential=([^, ]+), *SignedHeaders=([a-z0-9!#$%&'*+.^_`|~;-]{1,4096}), *Signature=([0-9a-f]{64})$/;
 const SIGNED = /^[a-z0-9!#$%&'*+.^_`|~;-]{1,4096}$/;
 const CREDENTIAL = /^([A-Za-z0-9]{16,128})\/(\d{8})\/([A-Za-z0-9-]{1,64})\/s3\/aws4_request$/;
 const TIME = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
-/** How far a caller's clock may be off. */
+/** The greatest difference of a caller's clock, in milliseconds. */
 const SKEW_MS = 15 * 60_000;
 
-/** The parameter of a presigned URL that is not signed: it is the signature. */
+/** The only parameter of a presigned URL that is not signed, since it is the signature. */
 const SIGNATURE = 'X-Amz-Signature';
 
 export function parseClaim(headers: ReadonlyMap<string, string>): Claim | undefined {
@@ -75,15 +77,15 @@ function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | u
 }
 
 /**
- * Verifies by any of the secrets; undefined when it was not signed with one, or not all that counts. The same work is
- * done whichever fails, and that it comes at a wrong time is found only of what is signed.
+ * Verifies the signature with each of the secrets; undefined if none of them fits, or if something that matters is not
+ * signed. The work is the same whichever check fails, and the time is checked only for a valid signature.
  */
 export function verify(
   request: SignedRequest,
   claim: Claim,
   secrets: readonly string[],
   now: Date,
-  /** Seconds that a presigned URL may be good for. */
+  /** The longest validity of a presigned URL, in seconds. */
   longest: number,
 ): Verified | Untimely | undefined {
   const { time, scope } = claim;
@@ -101,7 +103,7 @@ export function verify(
   return untimely(claim, signedAt, now.getTime(), longest) ?? verified;
 }
 
-/** Clients that are not ours encode as they like; what is signed is the canonical form of what they mean. */
+/** Clients encode differently, so the canonical form of the request is what is signed. */
 function signableOf({ method, path, query, headers, payload }: SignedRequest, claim: Claim): Signable {
   const decoded = decodePath(path);
   return {
@@ -117,7 +119,7 @@ function signableOf({ method, path, query, headers, payload }: SignedRequest, cl
   };
 }
 
-/** Names and values of a query as they came. */
+/** Names and values of a query as received. */
 function pairsOf(query: string | undefined): readonly (readonly [name: string, value: string])[] {
   return (query === undefined || query === '' ? [] : query.split('&')).map((pair) => {
     const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];
@@ -144,7 +146,7 @@ function untimely({ expires }: Claim, signedAt: number, now: number, longest: nu
   return now - signedAt > expires * 1000 ? 'expired' : undefined;
 }
 
-/** Whatever S3 gives a meaning must be signed, so that nobody on the way can add to it. */
+/** Whether everything with a meaning in S3 is signed, so that nobody in between can add to it. */
 function coversAll({ headers }: SignedRequest, { signedHeaders, expires }: Claim): boolean {
   const signed = new Set(signedHeaders);
   if (signed.size !== signedHeaders.length || !signed.has('host')) return false;
@@ -154,20 +156,20 @@ function coversAll({ headers }: SignedRequest, { signedHeaders, expires }: Claim
   return true;
 }
 
-/** The name of the algorithm of one chunk's signature. */
+/** The algorithm's name in the signature of one chunk. */
 export const CHUNK_ALGORITHM = `${ALGORITHM}-PAYLOAD`;
 export const TRAILER_ALGORITHM = `${ALGORITHM}-TRAILER`;
 
 /** A request that is signed in its query. */
 export interface Presigned {
   readonly claim: Claim;
-  /** Its headers, with those that whoever signed it put into the query instead. */
+  /** The headers, including those that the signer moved into the query. */
   readonly headers: Received;
-  /** What is left of the query. */
+  /** The rest of the query. */
   readonly query: string;
 }
 
-/** Written so, in the query of a presigned URL. */
+/** The names of the claims in the query of a presigned URL. */
 const NAMES = {
   algorithm: 'X-Amz-Algorithm',
   credential: 'X-Amz-Credential',
@@ -179,12 +181,14 @@ const NAMES = {
 const OWN: ReadonlySet<string> = new Set(Object.values(NAMES));
 const HEADER = /^x-amz-/i;
 
-/** Whether somebody means the query to be the signature; then the Authorization header must not mean it, too. */
+/** Whether the query claims to contain the signature; then an Authorization header is not permitted. */
 export function isPresigned(query: string | undefined): boolean {
   return pairsOf(query).some(([name]) => OWN.has(name));
 }
 
-/** Undefined for what two readers might read differently: a name twice, or escaped, or also among the headers. */
+/**
+ * Undefined if two readers could read it differently: a name occurs twice, is escaped, or is also among the headers.
+ */
 export function parsePresigned(received: Received, query: string | undefined): Presigned | undefined {
   if (received.has('authorization')) return undefined;
   const own = new Map<string, string>();
@@ -202,7 +206,7 @@ export function parsePresigned(received: Received, query: string | undefined): P
     } else rest.push(`${name}=${raw}`);
   }
   const payload = headers.get('x-amz-content-sha256') ?? UNSIGNED_PAYLOAD;
-  // Chunks are signed after a signature that is not there yet when the URL is made.
+  // Signatures of chunks continue the request's, which does not exist yet when a URL is presigned.
   if (payload.startsWith('STREAMING-')) return undefined;
   headers.set('x-amz-content-sha256', payload);
   const claim = claimOf(own);

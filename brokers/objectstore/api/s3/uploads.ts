@@ -29,15 +29,15 @@ type Name =
   | 'CompleteMultipartUpload'
   | 'AbortMultipartUpload';
 
-/** What all parts weigh together, as the caller counted. */
+/** The size of all parts together, as the caller has counted it. */
 const OBJECT_SIZE = 'x-amz-mp-object-size';
 const COMPLETE: XmlShape = { root: 'CompleteMultipartUpload', items: ['Part'], most: 10_000 };
-/** The size of a document with the maximum number of parts, each with a checksum. */
+/** The greatest size of a completion: the maximum number of parts, each with a checksum. */
 const COMPLETE_BYTES = 2 * 1024 * 1024;
 const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 
-/** Objects that come in parts. */
+/** Operations on objects in parts. */
 export function uploadHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     ...partHandlers(store, admission),
@@ -96,7 +96,8 @@ function partHandlers(
       const after = numberOf(admitted.query.get('part-number-marker'), 0, 0, 10_000);
       const limit = Math.min(MAX_KEYS, numberOf(admitted.query.get('max-parts'), MAX_KEYS, 0, 999_999_999));
       const at = uploadOf(admitted);
-      // One at least is asked for, since servers differ on what none is; the upload has to be there in any case.
+      // At least one part is requested, since servers differ about zero, and the upload's existence must be checked in
+      // any case.
       const page = await store.listParts(admitted.call, at, { after, limit: Math.max(1, limit) });
       const { key, parts, next } = limit === 0 ? { ...page, parts: [], next: undefined } : page;
       answer(admitted, 'ListPartsResult', [
@@ -124,7 +125,7 @@ function partHandlers(
   };
 }
 
-/** A checksum that comes with a completion is that of the object, and not of the document that names its parts. */
+/** The request with the checksum removed: a completion's checksum is that of the object and not of its document. */
 function ofDocument(admitted: Admitted): Admitted {
   const headers = [...admitted.headers].filter(([name]) => !name.startsWith('x-amz-checksum-'));
   return { ...admitted, headers: new Map(headers) };
@@ -137,7 +138,7 @@ function sizeOf({ headers }: Admitted): Readonly<Record<string, string>> {
   return { [OBJECT_SIZE]: size };
 }
 
-/** Nothing else of what we send can be refused so. */
+/** Only the size can be the reason for such a refusal. */
 function judgeSize(cause: unknown): never {
   if (cause instanceof S3Error && cause.status === 400 && cause.code === 'InvalidRequest')
     throw new S3Refusal('invalid_request', { status: 400, code: 'InvalidRequest' }, 'size of the object');

@@ -16,10 +16,10 @@ import { hearing } from '../../upstream/early-answers.ts';
 import { freeing } from '../../upstream/pieces.ts';
 import { PATIENCE } from '../../upstream/relay.ts';
 
-/** How hosts that somebody else named may be reached. */
+/** How hosts that a tenant has named may be reached. */
 export interface Reach {
   readonly dialler: Dialler;
-  /** PEM of authorities beside the system's. */
+  /** Authorities in PEM, in addition to the system's. */
   readonly ca: string | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface ReachSettings {
   readonly BYOK_NAT64_PREFIXES: readonly string[];
 }
 
-/** Where Capsules' own endpoints may be, as the Space's administrator configured it. */
+/** Reads where Capsules' own endpoints may be, as the Space's administrator configured it. */
 export async function openReach(config: ReachSettings): Promise<Reach> {
   const { BYOK_FIXED_HOSTS: fixed, BYOK_CA_FILE: ca } = config;
   return {
@@ -58,7 +58,7 @@ export function reachGuard(config: ReachSettings): AddressGuard {
 
 const CONNECT_MS = 5_000;
 
-/** One connection at a time, for a conversation that ends at the deadline. */
+/** A client with one connection at a time, for requests that end at the deadline. */
 export function guardedClient(
   origin: string,
   { deadline, ...reach }: Reach & { readonly deadline: AbortSignal },
@@ -72,7 +72,7 @@ export function guardedClient(
   });
 }
 
-/** Kept connections for bodies of any size; the limits are those of the pool to the Space's own store. */
+/** A pool of kept connections for bodies of any size, with the same limits as the pool for the Space's own store. */
 export function guardedPool(
   origin: string,
   { connections, ...reach }: Reach & { readonly connections: number },
@@ -90,17 +90,17 @@ export function guardedPool(
   });
 }
 
-/** Runs something with its deadline. */
+/** Runs a connection attempt within a deadline. */
 type Within = (act: (deadline: AbortSignal) => Promise<TLSSocket>) => Promise<TLSSocket>;
 
-/** Time for address, connection and handshake together; once they are there, nothing aborts them. */
+/** The time for look-up, connection and handshake together; an established connection is not limited by it. */
 const withinConnect: Within = (act) => {
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(new DialError('timeout')), CONNECT_MS);
   return act(deadline.signal).finally(() => clearTimeout(timer));
 };
 
-/** Dialled through the guard, TLS 1.2 or better with a certificate for that very name, no proxy, no redirects. */
+/** Connects through the guard with TLS 1.2 or later and a certificate for exactly this name; no proxy, no redirects. */
 function connector(origin: string, { dialler, ca }: Reach, within: Within) {
   const { hostname, port } = new URL(origin);
 
@@ -116,7 +116,8 @@ function connector(origin: string, { dialler, ca }: Reach, within: Within) {
     const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
     const stop = () => tls.destroy(new Error('the deadline passed'));
     deadline.addEventListener('abort', stop, { once: true });
-    // Stays: an abort may fail the socket and its TLS both, and an error that nobody hears ends the process.
+    // The listener stays: an abort may fail both the socket and its TLS layer, and an error without a listener ends the
+    // process.
     tls.on('error', reject);
     tls.once('close', () => reject(new Error('closed during the handshake')));
     tls.once('secureConnect', () => resolve(tls));

@@ -64,7 +64,7 @@ export function credentialHandlers(
       custody.change(capsule_id, async (change) => {
         const inventory = change.read(await authorise(change.session, call, capsule_id));
         const { next } = allowed(select(inventory, { setId: set_id, expected }));
-        // What cannot be opened must not become what everything depends on.
+        // A set whose values cannot be opened must not be selected.
         if (set_id !== null) await custody.reveal(inventory, set_id);
         const operation = 'capsule.credential.select';
         await change.commit(next, (session) =>

@@ -20,9 +20,9 @@ export interface SubmissionOptions {
 
 /** Whether the caller may act for a Capsule. */
 export interface Permit {
-  /** Which incarnation of it; in a transaction that writes, whether it still may. */
+  /** Returns the Capsule's incarnation; in a writing transaction it checks again that the caller still may act. */
   authorise(session: Session, call: Call, capsule: string): Promise<number>;
-  /** Written with a change: the principal may have been retired since it began, and what is done is noted. */
+  /** Called together with a change: checks that the principal was not retired meanwhile, and writes the audit entry. */
   note(
     session: Session,
     call: Call,
@@ -32,19 +32,22 @@ export interface Permit {
 
 type Changed = CredentialRecord & { readonly inventory_generation: number };
 
-/** What a create and a rotate share: their candidate, and what set it becomes. */
+/** What a create and a rotation have in common. */
 interface Submission {
   readonly operation: 'capsule.credential.create' | 'capsule.credential.rotate';
   readonly capsule: string;
   readonly fields: Fields;
   readonly idempotencyKey: string;
-  /** All of the request, in a fixed order. */
+  /** The whole request, with its fields in a fixed order. */
   readonly request: unknown;
-  /** The set that is to be, given what is there; asked before the trial and again in the change. */
+  /** The planned set, given the present inventory; called before the trial and again in the change. */
   readonly plan: (inventory: Inventory, candidate: Candidate) => Decision<Planned>;
 }
 
-/** Takes creates and rotates: the candidate is verified first, then put into the inventory by compare-and-swap. */
+/**
+ * Processes creates and rotations: the candidate is verified first, then written into the inventory by
+ * compare-and-swap.
+ */
 export class Submissions {
   readonly #options: SubmissionOptions;
   readonly #permit: Permit;
@@ -63,11 +66,11 @@ export class Submissions {
     if (known !== undefined) return this.#repeat(call, capsule, known);
 
     const candidate = this.#candidateOf(fields);
-    // What would be refused anyway is not tried out on somebody's server.
+    // A candidate that would be refused anyway is not tried on the endpoint.
     const current = await custody.read(capsule, (session) => this.#permit.authorise(session, call, capsule));
     const early = plan(current, candidate);
     if (early.refused !== undefined) {
-      // The same request may have come a moment ago, and left the very state that refuses this one.
+      // The same request may have succeeded a moment ago, and caused the very state that refuses this one.
       const twin = await this.#answered(call, submission);
       if (twin !== undefined) return this.#repeat(call, capsule, twin);
       allowed(early);
@@ -86,7 +89,7 @@ export class Submissions {
     });
   }
 
-  /** Answers as before, once whatever the first attempt left undone is done. */
+  /** Returns the former answer, once everything that the first attempt left unfinished is done. */
   #repeat(call: Call, capsule: string, answer: unknown): Promise<Changed> {
     return this.#options.custody.change(capsule, async (change) => {
       change.read(await this.#permit.authorise(change.session, call, capsule));
@@ -105,7 +108,7 @@ export class Submissions {
     };
   }
 
-  /** Puts a verified candidate into the inventory, as the set that is planned for it. */
+  /** Writes a verified candidate into the inventory, as the planned set. */
   async #put(
     call: Call,
     submission: Submission,
@@ -135,18 +138,18 @@ export class Submissions {
   }
 }
 
-/** The submission's own request, so that the same one is answered once; all of it in a fixed order. */
+/** Identifies the request, so that it is answered only once; its fields are in a fixed order. */
 function keyOf({ operation, capsule, idempotencyKey, request }: Submission, incarnation: number): RequestKey {
   return { capsule, incarnation, idempotencyKey, request: JSON.stringify([operation, request]) };
 }
 
-/** Throws the refusal that a decision is, if it is one. */
+/** Returns an accepted decision, and throws the refusal of any other. */
 export function allowed<Next extends object>(decision: Decision<Next>): Next {
   if (decision.refused === undefined) return decision;
   throw new ServiceError(decision.refused, 'the inventory does not allow it');
 }
 
-/** A set as its Capsule may see it. */
+/** A set in the form that its Capsule sees. */
 export function recordOf(set: SealedSet, { selected }: Inventory): CredentialRecord {
   const iso = (ms: number) => new Date(ms).toISOString();
   return {

@@ -2,15 +2,15 @@ import { ConcurrencyLimit, RateLimit, ServiceError, type VerificationCheck } fro
 import type { Fields } from '@space/contracts/objectstore';
 import type { Verify } from './verify.ts';
 
-/** Trials at most, running and waiting: each is a request that waits for somebody else's server. */
+/** The most trials, running and waiting; each is a request that waits for a tenant's server. */
 export const MOST_TRIALS = 160;
 const AT_ONCE = 16;
-/** One Capsule's slow endpoints keep another's candidate waiting only together with seven more Capsules. */
+/** Slow endpoints delay candidates of others only if several Capsules together use all slots. */
 const AT_ONCE_OF_CAPSULE = 2;
-/** Seconds in which a trial ends, whatever its endpoint does. */
+/** Seconds in which every trial ends, whatever its endpoint does. */
 const RETRY_AFTER = 5;
 
-/** Tries out a Capsule's candidate when its turn comes; throws `rate_limited` when there are too many. */
+/** Tries a Capsule's candidate in its turn; throws `rate_limited` if there are too many. */
 export type Trial = (capsule: string, fields: Fields) => Promise<VerificationCheck | undefined>;
 
 interface Line {
@@ -18,7 +18,7 @@ interface Line {
   present: number;
 }
 
-/** `rate` is that of one Capsule. */
+/** `rate` is the limit of one Capsule. */
 export function createTrials(
   verify: Verify,
   rate: { readonly perSecond: number; readonly burst: number },

@@ -8,7 +8,7 @@ import { routeOf, type Target } from '../../upstream/target.ts';
 import type { S3Client } from '../../upstream/types.ts';
 import { guardedClient, type Reach } from './guarded.ts';
 
-/** The check that a candidate failed, and nothing else of what its endpoint said; undefined when it can do all that will be asked of it. */
+/** The check that a candidate failed, without anything else of the endpoint's answer; undefined if it passed all. */
 export type Verify = (fields: Fields) => Promise<VerificationCheck | undefined>;
 
 export interface VerifyOptions extends Reach {
@@ -17,13 +17,13 @@ export interface VerifyOptions extends Reach {
 }
 
 /**
- * Does with the candidate what an Assistant would, the way that the data plane does it: list, put, look, read back, put in
- * parts, read back, delete, under a name of its own.
+ * Uses the candidate as the data plane would for an Assistant: list, put, head, read, multipart upload, read, delete,
+ * under a random name.
  */
 export function createVerify({ dialler, ca, timeoutMs, random = randomBytes }: VerifyOptions): Verify {
   return async (fields) => {
     const target = targetOf(fields);
-    // The last fifth is for taking away what was put.
+    // The last fifth of the time is for deleting the test objects.
     const tries = AbortSignal.timeout(timeoutMs * 0.8);
     const deadline = AbortSignal.timeout(timeoutMs);
     const client = guardedClient(routeOf(target).origin, { dialler, ca, deadline });
@@ -31,10 +31,10 @@ export function createVerify({ dialler, ca, timeoutMs, random = randomBytes }: V
       await tryOut(createS3Client(target, client), { tries, deadline }, random);
       return undefined;
     } catch (error) {
-      // Two timers that are both late fire in either order.
+      // Timers that are both late fire in either order.
       return tries.aborted || deadline.aborted ? 'timeout' : checkOf(error);
     } finally {
-      // Whatever is still under way must not keep the values alive.
+      // Requests that still run must not keep the values in memory.
       await client.destroy();
     }
   };
@@ -65,7 +65,7 @@ async function tryOut(s3: S3Client, signals: Signals, random: (bytes: number) =>
   const canary = random(16);
   await s3.list({ prefix: `${prefix}/`, limit: 1 }, { signal });
   try {
-    // A stream, as every body of an Assistant: not every provider knows the coding that it goes out in.
+    // The body is a stream as for Assistants, since not every provider supports the coding in which it is sent.
     await s3.put(key, streamed(canary), { signal });
     await s3.head(key, { signal });
     await expectSame(s3, key, canary, signal);
@@ -73,14 +73,14 @@ async function tryOut(s3: S3Client, signals: Signals, random: (bytes: number) =>
     await putInParts(s3, key, parts, signals);
     await expectSame(s3, key, parts, signal);
   } catch (error) {
-    // What failed is the answer, whether or not it can be taken away.
+    // The failure is the answer, whether the object can be deleted or not.
     await s3.delete(key, { signal: deadline }).catch(() => undefined);
     throw error;
   }
   await s3.delete(key, { signal });
 }
 
-/** An upload of one part, which is the last and so may be small. */
+/** An upload of one part, which is the last one and so may be small. */
 async function putInParts(
   s3: S3Client,
   key: string,
@@ -114,19 +114,19 @@ const AUTH = new Set([
   'ExpiredToken',
   'RequestTimeTooSkewed',
   'Unauthorized',
-  // The S3 server of the chart, of a key that nobody has.
+  // The chart's S3 server returns this for an unknown key.
   'XAdminUserNotFound',
 ]);
 
 function checkOf(error: unknown): VerificationCheck {
   const cause = error instanceof S3Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof DialError) return cause.failure === 'timeout' ? 'timeout' : 'unreachable';
-  // An endpoint that answers with what is not S3 has no bucket of that name.
+  // An endpoint that answers with something else than S3 has no bucket of that name.
   if (!(error instanceof S3Error)) return 'bucket';
   if (error.kind !== 'answered') return error.kind;
   if (AUTH.has(error.code) || error.status === 401) return 'auth';
   if (error.status === 403) return 'permission';
-  // Something that Assistants will ask for is not to be had there.
+  // The endpoint does not support an operation that Assistants need.
   if (error.status === 501) return 'bucket';
   return error.status >= 500 ? 'unreachable' : 'bucket';
 }

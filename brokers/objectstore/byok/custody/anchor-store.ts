@@ -3,23 +3,23 @@ import { S3Error } from '../../upstream/errors.ts';
 import type { S3Client } from '../../upstream/types.ts';
 import { type Anchor, anchorKey, readAnchor, writeAnchor } from './anchor.ts';
 
-/** An anchor as the bucket has it, with the entity tag that a write over it names. */
+/** An anchor in the bucket, with the entity tag that a conditional write needs. */
 export interface AnchorVersion {
   readonly anchor: Anchor | 'unreadable';
   readonly etag: string;
 }
 
-/** Where anchors are kept. Both throw `custody_unavailable` when it cannot be asked. */
+/** The store of anchors. Both methods throw `custody_unavailable` if the bucket does not answer. */
 export interface Anchors {
   read(capsule: string): Promise<AnchorVersion | undefined>;
-  /** Writes over exactly this version, or where there is none; undefined when something else is there. */
+  /** Overwrites exactly this version, or creates the anchor; undefined if another version is there. */
   write(capsule: string, anchor: Anchor, over: string | undefined): Promise<AnchorVersion | undefined>;
 }
 
 const TIMEOUT_MS = 5_000;
 const LIMIT = 4 * 1024;
 
-/** Anchors as small objects of the Space's bucket, each write with a precondition. */
+/** Anchors as small objects of the Space's bucket, written with preconditions only. */
 export function bucketAnchors(s3: Pick<S3Client, 'read' | 'put'>, space: string): Anchors {
   return {
     read: async (capsule) => {
@@ -48,9 +48,9 @@ export function bucketAnchors(s3: Pick<S3Client, 'read' | 'put'>, space: string)
 }
 
 /**
- * Does the bucket honour preconditions? One of somebody else's making is refused before the broker listens where it does
- * not (`requireFit`); one that the broker made is asked here alone. Where it does not, changes are still serialised by the
- * registry, but a write that was under way when its replica died may land late.
+ * Warns if the bucket ignores preconditions. An external bucket without them is refused before the broker listens
+ * (`requireFit`), so this matters for a bucket that the broker created. Without preconditions the registry still
+ * serialises changes, but a write of a replica that died may arrive late.
  */
 export async function warnWithoutPreconditions(s3: Pick<S3Client, 'put'>, log: Logger): Promise<void> {
   const key = 'custody/v1/precondition';
@@ -75,7 +75,7 @@ function condition(over: string | undefined): Record<string, string> {
 
 function isPrecondition(error: unknown): boolean {
   if (!(error instanceof S3Error)) return false;
-  // A condition on what is gone: some servers answer 404.
+  // The condition named an object that is gone, to which some servers answer 404.
   return error.status === 412 || error.code === 'ConditionalRequestConflict' || error.code === 'NoSuchKey';
 }
 

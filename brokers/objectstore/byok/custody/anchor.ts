@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { type Inventory, NO_HEAD, type StoredInventory } from './inventory.ts';
 
 /**
- * What the Space's bucket remembers of an inventory, so that a registry which was set back shows: the bucket is
- * another failure domain, and its memory only goes forward.
+ * The record of an inventory in the Space's bucket, by which a registry that was set back is detected: the bucket fails
+ * independently of the registry, and its records only move forward.
  */
 export interface Anchor {
   readonly revision: number;
   readonly generation: number;
   readonly high: number;
-  /** The stored head, lower-case hex. */
+  /** The head of the stored inventory, in lower-case hex. */
   readonly head: string;
 }
 
@@ -31,7 +31,7 @@ export function writeAnchor({ revision, generation, high, head }: Anchor): Buffe
   return Buffer.from(JSON.stringify({ v: 1, revision, generation, high, head }));
 }
 
-/** Undefined for what is no anchor of ours. */
+/** Undefined if the bytes are not a valid anchor. */
 export function readAnchor(bytes: Uint8Array): Anchor | undefined {
   try {
     const { data } = schema.safeParse(JSON.parse(Buffer.from(bytes).toString('utf8')));
@@ -41,15 +41,15 @@ export function readAnchor(bytes: Uint8Array): Anchor | undefined {
   }
 }
 
-/** Where a Capsule's anchor lies; no tenant's prefix begins so. */
+/** The key of a Capsule's anchor; no tenant's prefix begins like this. */
 export function anchorKey(space: string, capsule: string): string {
   const hash = createHash('sha256').update(`${space.length}:${space}:${capsule}`).digest('hex');
   return `custody/v1/${hash.slice(0, 40)}`;
 }
 
 /**
- * How the registry and the anchor stand to each other. `ahead` is a crash between the two writes of one change: the
- * registry is exactly one revision further, and continues from the very head that is anchored.
+ * The relation between registry and anchor. `ahead` is the result of a crash between the two writes of a change: the
+ * registry is exactly one revision ahead, and continues the anchored head.
  */
 export type AnchorVerdict = 'agree' | 'ahead' | 'rollback';
 
@@ -72,7 +72,10 @@ export function compare(
 
 type Numbers = Pick<Inventory, 'revision' | 'generation' | 'high'>;
 
-/** Where an administrator's decision goes on: beyond every number that either side has seen, from the anchored head. */
+/**
+ * The numbers with which an administrator's decision continues: above all numbers of either side, and after the
+ * anchored head.
+ */
 export function beyond(
   rows: Numbers | undefined,
   anchor: Anchor | 'unreadable' | undefined,

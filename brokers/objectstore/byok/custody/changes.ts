@@ -2,8 +2,8 @@ import type { ErrorCode } from '@space/broker-kit';
 import { bySetId, type CredentialSet, type Inventory, type Routing, type SealedSet } from './inventory.ts';
 
 /**
- * What may become of an inventory, as pure functions: a change compares what the caller saw with what is there, and
- * gives the next inventory or the code of the refusal.
+ * Pure functions that change an inventory: each compares what the caller has seen with what exists, and returns the
+ * next inventory or the code of a refusal.
  */
 
 type Refusal = Extract<
@@ -18,7 +18,7 @@ type Refusal = Extract<
 
 export type Decision<Next> = { readonly refused: Refusal } | ({ readonly refused?: never } & Next);
 
-/** The set that a create or a rotate makes; it is sealed afterwards. */
+/** The set of a create or a rotation, before it is sealed. */
 export interface Planned {
   readonly set: CredentialSet;
 }
@@ -36,7 +36,7 @@ export function planCreate(
     readonly expected: number;
     readonly candidate: Candidate;
     readonly setId: string;
-    /** Sets that a Capsule may have. */
+    /** The most sets of a Capsule. */
     readonly most: number;
   },
 ): Decision<Planned> {
@@ -56,7 +56,7 @@ export function planRotate(
   const set = inventory.sets.find((one) => one.setId === setId);
   if (set === undefined) return { refused: 'not_found' };
   if (set.generation !== expected) return { refused: 'stale_generation' };
-  // Other data behind the same name would be a move in disguise: that is a create and a select.
+  // With another endpoint or bucket, the name would point to other data. That needs a create and a select.
   if (set.endpoint !== candidate.endpoint || set.bucket !== candidate.bucket)
     return { refused: 'invalid_request' };
   const at = candidate.verifiedAt;
@@ -85,7 +85,7 @@ export function select(
   };
 }
 
-/** `tombstone` is the generation at which a set of this id was deleted before. */
+/** `tombstone` is the generation at which a set with this id was deleted. */
 export function remove(
   inventory: Inventory,
   request: { readonly setId: string; readonly expected: number; readonly tombstone: number | undefined },
@@ -95,18 +95,18 @@ export function remove(
   if (set === undefined && tombstone === undefined) return { refused: 'not_found' };
   if ((set?.generation ?? tombstone) !== expected) return { refused: 'stale_generation' };
   if (set === undefined) return { next: inventory, alreadyAbsent: true };
-  // If the selected set could be deleted, objects would silently go to another bucket.
+  // If the selected set could be deleted, objects would go to another bucket without notice.
   if (inventory.selected === setId) return { refused: 'credential_selected' };
   const sets = inventory.sets.filter((one) => one.setId !== setId);
   return { next: { ...nextGeneration(inventory), sets }, alreadyAbsent: false };
 }
 
-/** Nothing is left, and nothing selected: the Capsule is going, or lives anew. */
+/** An inventory without sets and selection, for a Capsule that is dropped or provisioned again. */
 export function clear(inventory: Inventory, incarnation: number): Inventory {
   return { ...nextGeneration(inventory), incarnation, selected: null, sets: [] };
 }
 
-/** One more generation, in a revision yet to be written. */
+/** Increases the generation; the revision is set when it is written. */
 function nextGeneration(inventory: Inventory): Inventory {
   return { ...inventory, generation: inventory.generation + 1 };
 }

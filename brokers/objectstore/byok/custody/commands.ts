@@ -15,7 +15,7 @@ export interface CustodyState {
   readonly inventory_generation?: number;
 }
 
-/** How registry and anchor stand to each other, for every Capsule that has or had credential sets. */
+/** The relation between registry and anchor of every Capsule that has or had credential sets. */
 export async function custodyStates(custody: Custody, connections: Connections): Promise<CustodyState[]> {
   const rows = await connections.session((session) =>
     session.run<{ capsule: string }>(
@@ -34,7 +34,7 @@ function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
       const { stored, anchored } = await locked.load();
       const state = compare(stored, anchored?.anchor);
       if (stored === undefined) return { capsule, state };
-      // An inventory of another incarnation is trusted only as a drop leaves it.
+      // An inventory of an earlier incarnation is trusted only if it is as a drop leaves it.
       if (
         stored.incarnation !== (await readIncarnation(locked.session, capsule)) &&
         !(isEmpty(stored) && state === 'agree')
@@ -48,7 +48,7 @@ function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
     });
 }
 
-/** `restore discard CAPSULE`: nothing of what is there is to be kept. */
+/** `restore discard CAPSULE`: discards everything that custody has of the Capsule. */
 export async function discardCommand(custody: Custody, capsule: string, traceId: string) {
   await discard(custody, capsule, (session) => {
     const operation = 'administrator.custody.discard';
@@ -57,7 +57,7 @@ export async function discardCommand(custody: Custody, capsule: string, traceId:
   return { discarded: capsule };
 }
 
-/** `restore accept CAPSULE`: go on with what was restored. Throws when there is nothing to accept. */
+/** `restore accept CAPSULE`: continues with the restored inventory. Throws if there is nothing to accept. */
 export async function acceptCommand(custody: Custody, capsule: string, traceId: string) {
   if (!(await acceptRestore(custody, capsule, traceId)))
     throw new ServiceError('conflict', 'registry and anchor agree: there is nothing to accept');

@@ -16,25 +16,25 @@ export interface CustodyOptions {
   readonly keyring: Watched<Keyring>;
   readonly space: string;
   readonly log: Logger;
-  /** Somebody should look: rows that nobody of ours wrote, or a registry that was set back. */
+  /** Called when a person should investigate: rows that this Space did not write, or a registry that was set back. */
   readonly onAlarm: (alarm: Alarm) => void;
   readonly failpoint: (name: string) => void;
 }
 
 /**
- * The credential sets of Capsules: what is read was checked against its seals and against the anchor, what is written
- * was compared and is anchored before anybody is told. No value is ever kept in memory.
+ * The credential sets of Capsules. What is read was checked against its seals and the anchor; what is written was
+ * compared, and is anchored before the caller gets an answer. No secret value is kept in memory.
  */
 export interface Custody {
-  /** The seals of this moment's keyring. */
+  /** Seals with the present keyring. */
   seals(): Seals;
   /** The Capsule's inventory. `incarnationOf` runs in the transaction that reads the rows, before they are read. */
   read(capsule: string, incarnationOf: (session: Session) => Promise<number>): Promise<Inventory>;
-  /** Runs one change; others of the Capsule, on any replica, wait. */
+  /** Runs one change; other changes of the Capsule, on any replica, wait. */
   change<Answer>(capsule: string, work: (change: InventoryChange) => Promise<Answer>): Promise<Answer>;
-  /** The values of a set that was read from this custody. The caller drops them when its request ends. */
+  /** The secret values of a set that this custody has read. The caller drops them when its request ends. */
   reveal(inventory: Inventory, setId: string): Promise<Credential>;
-  /** For administrators: registry and anchor under the lock, whatever they say. */
+  /** For administrators: registry and anchor under the lock, whatever their state. */
   exclusively<T>(capsule: string, work: (locked: LockedInventory) => Promise<T>): Promise<T>;
 }
 
@@ -52,15 +52,15 @@ export function createCustody(options: CustodyOptions): Custody {
     seals,
     exclusively,
     read: async (capsule, incarnationOf) => {
-      // The anchor first: what is read after it can only be newer.
+      // The anchor is read first, so that the rows, which are read later, can only be newer.
       const anchored = await anchors.read(capsule);
       const { incarnation, raw } = await connections.transaction(async (session) => ({
         incarnation: await incarnationOf(session),
         raw: await readInventory(session, capsule),
       }));
       let stored = await trust.verifyStored(capsule, raw);
-      // Changes may have happened between the two reads; under the lock there are none. And what is not anchored yet could
-      // still be set back unseen: nobody is told of it before.
+      // Changes may have happened between the two reads, so the comparison is repeated under the lock. What is not
+      // anchored yet could still be set back undetected, so nobody learns of it before.
       if (compare(stored, anchored?.anchor) !== 'agree')
         ({ stored } = await exclusively(capsule, (locked) => locked.settle()));
       return trust.forIncarnation(capsule, stored, incarnation);

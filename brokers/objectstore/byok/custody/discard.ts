@@ -6,12 +6,12 @@ import type { Custody } from './custody.ts';
 import { emptyInventory, isEmpty } from './inventory.ts';
 import { readIncarnation, readNumbers } from './rows.ts';
 
-/** Leaves nothing of a Capsule that is being dropped in custody, in whatever state it is; may be run again. */
+/** Discards everything that custody has of a Capsule that is being dropped, whatever its state; may be repeated. */
 export async function clearCustody(custody: Custody, capsule: string): Promise<void> {
   try {
     await clearTrusted(custody, capsule);
   } catch (error) {
-    // Damage must not keep a Capsule from being dropped; a bucket that is away may, for a while.
+    // Damaged rows must not prevent the drop of a Capsule; an unavailable bucket may delay it.
     if (!isDamage(error)) throw error;
     await discard(custody, capsule);
   }
@@ -28,8 +28,8 @@ function clearTrusted(custody: Custody, capsule: string): Promise<void> {
 }
 
 /**
- * Gives up whatever a Capsule has in custody, also when nothing of it can be trusted: throwing away needs no trust.
- * What comes after is beyond every number that the rows or the anchor know.
+ * Discards everything that custody has of a Capsule, even if nothing of it can be trusted. Later numbers are higher
+ * than all in the rows and the anchor.
  */
 export function discard(
   custody: Custody,
@@ -38,7 +38,8 @@ export function discard(
 ): Promise<void> {
   return custody.exclusively(capsule, async (locked) => {
     const { session } = locked;
-    // What a crash left is anchored first: the write of its anchor may still be under way, and is refused then.
+    // The write of an anchor from before a crash may still arrive, so it is completed first, and a late one is then
+    // refused.
     await locked.settle().catch((error: unknown) => {
       if (!isDamage(error)) throw error;
     });

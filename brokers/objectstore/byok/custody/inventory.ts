@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Envelope } from '@space/broker-kit/custody';
 
-/** Where a Capsule's own credential set leads; never a value. */
+/** The destination of a credential set, without its secret values. */
 export interface Routing {
   /** `https://host[:port]` */
   readonly endpoint: string;
@@ -10,12 +10,12 @@ export interface Routing {
   readonly addressing: 'path' | 'virtual-host';
 }
 
-/** Everything about a set but its values. Times in milliseconds since 1970. */
+/** Everything of a set but its secret values. Times are milliseconds since 1970. */
 export interface CredentialSet extends Routing {
   readonly setId: string;
   readonly name: string;
   readonly formVersion: number;
-  /** 1, and one more with each rotation. */
+  /** 1, increased by each rotation. */
   readonly generation: number;
   readonly fingerprint: string;
   readonly verifiedAt: number;
@@ -27,31 +27,31 @@ export interface SealedSet extends CredentialSet {
   readonly envelope: Envelope;
 }
 
-/** What a Capsule has in custody. */
+/** Everything that custody has of a Capsule. */
 export interface Inventory {
   readonly capsule: string;
   readonly incarnation: number;
-  /** `inventory_generation`: one more with everything that a caller can see. */
+  /** `inventory_generation`, increased by everything that a caller can see. */
   readonly generation: number;
-  /** One more with every write. */
+  /** Increased by every write. */
   readonly revision: number;
   readonly selected: string | null;
-  /** The highest generation that any set ever had. */
+  /** The highest generation that any set has had. */
   readonly high: number;
-  /** The head of the revision before, or `NO_HEAD`. */
+  /** The head of the previous revision, or `NO_HEAD`. */
   readonly previous: string;
   /** Ordered by set id. */
   readonly sets: readonly SealedSet[];
 }
 
-/** An inventory as it is stored, with the MAC that makes it one thing. */
+/** A stored inventory, with the MAC over all of it. */
 export interface StoredInventory extends Inventory {
   readonly headKid: string;
-  /** Lower-case hex. */
+  /** In lower-case hex. */
   readonly head: string;
 }
 
-/** What stands for a head where there is no revision before. */
+/** The head before the first revision. */
 export const NO_HEAD = '0'.repeat(64);
 
 export function emptyInventory(capsule: string, incarnation: number): Inventory {
@@ -67,7 +67,7 @@ export function emptyInventory(capsule: string, incarnation: number): Inventory 
   };
 }
 
-/** The next revision of what is stored. */
+/** The revision that follows the stored one. */
 export function nextRevision(stored: StoredInventory | undefined, next: Inventory): Inventory {
   return { ...next, revision: (stored?.revision ?? 0) + 1, previous: stored?.head ?? NO_HEAD };
 }
@@ -76,7 +76,7 @@ export function isEmpty({ sets, selected }: Inventory): boolean {
   return sets.length === 0 && selected === null;
 }
 
-/** What the envelope of a set authenticates: whose it is, what it is, where it leads, which generation. */
+/** What the envelope of a set authenticates: its owner, its id, its destination and its generation. */
 export function contextOf(
   space: string,
   { capsule, incarnation }: Pick<Inventory, 'capsule' | 'incarnation'>,
@@ -102,7 +102,7 @@ export function contextOf(
   };
 }
 
-/** What the head's MAC is made over. Sets of sets are told apart, since their number is a part. */
+/** The input of the head's MAC. It contains the number of sets, so that no two inventories have the same input. */
 export function headParts(space: string, inventory: Inventory): string[] {
   return [
     'head/v1',

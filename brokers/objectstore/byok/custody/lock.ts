@@ -1,7 +1,7 @@
 import { ConcurrencyLimit, ServiceError } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
-/** A change holds a connection while it waits for the bucket: some are always left for everybody else. */
+/** A change uses a connection while it waits for the bucket, so there are fewer slots than connections. */
 const SLOTS = { active: 2, queued: 1_000 };
 
 /** Runs work while nobody else, on any replica, changes the custody of this Capsule. */
@@ -27,12 +27,12 @@ async function locked<T>(
   try {
     return await work(session);
   } finally {
-    // A connection that is lost has lost its lock too.
+    // A lost connection has lost its lock, too.
     await unlockCustody(session, capsule).catch(() => undefined);
   }
 }
 
-/** Serialises the changes of one Capsule over all replicas, also over the write of its anchor. */
+/** Serialises the changes of one Capsule in all replicas, including the write of the anchor. */
 async function lockCustody(session: Session, capsule: string): Promise<void> {
   await session.run('lock custody', 'SELECT pg_advisory_lock(hashtextextended($1, 7305182))', [capsule]);
 }
@@ -41,7 +41,7 @@ async function unlockCustody(session: Session, capsule: string): Promise<void> {
   await session.run('unlock custody', 'SELECT pg_advisory_unlock(hashtextextended($1, 7305182))', [capsule]);
 }
 
-/** Work for one Capsule runs one after the other, in order; other Capsules do not wait for it. */
+/** Runs the work of one Capsule in order; other Capsules do not wait for it. */
 class CapsuleQueues {
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -7,16 +7,16 @@ import { forgetInventory, readInventory, writeInventory } from './rows.ts';
 import type { Seals } from './seals.ts';
 import type { Trust } from './trust.ts';
 
-/** What stands of a Capsule in the registry, verified, and in the bucket. */
+/** The verified inventory of a Capsule in the registry, and its anchor. */
 export interface Standings {
   readonly stored: StoredInventory | undefined;
   readonly anchored: AnchorVersion | undefined;
 }
 
-/** What a write replaces: what was read, and nothing newer; or the rows, whatever they say. */
+/** What a write replaces: exactly what was read, or the rows whatever they contain. */
 type Replaced = Standings | { readonly overwrite: true; readonly anchored: AnchorVersion | undefined };
 
-/** Written in the same transaction as an inventory. */
+/** Called in the transaction that writes an inventory. */
 type Note = (session: Session) => Promise<void>;
 
 export interface LockedParts {
@@ -26,7 +26,7 @@ export interface LockedParts {
   readonly failpoint: (name: string) => void;
 }
 
-/** The inventory of one Capsule, for whoever holds the lock of its custody. */
+/** The inventory of one Capsule for the holder of its lock. */
 export class LockedInventory {
   readonly session: Session;
   readonly #capsule: string;
@@ -38,7 +38,7 @@ export class LockedInventory {
     this.#parts = parts;
   }
 
-  /** Throws `custody_unavailable` for rows that are damaged; does not compare them with the anchor. */
+  /** Reads both without comparing them. @throws ServiceError `custody_unavailable` for damaged rows */
   async load(): Promise<Standings> {
     const anchored = await this.readAnchor();
     const raw = await readInventory(this.session, this.#capsule);
@@ -49,7 +49,10 @@ export class LockedInventory {
     return this.#parts.anchors.read(this.#capsule);
   }
 
-  /** Loads both until they agree: anchors what a crash left between the two writes; throws `custody_rollback` for anything else. */
+  /**
+   * Reads both, and anchors a revision whose anchor is missing after a crash. @throws ServiceError `custody_rollback`
+   * if they differ otherwise
+   */
   async settle(): Promise<Standings> {
     const { stored, anchored } = await this.load();
     const standing = compare(stored, anchored?.anchor);
@@ -59,7 +62,10 @@ export class LockedInventory {
     return { stored, anchored: await this.#anchor(stored, anchored) };
   }
 
-  /** Writes the registry first, then the anchor, before anybody is told: a crash between leaves the registry one ahead. */
+  /**
+   * Writes the registry, then the anchor, before the caller gets an answer. After a crash in between, the registry is
+   * one revision ahead.
+   */
   async write(next: Inventory, replaced: Replaced, note: Note = async () => undefined): Promise<void> {
     const { seals, failpoint } = this.#parts;
     const { session } = this;
@@ -80,7 +86,7 @@ export class LockedInventory {
   async #anchor(stored: StoredInventory, over: AnchorVersion | undefined): Promise<AnchorVersion> {
     const written = await this.#parts.anchors.write(this.#capsule, anchorOf(stored), over?.etag);
     if (written !== undefined) return written;
-    // Nobody may write an anchor but the holder of the lock, whose late write can only be an older one.
+    // Only the holder of the lock writes the anchor, and a late write of an earlier holder can only be older.
     throw new ServiceError('custody_unavailable', 'the anchor changed meanwhile', { retryAfter: 1 });
   }
 
@@ -106,11 +112,11 @@ export class LockedInventory {
   }
 }
 
-/** One change of a Capsule's inventory: it is read, its successor is made and committed. */
+/** One change of a Capsule's inventory: read it, derive its successor, commit that. */
 export interface InventoryChange {
   readonly session: Session;
-  /** What the Capsule has in this incarnation, or in whichever it was stored. */
+  /** What the Capsule has in this incarnation, or in the stored one. */
   read(incarnation: number | 'stored'): Inventory;
-  /** Writes the successor with its note. Where that is the very object which was read, only the note is written. */
+  /** Writes the successor and calls `note`. If it is the same object that was read, only `note` is called. */
   commit(next: Inventory, note?: Note): Promise<void>;
 }

@@ -20,14 +20,14 @@ export interface CustodyParts {
 
 export interface OpenCustody {
   readonly custody: Custody;
-  /** Brings everything under the primary key. */
+  /** Seals everything again with the primary key. */
   readonly reseal: Round;
 }
 
-/** Opens the custody, fail-closed: a keyring that lacks a key which something is sealed with does not start a broker. */
+/** Opens the custody. @throws if the keyring lacks a key that something is sealed with */
 export async function openCustody(parts: CustodyParts, resources: Resources): Promise<OpenCustody> {
   const { connections, log } = parts;
-  // Keys found in use at the last check; a key counts as in use until a check finds nothing sealed with it.
+  // Keys that the last check found in use. A key counts as in use until a check finds nothing that is sealed with it.
   let inUse: readonly string[] = await connections.session(kidsInUse);
   const keyring = keepFile(
     resources,
@@ -53,7 +53,7 @@ export async function openCustody(parts: CustodyParts, resources: Resources): Pr
       run: async () => {
         if (!askedBucket) await warnWithoutPreconditions(parts.s3, log);
         askedBucket = true;
-        // What is written meanwhile is under the primary key, which nobody can take out of the ring.
+        // Data that is written meanwhile has the primary key, which cannot be removed from the keyring.
         inUse = await resealAll(custody, connections, log);
       },
     },

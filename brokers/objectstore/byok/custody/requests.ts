@@ -2,13 +2,16 @@ import { ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import type { Seals } from './seals.ts';
 
-/** An idempotency key's answer, kept for a day: whoever lost the answer asks again and gets the same. */
+/**
+ * The answer for an idempotency key is stored for a day: a caller that has lost it repeats the request and gets the
+ * same answer.
+ */
 
 export interface RequestKey {
   readonly capsule: string;
   readonly incarnation: number;
   readonly idempotencyKey: string;
-  /** The whole request in a fixed spelling, values included; only its MAC is stored. */
+  /** The whole request in a fixed form, including secret values; only its MAC is stored. */
   readonly request: string;
 }
 
@@ -19,7 +22,7 @@ interface Row {
   readonly mac: string;
 }
 
-/** The stored answer of the same request; 409 when the key was another request's. */
+/** The stored answer of the same request. @throws ServiceError `conflict` if another request had the key */
 export async function findAnswer(session: Session, seals: Seals, key: RequestKey): Promise<unknown> {
   const [row] = await session.run<Row & { [column: string]: unknown }>(
     'find credential request',

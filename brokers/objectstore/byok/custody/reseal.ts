@@ -5,8 +5,8 @@ import { bySetId } from './inventory.ts';
 import { forgetAnswers } from './requests.ts';
 
 /**
- * Brings everything under the primary key: same generations, new envelopes, compare-and-swap like any change. Returns
- * the keys that are still needed afterwards.
+ * Seals everything again with the primary key: with the same generations, new envelopes, and compare-and-swap as for
+ * every change. Returns the keys that are still needed.
  */
 export async function resealAll(custody: Custody, connections: Connections, log: Logger): Promise<string[]> {
   await connections.session(forgetAnswers);
@@ -16,7 +16,7 @@ export async function resealAll(custody: Custody, connections: Connections, log:
       await resealCapsule(custody, capsule);
       log.info({ capsule, kid: primary }, 'credential sets sealed again');
     } catch (error) {
-      // One damaged inventory must not keep the others under an old key.
+      // A damaged inventory does not prevent the others from being sealed again.
       log.warn({ capsule, err: error }, 'credential sets not sealed again');
     }
   }
@@ -26,9 +26,9 @@ export async function resealAll(custody: Custody, connections: Connections, log:
 function resealCapsule(custody: Custody, capsule: string): Promise<void> {
   return custody.change(capsule, async (change) => {
     const { primary, resealSet } = custody.seals();
-    // The incarnation does not matter: no caller can see a change.
+    // The incarnation does not matter, since callers see no change.
     const inventory = change.read('stored');
-    // Another replica was here first.
+    // Another replica has done it.
     const isDone = 'headKid' in inventory && inventory.headKid === primary;
     if (isDone && inventory.sets.every(({ envelope }) => envelope.kid === primary)) return;
     const sets = await Promise.all(
@@ -38,7 +38,7 @@ function resealCapsule(custody: Custody, capsule: string): Promise<void> {
   });
 }
 
-/** Keys that something stored still needs. */
+/** The keys that stored data needs. */
 export async function kidsInUse(session: Session): Promise<string[]> {
   const rows = await session.run<{ kid: string }>(
     'list custody keys in use',
@@ -48,7 +48,7 @@ export async function kidsInUse(session: Session): Promise<string[]> {
   return rows.map(({ kid }) => kid);
 }
 
-/** Capsules with anything sealed under a key that is not the primary one. */
+/** Capsules with data that is sealed with another key than the primary one. */
 async function capsulesToReseal(session: Session, primary: string): Promise<string[]> {
   const rows = await session.run<{ capsule: string }>(
     'list inventories to seal again',

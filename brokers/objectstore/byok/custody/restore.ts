@@ -7,9 +7,8 @@ import { emptyInventory, type Inventory } from './inventory.ts';
 import type { Standings } from './locked.ts';
 
 /**
- * After a registry was restored from a backup: an administrator says that the restored inventory is the one to go on
- * with. It goes on beyond everything that either side has seen, so that no number is ever used twice and what callers
- * remember is stale. False when registry and anchor do not disagree.
+ * Accepts a restored inventory by an administrator's decision. It continues with numbers above all of either side, so
+ * that none is used twice and whatever callers remember is outdated. False if registry and anchor agree.
  */
 export function acceptRestore(custody: Custody, capsule: string, traceId: string): Promise<boolean> {
   return custody.exclusively(capsule, async (locked) => {

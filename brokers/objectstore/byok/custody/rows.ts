@@ -2,11 +2,11 @@ import type { Session } from '@space/broker-kit/postgres';
 import { z } from 'zod';
 import { bySetId, type SealedSet, type StoredInventory } from './inventory.ts';
 
-/** Every statement about a Capsule's rows in custody. What was read is believed only after `Seals` has checked it. */
+/** All statements about a Capsule's rows in custody. What they return is trusted only after `Seals` has checked it. */
 
 const whole = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
-/** What a row must look like to be looked at; a damaged one is no inventory. */
+/** The required form of a row; a damaged row makes the inventory invalid. */
 const storedSet = z.strictObject({
   set_id: z.string(),
   name: z.string(),
@@ -39,7 +39,7 @@ const storedInventory = z.strictObject({
 
 export type RawInventory = z.infer<typeof storedInventory>;
 
-/** One statement, so that all rows are of one moment. As the database tells it: `parseInventory` judges. */
+/** Reads all rows in one statement, so that they have one snapshot. The result is not checked; see `parseInventory`. */
 export async function readInventory(session: Session, capsule: string): Promise<unknown> {
   const [row] = await session.run<{ inventory: unknown }>(
     'read credential inventory',
@@ -52,7 +52,7 @@ export async function readInventory(session: Session, capsule: string): Promise<
   return row?.inventory;
 }
 
-/** Undefined for rows that nobody of ours can have written. */
+/** Undefined if this broker cannot have written the rows. */
 export function parseInventory(raw: unknown): StoredInventory | undefined {
   const { data } = storedInventory.safeParse(raw);
   if (data === undefined) return undefined;
@@ -86,8 +86,8 @@ function parseSet(row: RawInventory['sets'][number]): SealedSet {
 }
 
 /**
- * Compare-and-swap of a whole inventory from one revision to the next, in the caller's transaction. False when
- * somebody else was first: nothing was written.
+ * Compare-and-swap of a whole inventory from one revision to the next in the caller's transaction. Returns false, and
+ * writes nothing, if another transaction was faster.
  */
 export async function writeInventory(
   session: Session,
@@ -173,7 +173,7 @@ async function retireSet(session: Session, capsule: string, set: SealedSet): Pro
   );
 }
 
-/** Deletes the rows of a Capsule as they are, believed or not, and leaves tombstones. */
+/** Deletes the rows of a Capsule, trusted or not, and leaves tombstones. */
 export async function forgetInventory(session: Session, capsule: string): Promise<void> {
   await session.run(
     'leave credential tombstones',
@@ -192,7 +192,7 @@ export async function forgetInventory(session: Session, capsule: string): Promis
   );
 }
 
-/** The incarnation that the Capsule is in, by the registry of Capsules. */
+/** The present incarnation of the Capsule, from the registry of Capsules. */
 export async function readIncarnation(session: Session, capsule: string): Promise<number> {
   const [row] = await session.run<{ incarnation: number }>(
     'read incarnation',
@@ -202,7 +202,7 @@ export async function readIncarnation(session: Session, capsule: string): Promis
   return row?.incarnation ?? 1;
 }
 
-/** What the rows count, believed or not; a number that cannot be one of ours counts as nothing. */
+/** The numbers in the rows, trusted or not; an impossible number counts as 0. */
 export async function readNumbers(session: Session, capsule: string) {
   const [row] = await session.run<Record<'generation' | 'revision' | 'high', string>>(
     'read credential numbers',

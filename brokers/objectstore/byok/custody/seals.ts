@@ -9,7 +9,7 @@ import {
   type StoredInventory,
 } from './inventory.ts';
 
-/** The two values of a set, which nothing but the signer of a request ever sees. */
+/** The two secret values of a set. Only the signer of a request uses them. */
 export interface Credential {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -19,19 +19,19 @@ type Owner = Pick<Inventory, 'capsule' | 'incarnation'>;
 
 const PURPOSE = 'objectstore.credential';
 
-/** Seals, opens and checks what one Space keeps, under the keyring of the moment. */
+/** Seals, opens and checks the data of one Space with the present keyring. */
 export interface Seals {
   readonly primary: string;
   fingerprint(accessKeyId: string): string;
   sealSet(owner: Owner, set: CredentialSet, credential: Credential): Promise<SealedSet>;
-  /** Throws an EnvelopeError for anything but what was sealed. */
+  /** @throws EnvelopeError unless the envelope was sealed for exactly this set */
   openSet(owner: Owner, set: SealedSet): Promise<Credential>;
-  /** Seals the set again under the primary key, with `change`. */
+  /** Seals the set with the primary key, after applying `change`. */
   resealSet(owner: Owner, set: SealedSet, change?: Partial<CredentialSet>): Promise<SealedSet>;
   sealInventory(inventory: Inventory): StoredInventory;
-  /** Why the stored inventory is not one that this Space wrote; undefined when it is. Decrypts nothing. */
+  /** Why this Space cannot have written the stored inventory; undefined if it has. Decrypts nothing. */
   problemOf(stored: StoredInventory): string | undefined;
-  /** Lower-case hex; undefined when the ring lacks the key. */
+  /** In lower-case hex; undefined if the keyring lacks the key. */
   mac(kid: string, purpose: 'request' | 'answer', parts: readonly string[]): string | undefined;
 }
 
@@ -68,7 +68,7 @@ export function createSeals(space: string, keyring: Keyring): Seals {
 
   return {
     primary: keyring.primary,
-    // Not keyed by generation or set: a person may see by it that two sets have one key.
+    // Neither generation nor set is part of it, so that a person can see that two sets have the same key.
     fingerprint: (accessKeyId) =>
       `fp_${macOf(keyring, keyring.primary, 'objectstore.fingerprint', [space, accessKeyId]).toString('hex').slice(0, 16)}`,
     sealSet,
@@ -107,7 +107,7 @@ function firstProblem(checks: readonly (() => void)[]): string | undefined {
   }
 }
 
-/** Nothing but a set's facts, whatever else the object carries. */
+/** Only the fields of a set, whatever else the object has. */
 function factsOf(set: CredentialSet): CredentialSet {
   const { setId, name, formVersion, generation, endpoint, region, bucket, addressing } = set;
   const { fingerprint, verifiedAt, createdAt, rotatedAt } = set;
@@ -115,7 +115,7 @@ function factsOf(set: CredentialSet): CredentialSet {
   return { setId, name, formVersion, generation, ...routing, fingerprint, verifiedAt, createdAt, rotatedAt };
 }
 
-/** Both values with a length before the first: no parser, and nothing to escape. */
+/** Both values with the length of the first, so that nothing has to be escaped or parsed. */
 function encode({ accessKeyId, secretAccessKey }: Credential): Buffer {
   const id = Buffer.from(accessKeyId, 'utf8');
   const secret = Buffer.from(secretAccessKey, 'utf8');
@@ -138,7 +138,7 @@ function decode(bytes: Buffer): Credential {
 
 function sameHex(text: string, expected: Buffer): boolean {
   const bytes = Buffer.from(text, 'hex');
-  // A text that decodes to the same bytes but is spelt otherwise was not written by us.
+  // Another text that decodes to the same bytes was not written by this code.
   return (
     bytes.length === expected.length && timingSafeEqual(bytes, expected) && text === expected.toString('hex')
   );

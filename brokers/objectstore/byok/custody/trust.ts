@@ -7,12 +7,12 @@ import type { Seals } from './seals.ts';
 
 export type Alarm = 'damaged' | 'unknown_key' | 'rollback';
 
-/** What the rows of a Capsule turn out to be; `problem` says in our words why they are not trusted. */
+/** The result of the check; `problem` says why the rows are not trusted. */
 type Examined =
   | { readonly stored: StoredInventory | undefined; readonly problem?: never }
   | { readonly problem: string };
 
-/** Trusts rows that this Space sealed for this Capsule, and nothing else. Decrypts nothing. */
+/** Trusts only rows that this Space sealed for this Capsule. Decrypts nothing. */
 function examine(seals: Seals, capsule: string, raw: unknown): Examined {
   if (raw === undefined) return { stored: undefined };
   const stored = parseInventory(raw);
@@ -22,7 +22,7 @@ function examine(seals: Seals, capsule: string, raw: unknown): Examined {
   return problem === undefined ? { stored } : { problem };
 }
 
-/** Everything that is asked of rows and anchor before a set of theirs is used. */
+/** Every check of rows and anchor that precedes the use of a set. */
 export function judge(
   seals: Seals,
   capsule: string,
@@ -37,21 +37,21 @@ export interface TrustOptions {
   readonly seals: () => Seals;
   readonly keyring: Pick<Watched<Keyring>, 'refresh'>;
   readonly log: Logger;
-  /** Somebody should look: rows that nobody of ours wrote, or a registry that was set back. */
+  /** Called when a person should investigate: rows that this Space did not write, or a registry that was set back. */
   readonly onAlarm: (alarm: Alarm) => void;
 }
 
-/** Decides what of the registry is used; whatever is refused raises an alarm. */
+/** Decides what of the registry is used; every refusal raises an alarm. */
 export interface Trust {
   /** The inventory in these rows. Throws unless this Space sealed them for this Capsule. */
   verifyStored(capsule: string, raw: unknown): Promise<StoredInventory | undefined>;
   /**
-   * What an incarnation of a Capsule has. A drop leaves nothing in custody before the id is free for the next
-   * incarnation, so what an earlier one left is empty; anything else is of a registry that was set back or edited. It
-   * must not look like a Capsule that never selected a set, whose objects are in the Space's bucket.
+   * The inventory of an incarnation of a Capsule. A drop empties custody before the id is free for the next
+   * incarnation, so an inventory of an earlier one must be empty; otherwise the registry was set back or edited, and
+   * the Capsule must not look like one that has never selected a set, whose objects are in the Space's bucket.
    */
   forIncarnation(capsule: string, stored: StoredInventory | undefined, incarnation: number): Inventory;
-  /** Raises the alarm, and gives the error to throw. */
+  /** Raises the alarm; returns the error to throw. */
   alarm(kind: Alarm, capsule: string, problem: string): ServiceError;
 }
 
@@ -68,7 +68,7 @@ export function createTrust({ seals, keyring, log, onAlarm }: TrustOptions): Tru
     verifyStored: async (capsule, raw) => {
       let examined = examine(seals(), capsule, raw);
       if (examined.problem === 'unknown_key') {
-        // Another replica may have seen a new key first.
+        // Another replica may have read a new key earlier.
         await keyring.refresh();
         examined = examine(seals(), capsule, raw);
       }

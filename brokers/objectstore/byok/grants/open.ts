@@ -22,20 +22,20 @@ import type { Inventory } from '../custody/inventory.ts';
 import { createPools } from './pools.ts';
 import { demand, parseGrantKeys, staleGrant, verifyGrant } from './verify.ts';
 
-/** The bucket that one request was granted, for as long as it lasts. */
+/** The granted bucket of one request, while the request lasts. */
 interface Granted {
   readonly claims: GrantClaims;
   readonly store: ObjectStore;
 }
 
 /**
- * Finds the bucket of a request: undefined is the Space's, because the Capsule has selected no set of its own. Throws
- * if it has and the request has no valid grant for it, or if custody cannot be trusted; one bucket never replaces
- * the other.
+ * Finds the bucket of a request: undefined means the Space's, since the Capsule has selected no set of its own. Throws
+ * if it has and the request has no valid grant for it, or if custody cannot be trusted; one bucket never replaces the
+ * other.
  */
 export type OpenGranted = (call: Call) => Promise<Granted | undefined>;
 
-/** A Capsule's own bucket has the limits that its owner gave it, and is not counted here. */
+/** The limits of a Capsule's own bucket are its owner's, so nothing is counted there. */
 const UNCOUNTED: WriterOptions = {
   entryBytes: 0,
   quota: {
@@ -66,7 +66,7 @@ interface GrantParts {
   readonly log: Logger;
 }
 
-/** Opens the grants, fail-closed: without a good file of keys the broker does not start. */
+/** Opens the grants. @throws without a valid file of keys */
 export async function openGrants(
   config: GrantSettings,
   { connections, custody, space, log }: GrantParts,
@@ -81,10 +81,10 @@ export async function openGrants(
   const pools = createPools(reach);
   resources.closers.push(() => pools.close());
 
-  /** The values live in what is returned, and nothing that stays refers to it. */
+  /** Opens the store of a granted set. Only the returned object refers to the secret values. */
   async function openStore(inventory: Inventory, claims: GrantClaims, tenant: Tenant): Promise<ObjectStore> {
     const set = inventory.sets.find(({ setId }) => setId === inventory.selected);
-    // The inventory was believed, so this cannot be; it must not become the Space's bucket all the same.
+    // A trusted inventory always has the selected set; if not, the Space's bucket must not be used instead.
     if (set === undefined) throw new ServiceError('custody_unavailable', 'the selected set is not there');
     if (claims.ref !== set.setId || claims.gen !== set.generation) throw staleGrant('of another generation');
     const { accessKeyId, secretAccessKey } = await custody.reveal(inventory, set.setId);
@@ -106,7 +106,8 @@ export async function openGrants(
   }
 
   return async ({ tenant, grant }) => {
-    // First, so that a bad grant costs nobody a look at the custody, and is refused whatever is selected.
+    // The grant is verified first, so that an invalid one costs no look-up in custody and is refused whatever is
+    // selected.
     const claims =
       grant === undefined
         ? undefined
@@ -125,12 +126,12 @@ async function incarnationOf(session: Session, { digest }: Tenant): Promise<numb
   const [row] = await session.run<{ incarnation: number }>('read incarnation of workload', INCARNATION, [
     digest,
   ]);
-  // Retired since the request was let in.
+  // The principal was retired after the request was admitted.
   if (row === undefined) throw refusal();
   return row.incarnation;
 }
 
-/** An upload is known by its id, and what it is for is asked of its row: its key must be granted too. */
+/** Uploads whose keys are granted. A request names an upload by its id, so the key is taken from its row. */
 function allowed(uploads: Uploads, claims: GrantClaims, { prefixes }: Tenant): Uploads {
   const demandOf = (bucketPrefix: string, key: string) => {
     const bucket = bucketPrefix === prefixes.shared ? 'shared' : 'data';

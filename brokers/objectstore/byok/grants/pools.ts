@@ -1,16 +1,19 @@
 import type { Dispatcher } from 'undici';
 import { guardedPool, type Reach } from '../credentials/guarded.ts';
 
-/** Kept connections to the endpoints of Capsules' sets. A connection knows no key: each request is signed for itself. */
+/**
+ * Kept connections to the endpoints of Capsules' sets. A connection has no credential, since each request is signed
+ * separately.
+ */
 export interface Pools {
-  /** `owner` names the Capsule's set: no connection is shared with another's. */
+  /** `owner` names the Capsule's set: connections are not shared between owners. */
   of(owner: string, origin: string): Dispatcher;
   close(): Promise<void>;
 }
 
-/** More than these are begun anew for whoever has not asked for longest; what is under way on them ends first. */
+/** With more pools than this, the least recently used one is closed after its requests have ended. */
 const MOST_POOLS = 256;
-/** Connections of one pool: as many as a Capsule may have requests at one time. */
+/** The most connections of one pool, which is also the most requests of a Capsule at the same time. */
 const CONNECTIONS = 64;
 
 export function createPools(reach: Reach): Pools {

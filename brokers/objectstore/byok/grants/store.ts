@@ -6,14 +6,14 @@ import { S3Error } from '../../upstream/errors.ts';
 import type { OpenGranted } from './open.ts';
 import { demand, type Need } from './verify.ts';
 
-/** What a list of somebody else's server may take in all. */
+/** The most time of a list from a Capsule's own server, in milliseconds. */
 const LIST_MS = 30_000;
 
 type RunShares = Pick<Shares, 'elsewhere' | 'lists'>;
 
 /**
- * The store as both protocols know it, in the Space's bucket or, as far as the grant goes, in the Capsule's own. Whose
- * server answers as it likes holds no place among those who wait for the Space's, and few lists at once.
+ * The store of both protocols, in the Space's bucket or, within the grant, in the Capsule's own. Requests to a
+ * Capsule's own server, which may be slow, use no slot of those for the Space's, and only a few lists at the same time.
  */
 export function createGrantedStore(managed: ObjectStore, open: OpenGranted, shares: RunShares): ObjectStore {
   const { run, runList } = runner(managed, open, shares);
@@ -42,7 +42,7 @@ export function createGrantedStore(managed: ObjectStore, open: OpenGranted, shar
       ),
     createUpload: (call, ref, headers) =>
       run(call, [to('object.put', ref)], (store) => store.createUpload(call, ref, headers)),
-    // What an upload is for is in its row: the store asks for that where it finds it.
+    // The key of an upload is in its row, so the store checks the grant when it reads the row.
     putPart: (call, at, body, headers) => run(call, [], (store) => store.putPart(call, at, body, headers)),
     copyPart: (call, at, from, headers) =>
       run(call, [to('object.get', from)], (store) => store.copyPart(call, at, from, headers)),
@@ -62,7 +62,7 @@ const to = (
   { bucket, key }: { readonly bucket: Bucket; readonly key: string },
 ): Need => ({ operation, bucket, path: key });
 
-/** Runs an operation in the bucket that it is for, once the grant covers what it needs. */
+/** Runs an operation in its bucket, if the grant covers what it needs. */
 function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: RunShares) {
   async function run<T>(
     call: Call,

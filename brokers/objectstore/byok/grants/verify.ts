@@ -14,10 +14,10 @@ import {
 import type { Bucket } from '../../objects/object-key.ts';
 import type { Tenant } from '../../objects/types.ts';
 
-/** The key of each header that a grant may have, by the header's text in the grant: nothing of it is interpreted. */
+/** Public keys by the encoded header of a grant, which is compared as text and never interpreted. */
 export type GrantKeys = ReadonlyMap<string, Promise<CryptoKey>>;
 
-/** The operator's public keys, as a JWKS. A file with anything private in it is refused: it lies in the wrong place. */
+/** The operator's public keys, as a JWKS. A file with a private key is refused, since it does not belong here. */
 export function parseGrantKeys(text: string): GrantKeys {
   const { data } = grantKeySet.safeParse(parsed(text));
   if (data === undefined)
@@ -44,7 +44,9 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Canonical base64url all through, so that one grant has one spelling. The signature's last character has four spare bits. */
+/**
+ * Canonical base64url only, so that one grant has one form. The last character of the signature has four spare bits.
+ */
 const COMPACT = /^([A-Za-z0-9_-]{1,256})\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{85}[AQgw]$/;
 
 /** The workload that a grant must name. */
@@ -53,8 +55,8 @@ export interface Bearer extends Pick<Tenant, 'capsule' | 'app' | 'digest'> {
 }
 
 /**
- * The claims of a grant that the operator signed for exactly this bearer, and that is in its time. Throws the one
- * refusal for every other text, and `stale_grant` for one that was good until a moment ago.
+ * The claims of a grant that the operator signed for exactly this bearer and that is valid now. Throws `stale_grant`
+ * for one that was valid until a moment ago, and the one refusal for everything else.
  */
 export async function verifyGrant(
   text: string,
@@ -69,12 +71,12 @@ export async function verifyGrant(
   return claims;
 }
 
-/** Whether a text may be a grant at all; that says nothing of whether it is a good one. */
+/** Whether a text has the form of a grant, valid or not. */
 export function isGrantShaped(text: string): boolean {
   return text.length <= GRANT_LENGTH && COMPACT.test(text);
 }
 
-/** What a caller mends by reading its grant anew. */
+/** The error that a caller resolves by reading its grant again. */
 export function staleGrant(why: string): ServiceError {
   return new ServiceError('stale_grant', `grant: ${why}`);
 }
@@ -102,15 +104,15 @@ function isFor({ space, capsule, app, cnf }: GrantClaims, bearer: Bearer): boole
   );
 }
 
-/** One thing that a request is about to do. */
+/** An action that a request is about to take. */
 export interface Need {
   readonly operation: GrantOperation;
   readonly bucket: Bucket;
-  /** The key; of a list its prefix. */
+  /** The key; for a list its prefix. */
   readonly path: string;
 }
 
-/** Throws the one refusal unless a single entry of the grant allows exactly this. */
+/** @throws ServiceError the one refusal, unless a single entry of the grant allows exactly this */
 export function demand({ allow }: Pick<GrantClaims, 'allow'>, need: Need): void {
   const allowed = allow.some(
     ({ bucket, prefix, operations }) =>
