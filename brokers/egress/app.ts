@@ -20,7 +20,7 @@ import type { Reflections } from './data/reflections.ts';
 import type { Policies } from './policies/policies.ts';
 import { ownerOf } from './policies/tenant.ts';
 
-/** The operator's own, in one place: one key a replica and second. */
+/** The rate of the operator, which has one key for each replica. */
 const OPERATOR_LIMIT = { perSecond: 1_000, burst: 10_000 };
 
 export interface ControlOptions {
@@ -28,7 +28,7 @@ export interface ControlOptions {
   readonly reflections: Reflections;
   readonly calls: Calls;
   readonly custody: Custody;
-  /** Random for each start. */
+  /** A random identifier of this process. */
   readonly instance: string;
   readonly tokens: Watched<readonly TokenDigest[]>;
   /** Tokens of read-only callers; if undefined, nobody may read. */
@@ -39,7 +39,10 @@ export interface ControlOptions {
   readonly metrics: ServiceMetrics;
 }
 
-/** The operator's side of the gateway: policies in, acknowledgements out, values sealed and never shown. */
+/**
+ * The operator's interface to the gateway: it receives policies, returns acknowledgements, and seals values that it
+ * never shows.
+ */
 export function createControl(options: ControlOptions): Served {
   return createControlApp({
     contract: EGRESS,
@@ -56,7 +59,7 @@ export function createControl(options: ControlOptions): Served {
   });
 }
 
-/** The contract's operations: from wire to work and back. */
+/** The operations of the contract: each translates its request, does the work, and translates the result. */
 function handlers({
   policies,
   reflections,

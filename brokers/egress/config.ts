@@ -23,11 +23,11 @@ const blocks = z
 
 const MOST_BODY_BYTES = 1024 ** 4;
 
-/** The budget must hold at least one body of the maximum size. */
+/** A number of bytes that must hold at least one body of the greatest size. */
 const signedBytes = (fallback: number) =>
   z.coerce.number().int().min(DEFAULT_LIMITS.signedBodyBytes).max(MOST_BODY_BYTES).default(fallback);
 
-/** Milliseconds by default, told in seconds; within the hour that a request may take. */
+/** A duration that is configured in seconds and used in milliseconds, at most the hour of a request. */
 const seconds = (fallbackMs: number) =>
   z.coerce
     .number()
@@ -38,7 +38,7 @@ const seconds = (fallbackMs: number) =>
 
 type Shared = 'CONNECTIONS' | 'TUNNELS' | 'REQUESTS' | 'SIGNED_BYTES';
 
-/** Otherwise one Capsule could take all, and starve the others. */
+/** For a schema's refinement: one Capsule may never have everything. */
 const isShared =
   (of: Shared) =>
   (config: Readonly<Record<`${'CAPSULE' | 'ALL'}_${Shared}`, number>>): boolean =>
@@ -222,7 +222,7 @@ export type Config = z.infer<typeof schema>;
 
 export const readConfig = (environment: Environment): Config => readEnvironment(schema, environment);
 
-/** Shares and patience, as they are configured. */
+/** The limits of shares and times in the configuration. */
 export const limitsIn = (config: Config): Partial<DataLimits> => ({
   connections: config.CALLER_CONNECTIONS,
   tunnels: config.CALLER_TUNNELS,

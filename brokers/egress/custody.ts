@@ -14,29 +14,29 @@ import { createTags } from './tags.ts';
 export interface Owner {
   readonly capsule: string;
   readonly app: string;
-  /** UID of the Assistant: another one of the same name was entrusted with nothing. */
+  /** UID of the Assistant: another one of the same name must not get the value. */
   readonly uid: string;
   readonly input: string;
-  /** `definitionDigest` of the definition, which need not be reckoned for each request. */
+  /** `definitionDigest` of the definition, computed once and not for each request. */
   readonly definition: string;
 }
 
-/** Values of stored inputs at rest: opened for the requests of a moment, and kept nowhere in the clear. */
+/** Sealed values of stored inputs, which are opened for single requests and never stored in plain text. */
 export interface Custody {
   seal(owner: Owner, value: Secret<string>): Promise<string>;
-  /** Undefined when it was sealed for somebody else, or to go elsewhere. */
+  /** Undefined if the envelope was sealed for another owner or definition. */
   open(owner: Owner, envelope: string): Secret<string> | undefined;
-  /** Whether it was sealed under a key that is to be retired. */
+  /** Whether it is sealed with a key that will be retired. */
   isOld(envelope: string): boolean;
-  /** A host's entity tag for the owner's Assistant: the same for the same tag on every replica, visible ASCII. */
+  /** Seals a host's entity tag for the owner's Assistant, with the same result on every replica, in visible ASCII. */
   sealTag(owner: Owner, tag: string): string;
-  /** Undefined for what was not sealed for this owner, or under a key that is gone. */
+  /** Undefined if the text was not sealed for this owner, or its key is gone. */
   openTag(owner: Owner, text: string): string | undefined;
 }
 
 const PURPOSE = 'egress.stored-input';
 
-/** Envelopes are written `<key id>:<JWE>`. */
+/** The key id of an envelope, which has the form `<key id>:<JWE>`. */
 export const keyIdOf = (envelope: string): string => envelope.slice(0, envelope.indexOf(':'));
 
 export function createCustody(space: string, keyring: () => Keyring): Custody {
@@ -54,7 +54,7 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
     input,
     definition,
   ];
-  /** The last envelope of each owner, and the result of opening it. */
+  /** The last envelope of each owner with its opener. */
   const openers = new WeakMap<Owner, { readonly envelope: string; readonly opener: Opener }>();
   const openerFor = (owner: Owner, envelope: string): Opener => {
     const known = openers.get(owner);
@@ -91,7 +91,7 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
   };
 }
 
-/** A ring that lives as long as the process, for tests and development: what it sealed cannot be opened after it. */
+/** A keyring for tests and development: what it has sealed cannot be opened by another process. */
 export function passingKeyring(): Keyring {
   return parseKeyring(JSON.stringify({ primary: 'k1', keys: { k1: randomBytes(32).toString('base64url') } }));
 }

@@ -1,12 +1,16 @@
 import type { Pace, Slices } from './slices.ts';
 
-/** The beginnings of all needles, each of which is a state; 0 is the empty one. The children of a state are a linked list. */
+/**
+ * The prefixes of all needles, each of which is a state; 0 is the empty one. The children of a state are a linked list.
+ */
 export interface Trie {
   readonly states: number;
   readonly letter: Uint8Array;
   readonly firstChild: Int32Array;
   readonly nextSibling: Int32Array;
-  /** The length of the needle that a state is, or 0; `rowsOf` makes it that of the longest needle that the state ends with. */
+  /**
+   * The length of the needle that a state is, or 0. `rowsOf` changes it to the longest needle that the state ends with.
+   */
   readonly longestEnd: Uint16Array;
 }
 
@@ -47,8 +51,8 @@ export function* trieOf(
 }
 
 /**
- * Where each state goes, by letter, as far as that is not where the root goes with the same letter. These are few: the
- * children, and for each place of a needle about one beginning more (at most one for every other needle).
+ * The transitions of each state by letter, without those that equal the root's. They are few: the children, and for
+ * each position in a needle about one further prefix (at most one for every other needle).
  */
 export interface Rows {
   readonly start: Int32Array;
@@ -59,7 +63,10 @@ export interface Rows {
   readonly root: Int32Array;
 }
 
-/** Makes the rows, shorter states first: each is the row of the state's longest end that is a state, under its own children. */
+/**
+ * Creates the rows, shorter states first: each is the row of the state's longest proper suffix that is a state,
+ * overridden by its own children.
+ */
 export function* rowsOf(
   { states, letter, firstChild, nextSibling, longestEnd }: Trie,
   pace: Pace,
@@ -71,7 +78,9 @@ export function* rowsOf(
     Int32Array,
   ];
   const rows: Rows = { start, end, letter: [], to: [], root: new Int32Array(256) };
-  /** Where the state in turn goes: as the root does, but for what is put here from its row and taken back. */
+  /**
+   * The transitions of the present state: those of the root, with the row's entries set before and reset afterwards.
+   */
   const to = new Int32Array(256);
   let queued = 0;
   const visit = (parent: number, onward: (letter: number) => number): void => {

@@ -1,6 +1,6 @@
 import type { TunnelFault } from './problem.ts';
 
-/** What the first bytes of a connection say; `more` when they do not say it yet. */
+/** What the first bytes of a connection contain; `more` if they are incomplete. */
 export type Hello = { readonly sni: string } | { readonly fault: TunnelFault } | 'more';
 
 const HANDSHAKE = 22;

@@ -1,6 +1,6 @@
 import { isToken } from '@space/broker-kit';
 
-/** A header as it came: its place among the raw headers, name and value. */
+/** A header as received: its index in the raw headers, name and value. */
 export interface RawHeader {
   readonly name: string;
   readonly lower: string;
@@ -20,7 +20,7 @@ const USER = 'egr';
 const PREFIX = 'spc_egr_';
 const BASIC = /^\s*basic /i;
 
-/** The egress principal in a header's value: bare, behind a scheme, or as either half of Basic credentials. */
+/** The egress principal in a header's value: alone, after a scheme, or as either part of Basic credentials. */
 export function principalIn(value: string): string | undefined {
   // Most headers are about something else.
   if (!value.includes(PREFIX) && !BASIC.test(value)) return undefined;
@@ -35,5 +35,5 @@ export function principalIn(value: string): string | undefined {
   return isToken(user, 'egr') && password === '' ? user : undefined;
 }
 
-/** Whether a text holds what looks like a principal, which never leaves for an upstream. */
+/** Whether a text contains something like a principal, which must never be sent to an upstream. */
 export const mentionsPrincipal = (text: string): boolean => text.includes(PREFIX);

@@ -3,13 +3,13 @@ import type { Method } from './route.ts';
 /** Seals a host's tag for a caller, and opens what the caller sends back. */
 export interface TagSeal {
   readonly seal: (tag: string) => string;
-  /** Undefined for what was not sealed so. */
+  /** Undefined for a text that this seal did not create. */
   readonly open: (text: string) => string | undefined;
 }
 
-/** A tag that no host has. */
+/** An entity tag that no host uses. */
 const NONE = '"of-no-answer-through-this-gateway"';
-/** Beyond as many tags of one header, none is looked at; each costs two MACs. */
+/** Further tags of a header are ignored, since each costs two MACs. */
 const MOST_TAGS = 32;
 const TAG = /(W\/)?("[^"]*"|[^\s,"]+)/g;
 const CONDITIONS = new Set(['if-match', 'if-none-match']);
@@ -24,9 +24,9 @@ export function sealedTag(value: string, seal: TagSeal['seal']): string {
 }
 
 /**
- * Headers of a request with the host's own tags in its conditions. A tag that the gateway did not give would be a guess
- * of a hash, so it becomes one that matches nothing. Only a change may depend on one such tag, since some APIs tell the
- * tag of what may be changed in a body; that is one guess a request.
+ * Replaces the tags in a request's conditions by the host's own. A tag that the gateway did not issue could be a guess
+ * of a hash, so it becomes one that matches nothing. Only a changing request may contain one such tag, since some APIs
+ * return the tag for a change in a body; that permits one guess for each request.
  */
 export function withHostTags(headers: readonly string[], method: Method, open: TagSeal['open']): string[] {
   const isChange = method !== 'GET' && method !== 'HEAD';

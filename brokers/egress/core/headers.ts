@@ -6,9 +6,9 @@ import type { Scrubber } from './scrub.ts';
 import type { Slot } from './slot.ts';
 
 /**
- * Headers of requests that go on with somebody's value: what is about content, caching, tracing and repeating, and what
- * the usual SDKs say of themselves and of the API's version. Any other could be a second credential, and an account of
- * the caller's own at an allowed host is a way out.
+ * Headers that are passed on in requests with a stored value: those about content, caching, tracing and retries, and
+ * those in which common SDKs identify themselves and the API's version. Any other header could be a second credential,
+ * and with an account of its own at an allowed host a caller could send data out.
  */
 const PASSED = new Set([
   'accept',
@@ -58,12 +58,12 @@ const PASSED_FAMILIES = /^(?:[a-z][a-z-]{0,40}-version|x-stainless-[a-z-]{1,40})
 const isKnown = (name: string): boolean => PASSED.has(name) || PASSED_FAMILIES.test(name);
 
 /**
- * Headers that a request or an answer may have. Some servers have a hundred at most; each costs the same to read and to
- * scrub, however short it is, and all of them are handled at once.
+ * The most headers of a request or an answer. Servers have limits of about a hundred; each header takes the same time
+ * to read and scrub, however short it is, and all are processed in one turn.
  */
 export const MOST_HEADERS = 256;
 
-/** Names as CGI and WSGI read them: `X_Api.Key` is `X-Api-Key` to some. */
+/** The name as CGI and WSGI read it: for some servers `X_Api.Key` is `X-Api-Key`. */
 const folded = (lower: string): string => lower.replace(/[_.]/g, '-');
 
 const NEVER = new Set([
@@ -78,7 +78,7 @@ const NEVER = new Set([
 export const mayBePassed = (name: string): boolean =>
   /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/.test(name) && !NEVER.has(name) && !isFramingHeader(name);
 
-/** Whether a header of a request goes on, by its name in lower case: those that are known, and more. */
+/** Whether a request's header is passed on, by its name in lower case: the known ones, and those in `more`. */
 export function passedWith(more: readonly string[]): (name: string) => boolean {
   const added = new Set(more);
   return (name) => isKnown(name) || added.has(name);
@@ -96,7 +96,7 @@ const NOT_RETURNED = new Set([
   'content-sha256',
   'digest',
   'keep-alive',
-  // Tells a caller that the gateway itself refused.
+  // This header tells a caller that the gateway itself has refused.
   'platform-egress-error',
   'proxy-authenticate',
   'proxy-authentication-info',
@@ -139,14 +139,14 @@ export function requestHeaders(
   return passed;
 }
 
-/** Plain, or in the base64 of Basic credentials. */
+/** Whether the value mentions a principal, also in the base64 of Basic credentials. */
 function mentionsPrincipalAnyhow(value: string): boolean {
   if (mentionsPrincipal(value)) return true;
   const basic = /^basic +([A-Za-z0-9+/=_-]+)$/i.exec(value.trim())?.[1];
   return basic !== undefined && mentionsPrincipal(Buffer.from(basic, 'base64').toString('latin1'));
 }
 
-/** Sets of characters in which ASCII is written as ASCII; callers may ask some hosts for others, in `Accept`. */
+/** Character sets in which ASCII is encoded as ASCII; in `Accept` a caller may ask a host for others. */
 const ASCII_IN_IT =
   /^(?:utf-?8(?:mb[34])?|(?:us-)?ascii|iso[-_]?8859[-_]\d{1,2}(?:-[ei])?|latin-?\d|windows-(?:874|125\d)|cp125\d|koi8-[ru]|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-(?:jp|kr|tw)|shift[-_]jis)?$/i;
 
@@ -156,8 +156,8 @@ const isReadable = (contentType: string): boolean =>
   );
 
 /**
- * Whether a query stays ASCII where a server reads it in the charset of the content type, as Django does: in UTF-7 `+ACY-`
- * is `&`, in IBM037 other bytes are letters.
+ * Whether a server that decodes the query in the content type's character set, as Django does, reads it as ASCII: in
+ * UTF-7 `+ACY-` is `&`, and in IBM037 letters have other bytes.
  */
 export const isQueryAscii = (headers: readonly RawHeader[]): boolean =>
   headers.every(({ lower, value }) => {
@@ -170,7 +170,7 @@ export const isQueryAscii = (headers: readonly RawHeader[]): boolean =>
     );
   });
 
-/** Whether an answer can be scrubbed: what cannot be read cannot, and a part of a whole may be half of a value. */
+/** Whether an answer can be scrubbed: it must be readable, and complete, since a part may contain half of a value. */
 export function isScannable(status: number, raw: readonly RawHeader[]): boolean {
   const codings = raw.filter(({ lower }) => lower === 'transfer-encoding');
   return (
@@ -182,7 +182,7 @@ export function isScannable(status: number, raw: readonly RawHeader[]): boolean 
   );
 }
 
-/** The upstream's headers as the caller gets them, with stars where the value was. */
+/** The upstream's headers for the caller, with stars in place of the value. */
 export function responseHeaders(
   raw: readonly RawHeader[],
   scrubber: Scrubber,

@@ -1,12 +1,15 @@
 import { percentEncode } from './percent-encode.ts';
 import type { Pace, Slices } from './slices.ts';
 
-/** The least length of an encoded form: a shorter one would be found in any text. The value itself is always looked for. */
+/**
+ * The least length of an encoded form, since a shorter one would occur in any text. The value itself is always searched
+ * for.
+ */
 const SHORTEST_FORM = 6;
-/** No form of a text is longer than so many times the text (`&quot;`, `\u003c`). */
+/** The greatest ratio of the length of a form to that of the text (`&quot;`, `\u003c`). */
 export const LONGEST_FORM = 6;
 const PERCENT = 0x25;
-/** Text that no encoder changes but hex, base64 and the one that percent-encodes everything. */
+/** Texts that only hex, base64 and complete percent-encoding change. */
 const PLAIN = /^[A-Za-z0-9_.-]*$/;
 
 /** Returns every form of the values that an answer is searched for, each once, in bytes. */
@@ -20,7 +23,7 @@ export function* needlesOf(values: readonly string[], pace: Pace): Slices<readon
       if (pace.due) yield pace.rest();
     }
   const needles = Array.from(forms, (form) => Buffer.from(form, 'utf8'));
-  // Some clients write what is not ASCII in a user's password as it was before UTF-8.
+  // Some clients encode a password's non-ASCII characters in Latin-1 instead of UTF-8.
   const older = values
     .filter((value) => /[^\0-\x7f]/.test(value))
     .map((value) => Buffer.from(value, 'latin1'));
@@ -29,7 +32,7 @@ export function* needlesOf(values: readonly string[], pace: Pace): Slices<readon
 
 function* formsOf(value: string): Generator<string, void, void> {
   const text = Buffer.from(value, 'utf8');
-  // Two bytes in front, for the places in a group of three that the value may have in base64.
+  // Two leading bytes, for the three positions that the value may have in a group of base64.
   const padded = Buffer.allocUnsafe(text.length + 2).fill(0, 0, 2);
   text.copy(padded, 2);
   const hex = text.toString('hex');
@@ -41,7 +44,10 @@ function* formsOf(value: string): Generator<string, void, void> {
   yield* [percent, percent.toUpperCase(), hex, hex.toUpperCase()];
 }
 
-/** Written byte by byte into one buffer: to join pieces of two digits costs as much as to scrub a whole answer. */
+/**
+ * Written byte by byte into one buffer, since joining strings of two digits would take as long as scrubbing a whole
+ * answer.
+ */
 function percentOf(hex: string): string {
   const bytes = Buffer.allocUnsafe((hex.length / 2) * 3);
   for (let from = 0, to = 0; from < hex.length; from += 2, to += 3) {
@@ -54,7 +60,7 @@ function percentOf(hex: string): string {
   return percent;
 }
 
-/** In URLs, JSON and HTML; every encoder leaves other characters bare. */
+/** Forms in URLs, JSON and HTML; encoders leave all other characters unchanged. */
 function* escapedForms(value: string): Generator<string, void, void> {
   for (const form of new Set([
     percentEncode(value),
@@ -64,7 +70,7 @@ function* escapedForms(value: string): Generator<string, void, void> {
   ]))
     for (const percent of [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())]) {
       yield percent;
-      // Hosts that send people elsewhere first write a URL in a URL, so it is encoded twice.
+      // Hosts that redirect people first write a URL in a URL, which is encoded twice.
       yield percent.replaceAll('%', '%25');
     }
   const json = JSON.stringify(value).slice(1, -1);
@@ -81,8 +87,8 @@ function* escapedForms(value: string): Generator<string, void, void> {
 }
 
 /**
- * What encoders of JSON write as `\u003c`: what would mean something in HTML, or is not ASCII, by their own opinions. Of
- * text that is JSON already, where the quote stands behind a backslash (and a backslash behind another).
+ * Characters that JSON encoders write as `\u003c`: those with a meaning in HTML, or outside ASCII, depending on the
+ * encoder. The input may be JSON already, with a backslash before the quote (and before a backslash).
  */
 const WRITTEN_AS_NUMBERS = [
   // Go and Rails; PHP, with and without quotes; Gson; .NET, and templates of Go; Python and PHP.
@@ -110,7 +116,7 @@ const ENTITIES: readonly Readonly<Record<string, string>>[] = [
   ...['&quot;', '&#34;'].flatMap((quote) =>
     APOSTROPHES.map((apostrophe) => ({ '"': quote, "'": apostrophe })),
   ),
-  // Templates of Go; .NET; Handlebars; Mustache; Underscore; what checks the input of forms.
+  // Templates of Go; .NET; Handlebars; Mustache; Underscore; validators of form input.
   { '"': '&#34;', "'": '&#39;', '+': '&#43;' },
   { '"': '&quot;', "'": '&#x27;', '+': '&#x2B;', '`': '&#x60;' },
   { '"': '&quot;', "'": '&#x27;', '=': '&#x3D;', '`': '&#x60;' },
@@ -122,8 +128,8 @@ const ENTITIES: readonly Readonly<Record<string, string>>[] = [
 ].map((more) => ({ ...LEAST_ENTITIES, ...more }));
 
 /**
- * The characters that a value alone decides when it stands anywhere in a text that is encoded: for each of the three
- * positions that it may have in a group of three bytes, in both alphabets.
+ * The base64 characters that depend on the value alone wherever it is in a text: for each of its three positions in a
+ * group of three bytes, in both alphabets.
  */
 function base64Forms(padded: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {

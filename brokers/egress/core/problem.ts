@@ -1,4 +1,6 @@
-/** Every way in which the gateway says no, with its HTTP status. The codes are the wire's and never change meaning. */
+/**
+ * Every refusal of the gateway, with its HTTP status. The codes are part of the wire and never change their meaning.
+ */
 const STATUS = {
   invalid_request: 400,
   ambiguous_target: 400,
@@ -27,7 +29,7 @@ const STATUS = {
   upstream_timeout: 504,
 } as const;
 
-/** What ends a tunnel after its 200 was sent; seen in logs and metrics, and by the client as a TLS alert. */
+/** Why a tunnel ends after its 200. It is in logs and metrics, and the client gets a TLS alert. */
 export type TunnelFault =
   | 'not_tls'
   | 'hello_timeout'
@@ -39,10 +41,10 @@ export type TunnelFault =
 
 export type ProblemCode = keyof typeof STATUS;
 
-/** A refusal with its code; message and cause are for our log alone. */
+/** A refusal with its code; message and cause are only logged. */
 export class Problem extends Error {
   readonly code: ProblemCode;
-  /** Seconds after which it may be different. */
+  /** Seconds after which a further attempt may succeed. */
   readonly retryAfter: number | undefined;
   /** A sentence for the caller about what it sent, which repeats none of it. */
   readonly detail: string | undefined;
@@ -71,7 +73,9 @@ const POLICY = new Set<ProblemCode>([
   'input_suspended',
 ]);
 
-/** RFC 9457, and the `error` member that every service of a Space has. Repeats nothing of a request. */
+/**
+ * The body of RFC 9457, with the `error` member that every service of a Space has. It repeats nothing of the request.
+ */
 export function problemBody({ code, detail }: Problem, traceId: string): string {
   const policy = POLICY.has(code);
   return JSON.stringify({

@@ -4,14 +4,14 @@ import type { InputTarget, Parameter } from './target.ts';
 
 export type Method = (typeof METHODS)[number];
 
-/** A route as a manifest has it. */
+/** A route in a manifest. */
 export interface Route {
   readonly method: Method;
   readonly path: string;
   readonly query?: readonly { readonly name: string; readonly values: readonly string[] }[] | undefined;
 }
 
-/** Decides for a method and a target; an index into the routes, or why there is none. */
+/** Decides about a method and a target: the index of the route, or why there is none. */
 export type RouteMatch = (method: string, target: InputTarget) => number | 'denied' | 'ambiguous';
 
 interface CompiledRoute {
@@ -21,7 +21,7 @@ interface CompiledRoute {
   readonly names: Names;
 }
 
-/** Selectors' names, and what each of them is to the most generous server. */
+/** Names of query selectors, and their form for the most tolerant server. */
 interface Names {
   readonly exact: ReadonlySet<string>;
   readonly folded: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export function compileRoutes(routes: readonly Route[]): RouteMatch {
       names: namesOf(query),
     }),
   );
-  // Whatever route is meant: a parameter by which one is chosen must be there once and in one spelling.
+  // Whichever route is meant, each parameter that selects a route must occur once, in one spelling.
   const all = namesOf(routes.flatMap(({ query = [] }) => query));
 
   return (method, target) => {
@@ -45,7 +45,7 @@ export function compileRoutes(routes: readonly Route[]): RouteMatch {
     if (!parameters.every((one) => isOwnOrOther(one, all)) || !isEachOnce(parameters, all))
       return 'ambiguous';
     const fitting = compiled.filter((route) => fits(route, method, target));
-    // A parameter that chooses another route may not be what some server takes for this one's.
+    // A parameter that selects another route must not be one that some server takes for this route's.
     const found = fitting.find(({ names }) => parameters.every((one) => isOwnOrOther(one, names)));
     if (found !== undefined) return compiled.indexOf(found);
     return fitting.length > 0 ? 'ambiguous' : 'denied';
@@ -57,7 +57,7 @@ function namesOf(selectors: readonly { readonly name: string }[]): Names {
   return { exact: new Set(names), folded: new Set(names.map(foldedParameter)) };
 }
 
-/** A parameter with all names for which some server would take it. */
+/** A parameter with all names under which some server would read it. */
 interface ReadParameter {
   readonly name: string;
   readonly readings: readonly string[];
@@ -68,12 +68,12 @@ const readParameter = ({ name, decoded }: Parameter): ReadParameter => ({
   readings: parameterReadings(decoded),
 });
 
-/** Whether a parameter is either one of these by its exact name, or none of these to any server. */
+/** Whether a parameter has exactly one of these names, or is none of them for any server. */
 function isOwnOrOther({ name, readings }: ReadParameter, { exact, folded }: Names): boolean {
   return exact.has(name) || !readings.some((reading) => folded.has(reading));
 }
 
-/** Whether no two parameters are the same one of these, in whatever spelling. */
+/** Whether no two parameters are the same selector in different spellings. */
 function isEachOnce(parameters: readonly ReadParameter[], { exact }: Names): boolean {
   const folded = parameters.filter(({ name }) => exact.has(name)).map(({ name }) => foldedParameter(name));
   return new Set(folded).size === folded.length;

@@ -5,11 +5,11 @@ import { Spans } from './spans.ts';
 
 const STAR = 0x2a;
 
-/** Replaces values by stars, in all their forms. Lengths do not change, so neither does Content-Length. */
+/** Replaces values by stars, in all of their forms. Lengths do not change, and so neither does Content-Length. */
 export interface Scrubber {
   /** Scrubs a header's name or value, or another text of one byte a character. */
   text(text: string): string;
-  /** Begins a body, which is scrubbed as it flows. */
+  /** Begins a body, which is scrubbed while it is sent. */
   body(): BodyScrubber;
 }
 
@@ -19,9 +19,9 @@ interface BodyScrubber {
    * not depend on the value, nor on whether one has begun: a caller could tell the value from that, byte by byte.
    */
   push(chunk: Buffer): Buffer;
-  /** Returns what was held back to the end. */
+  /** Returns the bytes that were still held back. */
   end(): Buffer;
-  /** Whether a value was in the body so far. */
+  /** Whether the body contained a value so far. */
   readonly starred: boolean;
 }
 
@@ -31,19 +31,19 @@ export interface CompiledScrubber extends Scrubber {
   readonly bytes: number;
 }
 
-/** The characters that values are made of; any other ends a run of them. */
+/** The characters of values; any other character ends a run of them. */
 export type Alphabet = 'visible' | 'printable';
 
 const RUNS: Readonly<Record<Alphabet, Uint8Array>> = {
   visible: Uint8Array.from({ length: 256 }, (_, byte) => Number(byte > 0x20 && byte < 0x7f)),
-  // A user's password may have spaces and characters beyond ASCII.
+  // A password may contain spaces and characters outside ASCII.
   printable: Uint8Array.from({ length: 256 }, (_, byte) => Number(byte >= 0x20 && byte !== 0x7f)),
 };
 
 /** The most bytes that are held back; few steps, so that they tell next to nothing of the length of a value. */
 const HELD_BACK = [1_024, 4_096, 16_384, 32_768];
 
-/** Makes a scrubber at once, for short values: it blocks the process. */
+/** Compiles a scrubber synchronously, for short values only, since it blocks the process. */
 export const scrubberOf = (values: readonly string[], alphabet?: Alphabet): CompiledScrubber =>
   atOnce(prepareScrubber(values, alphabet));
 
@@ -130,7 +130,7 @@ function bodyScrubber(
   /** The bytes held back, from `from` to `to`; the buffer has twice the room, so that a byte moves at most once. */
   let held: Buffer = NOTHING;
   let [from, to] = [0, 0];
-  /** Where stars go; positions, and `sent`, count from the beginning of the body. */
+  /** Ranges that become stars; positions, and `sent`, count from the beginning of the body. */
   const spans = new Spans();
   let sent = 0;
   let before = 0;
@@ -174,7 +174,7 @@ function bodyScrubber(
       let ending = chunk.length;
       const earliest = Math.max(0, chunk.length - most);
       while (ending > earliest && run[chunk[ending - 1] as number] === 1) ending -= 1;
-      // What is held is part of the run at the end if the whole chunk is.
+      // Held bytes belong to the run at the end only if the whole chunk does.
       const tail = Math.min(most, chunk.length - ending + (ending === 0 ? before : 0));
       const count = before + chunk.length - tail;
       const out = release(count, chunk);

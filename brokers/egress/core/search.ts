@@ -8,9 +8,11 @@ export interface Tables extends Rowed {
   readonly letters: Uint8Array;
 }
 
-/** Finds every occurrence of any of several needles in a text that comes in pieces, by Aho and Corasick's automaton. */
+/**
+ * Finds every occurrence of several needles in a text that arrives in pieces, with the automaton of Aho and Corasick.
+ */
 export interface Search {
-  /** The size of its tables, which are kept as long as the search. */
+  /** The size of its tables in bytes. */
   readonly bytes: number;
   begin(): Scan;
 }
@@ -20,16 +22,16 @@ export type Found = (start: number, end: number) => void;
 
 interface Scan {
   /**
-   * Goes on with the next piece. Of the occurrences that end at one place the longest is told, which covers the others;
-   * ends only ever grow.
+   * Continues with the next piece. Of several occurrences with the same end the longest is reported, which covers the
+   * others; ends only increase.
    */
   push(piece: Uint8Array, found: Found): void;
 }
 
 /**
- * Prepares a search over needles of bytes. Each byte of a text costs the same looks at the same tables and no branch,
- * however much of a needle stands before it: who has texts of their own searched could tell the needle by the time
- * otherwise, one byte after the other. `watch` lets a test count the looks.
+ * Prepares a search. Each byte of a text costs the same table look-ups and no branch, however much of a needle precedes
+ * it: otherwise a caller whose own texts are searched could find out the needle byte by byte from the time. `watch`
+ * lets a test count the look-ups.
  */
 export function* prepareSearch(
   needles: readonly Uint8Array[],
@@ -62,12 +64,12 @@ export function* prepareSearch(
         let at = 0;
         while (at < length) {
           let ended = 0;
-          // Calls nobody, so that all tables stay in registers: it takes less than half of the time.
+          // No function is called here, so that all tables stay in registers, which takes less than half of the time.
           while (at < length && ended === 0) {
             const letter = letters[piece[at] as number] as number;
             at += 1;
             const place = state + letter;
-            /** All ones when the place is this state's, or else none. */
+            /** All bits are set if the entry belongs to this state, and none otherwise. */
             const own = (((letterAt[place] as number) ^ letter) - 1) >> 31;
             state = ((nextAt[place] as number) & own) | ((fromRoot[letter] as number) & ~own);
             ended = longestEnd[state] as number;
@@ -82,8 +84,8 @@ export function* prepareSearch(
 }
 
 /**
- * A letter for each byte that is in a needle, from 1 on, and 0 for all others. Their order is a new one each time, so
- * that no table spells a needle: tables are kept for longer than values are.
+ * A letter for each byte that occurs in a needle, from 1 on, and 0 for all others. Their order is random, so that a
+ * table never contains a needle, since tables are kept longer than values.
  */
 function lettersOf(bytes: number[]): Uint8Array {
   const random = randomFillSync(new Uint32Array(bytes.length));

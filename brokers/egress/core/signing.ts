@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { SigningProfile } from '@space/manifests';
 
-/** What a signature is made over. */
+/** The input of a signature. */
 export interface Signable {
   readonly method: string;
   readonly path: string;
@@ -13,9 +13,9 @@ export interface Signable {
 }
 
 export interface Signature {
-  /** What a profile sends in place of the stored value, which is its key. */
+  /** The text that is sent in place of the stored value, which is the key. */
   readonly text: string;
-  /** The code in it, in the forms in which a host may tell it: who has it can say the same again. */
+  /** The code in the text, in the forms in which a host may return it: whoever has it can repeat the request. */
   readonly secrets: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export function sign(profile: SigningProfile, key: Uint8Array, request: Signable
   }
 }
 
-/** The parameters as they are written, in the order of their bytes. */
+/** The parameters as written, ordered by their bytes. */
 function sortedQuery(query: string | undefined): string {
   return query === undefined ? '' : query.split('&').sort().join('&');
 }

@@ -1,7 +1,7 @@
 /** Work that is done in slices: it yields the number of steps of each slice, and returns its result. */
 export type Slices<T> = Generator<number, T, void>;
 
-/** The steps of one slice, which take a millisecond or two. A step is a look at a table, or a few. */
+/** The steps of one slice, which take a millisecond or two. A step is one or a few table look-ups. */
 export const SLICE = 32_768;
 
 /** Counts the steps of one piece of work: `if (pace.due) yield pace.rest();` between any two of its loops. */

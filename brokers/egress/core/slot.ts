@@ -3,7 +3,7 @@ import { percentEncode } from './percent-encode.ts';
 import type { Alphabet } from './scrub.ts';
 import type { InputTarget } from './target.ts';
 
-/** Where a value goes. */
+/** Where a value is put. */
 export type Slot =
   | { readonly kind: 'header'; readonly name: string; readonly scheme?: string | undefined }
   | { readonly kind: 'query'; readonly name: string };
@@ -29,11 +29,11 @@ export function fillsQuerySlot(target: InputTarget, slot: Slot): boolean {
   return target.parameters.some(({ decoded }) => parameterReadings(decoded).includes(folded));
 }
 
-/** The characters that the secrets of a value may have: a pair of the scheme Basic may have spaces. */
+/** The characters of a value's secrets: a pair of the scheme Basic may contain spaces. */
 export const alphabetOf = (slot: Slot): Alphabet =>
   slot.kind === 'header' && slot.scheme?.toLowerCase() === 'basic' ? 'printable' : 'visible';
 
-/** What an answer must not hold: the value and, with the scheme Basic, the pair in it and the pair's password. */
+/** What an answer must not contain: the value and, with the scheme Basic, the encoded pair and the password. */
 export function secretsIn(slot: Slot, value: string): readonly string[] {
   const pair = slot.kind === 'header' ? basicPairOf(slot, value) : undefined;
   return pair === undefined ? [value] : [value, pair, secretOfPair(pair)];

@@ -2,20 +2,20 @@ import type { Rows, Trie } from './automaton.ts';
 import type { Pace, Slices } from './slices.ts';
 
 /**
- * All rows in one, laid over each other where one has gaps: a state is the place at which its row begins, and no two
- * begin at the same, so that a place is a state's own if it has the letter that leads there from it.
+ * All rows in one array, overlaid where one has gaps: a state is the position at which its row begins, and no two begin
+ * at the same. So an entry belongs to a state if it has the letter whose offset leads to it from the state.
  */
 export interface Rowed {
-  /** For each letter, the state where the root goes with it. */
+  /** The root's transitions by letter. */
   readonly fromRoot: Int32Array;
-  /** For each place, the letter that leads there. */
+  /** The letter of each entry. */
   readonly letterAt: Uint8Array;
   readonly nextAt: Int32Array;
   /** For each state, the length of the longest needle that ends there. */
   readonly longestEnd: Uint16Array;
 }
 
-/** After so many places were tried for a row in vain, the first of them are not tried again: they have no room left. */
+/** After this many failed positions for a row, the first of them is no longer tried, since it has no room left. */
 const TRIES = 16;
 
 export function* tablesOf(rows: Rows, trie: Trie, pace: Pace): Slices<Rowed> {
@@ -60,7 +60,7 @@ export function* tablesOf(rows: Rows, trie: Trie, pace: Pace): Slices<Rowed> {
   return { fromRoot, letterAt: letterAt.slice(0, places), nextAt, longestEnd };
 }
 
-/** Behind the last state there is a place for each letter. */
+/** After the last state there is an entry for each letter. */
 const ROOM = 512;
 
 function hasRoom(

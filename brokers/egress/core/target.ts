@@ -1,17 +1,17 @@
 import { isPlainParameter, overridesMethod } from '@space/manifests';
 
-/** One parameter of a query as it is written. */
+/** One parameter of a query as written. */
 export interface Parameter {
   readonly name: string;
   readonly value: string;
-  /** The name with its escapes undone. */
+  /** The decoded name. */
   readonly decoded: string;
 }
 
-/** A request target of the form `/i/<key>/<path>?<query>`, byte for byte as it came. */
+/** A request target of the form `/i/<key>/<path>?<query>`, byte for byte as received. */
 export interface InputTarget {
   readonly key: string;
-  /** From the slash after the key to the question mark: what is matched is what is sent. */
+  /** From the slash after the key to the question mark; the same text is matched and sent. */
   readonly path: string;
   readonly segments: readonly string[];
   /** Without the question mark; undefined when there is none. */
@@ -25,27 +25,33 @@ const INPUT = /^\/i\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(\/[^?]*)(?:\?(.*))?$/s;
 
 /** RFC 3986 `pchar` without `;` (which starts a matrix parameter to some) and with escapes in their canonical form. */
 const SEGMENT = /^(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-F]{2})+$/;
-/** The same, `/` and `?`, what browsers and `fetch` leave bare, and escapes in small letters; no `;`, a separator to some. */
+/**
+ * Like the above, with `/`, `?`, characters that browsers and `fetch` do not escape, and lower-case escapes; without
+ * `;`, which separates parameters for some servers.
+ */
 const QUERY = /^(?:[A-Za-z0-9._~!$'()*+,=:@/?|^{}[\]-]|%[0-9A-Fa-f]{2})+$/;
-/** Escapes of what needs none: the same resource spelt in two ways. */
+/** Escapes of characters that need none, which would give one resource two spellings. */
 const UNRESERVED_ESCAPE = /%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])/;
 /**
- * Escapes of `%`, `/`, `\`, `;`, of what ends a path (`?`, `#`) and of control characters: what one server decodes, the
- * next may decode again.
+ * Escapes of `%`, `/`, `\`, `;`, of the ends of a path (`?`, `#`) and of control characters: a server may decode them
+ * twice.
  */
 const DANGEROUS_ESCAPE = /%(?:25|2F|5C|3B|3F|23|[01][0-9A-F]|7F)/;
-/** What of a segment nobody sees: white space, also as forms write it, is cut off by some, and dots are left. */
+/**
+ * Invisible characters of a segment: some servers remove white space, also as forms encode it, so that only dots are
+ * left.
+ */
 const UNSEEN = /[\s\p{Cf}+]/gu;
 const ONLY_DOTS = /^\.*$/;
-/** What Windows makes a slash, a backslash or a percent sign of, where a program asks for bytes. */
+/** Characters that Windows converts to a slash, a backslash or a percent sign when a program asks for bytes. */
 const BEST_FITS = /[\u2044\u2215\u2216\u066a]/;
-/** ASP.NET takes a session's id out of a path, wherever it stands: `/a/(S(x))/b` is `/a/b`. */
+/** ASP.NET removes a session id anywhere from a path: `/a/(S(x))/b` becomes `/a/b`. */
 const SESSION = /^\([A-Za-z]\(/;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads a raw request target. `ambiguous` is whatever two servers might read in two ways; nothing is ever rewritten.
- * `not-found` is a target that is not of the input form at all.
+ * Parses a raw request target. It is `ambiguous` if two servers might read it differently; nothing is ever rewritten.
+ * `not-found` means that it does not have the form of an input's target.
  */
 export function parseInputTarget(raw: string): InputTarget | 'ambiguous' | 'not-found' {
   if (!raw.startsWith('/i/')) return 'not-found';
@@ -58,7 +64,7 @@ export function parseInputTarget(raw: string): InputTarget | 'ambiguous' | 'not-
   return parameters === undefined ? 'ambiguous' : { key, path, segments, query, parameters };
 }
 
-/** Which part of an ambiguous target it is, in words that repeat none of it. */
+/** Names the part of a target that is ambiguous, without repeating it. */
 export function placeOfAmbiguity(raw: string): string {
   const [, , path = '/', query] = INPUT.exec(raw) ?? [];
   if (raw.length > LONGEST_TARGET || path.length > LONGEST_PATH) return 'The target is too long.';
@@ -74,13 +80,13 @@ export function placeOfAmbiguity(raw: string): string {
 }
 
 function isPlainSegment(segment: string): boolean {
-  // A segment without escapes is ASCII, which decodes and normalises to itself.
+  // A segment without escapes is ASCII, which decoding and normalising leave unchanged.
   if (!segment.includes('%')) return SEGMENT.test(segment) && isSeenAlike(segment);
   if (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment) || DANGEROUS_ESCAPE.test(segment))
     return false;
   const decoded = decode(segment);
   if (decoded === undefined || BEST_FITS.test(decoded)) return false;
-  // Full-width and other look-alikes become the real thing in servers that normalise.
+  // Full-width and similar characters become ASCII in servers that normalise.
   const normal = decoded.normalize('NFKC');
   return isSeenAlike(normal) && !/[/\\%;?#]/.test(normal);
 }
@@ -90,7 +96,7 @@ const isSeenAlike = (segment: string): boolean =>
 
 function parseQuery(query: string): readonly Parameter[] | undefined {
   const parameters: Parameter[] = [];
-  // One `&` at the end is left by who puts a query together in a loop.
+  // Programs that build a query in a loop leave one `&` at the end.
   for (const pair of query.replace(/(?<=.)&$/, '').split('&')) {
     if (!QUERY.test(pair)) return undefined;
     const equals = pair.indexOf('=');
@@ -98,14 +104,14 @@ function parseQuery(query: string): readonly Parameter[] | undefined {
     const value = equals < 0 ? '' : pair.slice(equals + 1);
     const decoded = decode(name.replaceAll('+', '%20'));
     if (decoded === undefined || !isPlainParameter(decoded)) return undefined;
-    // The method of a request is in its first line and nowhere else.
+    // Only the request line may contain the method of a request.
     if (overridesMethod(decoded, decode(value.replaceAll('+', '%20')))) return undefined;
     parameters.push({ name, value, decoded });
   }
   return parameters;
 }
 
-/** Once decoded; undefined when the bytes are not UTF-8 or hold a control character. */
+/** Decodes once; undefined if the result is not UTF-8 or contains a control character. */
 function decode(text: string): string | undefined {
   if (!text.includes('%')) return text;
   const bytes = Buffer.from(

@@ -12,7 +12,7 @@ import type { Line } from './record.ts';
 import type { Reflections } from './reflections.ts';
 
 export interface AdmissionOptions {
-  /** Names by which callers know this gateway, in lower case and without a port. */
+  /** Names of this gateway that callers use in requests, in lower case and without a port. */
   readonly names: ReadonlySet<string>;
   /** Whether a header of a request, by its name in lower case, is passed on. */
   readonly passes: (name: string) => boolean;
@@ -20,7 +20,7 @@ export interface AdmissionOptions {
   readonly bodyBytes: number;
 }
 
-/** A request that may be sent: all that is decided before its value is opened. */
+/** A request that may be sent; everything that is decided before its value is opened. */
 export interface Admitted {
   readonly tenant: Tenant;
   readonly input: LiveInput;

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { DialError } from '@space/broker-kit';
 import { Problem, problemBody } from '../core/problem.ts';
 
-/** Whatever went wrong, as one of the gateway's own codes. */
+/** Converts any error to one of the gateway's own codes. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof DialError) {
@@ -42,14 +42,14 @@ export function answerRaw(socket: Duplex, problem: Problem, traceId: string): vo
 }
 
 /**
- * Tells a client of a tunnel to come again with its credential, as git, Java, .NET and Chromium wait to be told. The
- * connection stays, since some of them send it on no other.
+ * Answers 407 and keeps the connection, since git, Java, .NET and Chromium send their credential only after a 407, and
+ * some of them only on the same connection.
  */
 export function askForCredential(socket: Duplex, request: IncomingMessage, traceId: string): void {
   const problem = new Problem('credential_required');
   const body = problemBody(problem, traceId);
   const head = headersOf(problem, body).map(([name, value]) => `${name}: ${value}\r\n`);
-  // HTTP/1.0 has no connections that stay, unless both sides say so.
+  // In HTTP/1.0 a connection persists only if both sides say so.
   const stays = request.httpVersion === '1.1' ? '' : 'connection: keep-alive\r\n';
   socket.write(
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head.join('')}` +
@@ -59,7 +59,10 @@ export function askForCredential(socket: Duplex, request: IncomingMessage, trace
 
 const LINGER_MS = 1_000;
 
-/** Says a last word. What still comes is thrown away, and a peer that does not close is not waited for. */
+/**
+ * Sends a last message and ends the connection. Data that still arrives is discarded, and a peer that does not close is
+ * not waited for.
+ */
 export function endWith(socket: Duplex, lastWord: string | Buffer): void {
   socket.end(lastWord);
   socket.resume();
@@ -73,11 +76,11 @@ export function answer(
   problem: Problem,
   traceId: string,
 ): void {
-  // An answer that has begun cannot become another one. It may wait behind another of its connection, and then would not
-  // hear that it is to end.
+  // An answer that has begun cannot be replaced. It may be queued behind another one on its connection, so the
+  // connection is destroyed.
   if (response.headersSent) return void request.socket.destroy();
   const body = problemBody(problem, traceId);
-  // What is left of the request's body is not waited for.
+  // The rest of the request's body is not waited for.
   const close = request.complete ? {} : { connection: 'close' };
   response.writeHead(problem.status, { ...Object.fromEntries(headersOf(problem, body)), ...close });
   response.end(body);

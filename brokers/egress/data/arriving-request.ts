@@ -1,18 +1,19 @@
 import { IncomingMessage } from 'node:http';
 
-/** This much of a body is buffered until it is read, in addition to the rest of the same segment. */
+/** Bytes of a body that are buffered before it is read, in addition to the rest of the same segment. */
 const MOST_BYTES = 16 * 1024;
-/** Smaller pieces are put together, in blocks of this size. */
+/** Smaller pieces are combined in blocks of this size. */
 const BLOCK_BYTES = 4 * 1024;
 const LARGE_BYTES = 1024;
 
 /**
- * A request whose body waits in as much memory as it has bytes. Node's own stream keeps each piece as an object of some
- * 300 bytes: with a chunk for every byte, a caller that is kept waiting would take three hundred times what it sends.
+ * A request whose waiting body takes no more memory than it has bytes. Node's own stream keeps each piece as an object
+ * of about 300 bytes, so a caller that sends a chunk for every byte and has to wait would take three hundred times as
+ * much.
  */
 export class ArrivingRequest extends IncomingMessage {
   #parts: Buffer[] = [];
-  /** The last part while it has room, and how much of it is used. */
+  /** The last block while it has room, and the number of its used bytes. */
   #block: Buffer | undefined;
   #used = 0;
   #bytes = 0;
@@ -35,15 +36,15 @@ export class ArrivingRequest extends IncomingMessage {
     return this.#bytes < MOST_BYTES;
   }
 
-  /** The body, for one reader, in what parts it has come. @throws when it is cut short */
+  /** The body for one reader, in the parts in which it arrives. @throws if it is incomplete */
   async *body(): AsyncGenerator<Buffer> {
     for (;;) {
       if (this.#bytes > 0) yield this.#take();
-      // Nobody reads it as a stream; its connection waits to hear that it has ended.
+      // Nobody reads it as a stream, but its connection must see its end.
       else if (this.#whole) return void this.resume();
       else if (this.destroyed) throw new Error('the body was cut short');
       else {
-        // Takes up reading of the connection again.
+        // Continues to read the connection.
         this._read(0);
         const { promise, resolve } = Promise.withResolvers<void>();
         this.#wake = resolve;

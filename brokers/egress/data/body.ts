@@ -4,22 +4,22 @@ import { Problem, type ProblemCode } from '../core/problem.ts';
 import type { ArrivingRequest } from './arriving-request.ts';
 import type { Line } from './record.ts';
 
-/** What Content-Length promises, 0 without one. */
+/** The Content-Length; 0 without one. */
 export const announcedLength = (request: IncomingMessage): number =>
   Number(request.headers['content-length'] ?? 0);
 
 const hasBody = (request: IncomingMessage): boolean =>
   request.headers['transfer-encoding'] !== undefined || announcedLength(request) > 0;
 
-/** How much of a body is taken, and what becomes of one that does not go on. */
+/** The limits of a body, and what happens when it is broken off. */
 export interface BodyFlow {
   readonly limit: number;
-  /** Longest pause between two parts. */
+  /** The longest pause between two parts, in milliseconds. */
   readonly idleMs: number;
   readonly onIdle: (problem: Problem) => void;
 }
 
-/** The body as it flows, or null; counted, and broken off at the limit or when it stands still. */
+/** The body as a stream, or null without one; it is counted, and broken off at the limit or after a pause. */
 export function bodyOf(request: ArrivingRequest, flow: BodyFlow, line: Line): Readable | null {
   return hasBody(request) ? Readable.from(counted(request, flow, line), { objectMode: false }) : null;
 }
@@ -42,7 +42,7 @@ async function* counted(request: ArrivingRequest, flow: BodyFlow, line: Line): A
   }
 }
 
-/** How long a body is that is to be held whole. @throws Problem `length_required`, `too_large` */
+/** The length of a body that is kept in memory. @throws Problem `length_required`, `too_large` */
 export function wholeLength(request: IncomingMessage, limit: number): number {
   if (request.headers['transfer-encoding'] !== undefined) throw new Problem('length_required');
   const length = announcedLength(request);
@@ -50,7 +50,7 @@ export function wholeLength(request: IncomingMessage, limit: number): number {
   return length;
 }
 
-/** The whole body, of the length that it announced. @throws Problem `invalid_request`, or the signal's reason */
+/** The whole body, of the announced length. @throws Problem `invalid_request`, or the signal's reason */
 export async function readBody(
   request: ArrivingRequest,
   length: number,

@@ -22,8 +22,8 @@ interface Call {
 }
 
 /**
- * How often each Assistant called which host, in memory: a bounded table each. What an Assistant asks for and may not is its
- * own to choose, so those rows have a room of their own, in which the one that is longest ago makes room for the next.
+ * Counts each Assistant's calls by host in bounded tables in memory. Refused hosts can be chosen freely by the
+ * Assistant, so they have a table of their own, in which the oldest row makes room for a new one.
  */
 export class Calls {
   readonly #now: () => number;
@@ -64,7 +64,7 @@ export class Calls {
     };
   }
 
-  /** What goes on: a tunnel that never ended would be in no count. */
+  /** The open connections: a tunnel that has not ended is in no count yet. */
   #openOf({ connections }: Tenant): readonly Counted[] {
     const rows = new Map<string, Counted>();
     for (const connection of connections.snapshot()) {
@@ -87,7 +87,7 @@ const rowOf = (host: string | undefined, input: string | undefined, ending: Call
   ending,
 });
 
-/** Takes out the row whose last call is longest ago, where all places are taken; answers how many calls it had. */
+/** Removes the row with the oldest last call if the table is full; returns the number of its calls. */
 function evictOldest(rows: Map<string, Counted>, most: number): number {
   if (rows.size < most) return 0;
   let [oldest] = rows;

@@ -15,11 +15,11 @@ interface Kept {
   readonly giveBack: readonly GiveBack[];
 }
 
-/** Connections of which one address and one Capsule have their share. Those on which nothing happens give way. */
+/** Connections of which each address and each Capsule has a share. Idle ones are closed for others. */
 interface Pool {
   readonly byAddress: SharedSlots;
   readonly byCapsule: SharedSlots;
-  /** Silent, the longest first. */
+  /** Idle connections, the one that was idle for longest first. */
   readonly idle: Set<Socket>;
 }
 
@@ -54,7 +54,7 @@ export class ConnectionShares {
     return [this.#known, this.#unknown, this.#own].reduce((sum, { byAddress }) => sum + byAddress.taken, 0);
   }
 
-  /** Whether a new connection may stay; it leaves its slots by itself. */
+  /** Whether a new connection may stay; its slots are returned when it closes. */
   admit(socket: Socket): boolean {
     const address = plainAddress(socket.remoteAddress ?? '');
     const capsule = this.#policies.capsuleAt(address);
@@ -67,17 +67,19 @@ export class ConnectionShares {
     return true;
   }
 
-  /** A request has come on it, or a tunnel. */
+  /** Called when a request or a tunnel begins on the connection. */
   begins(socket: Socket): void {
     this.#kept.get(socket)?.pool.idle.delete(socket);
   }
 
-  /** It was answered. */
+  /** Called when the request was answered. */
   ended(socket: Socket): void {
     if (!socket.destroyed) this.#kept.get(socket)?.pool.idle.add(socket);
   }
 
-  /** Its caller proved to be of a Capsule whose address was not told when it came: its slot is the Capsule's. */
+  /**
+   * Called when the caller is authenticated and its Capsule was unknown at first: the slot then counts for the Capsule.
+   */
   proved(socket: Socket, capsule: string): void {
     const kept = this.#kept.get(socket);
     if (kept === undefined || kept.pool === this.#known) return;
