@@ -15,13 +15,13 @@ interface AnswersOptions {
   readonly log: Logger;
 }
 
-/** Where a page is among the others, and whether it may be replaced by the page of the moment. */
+/** The section of a page, and whether the live update may replace it. */
 export interface Place {
   readonly under: Section;
   readonly isStill: boolean;
 }
 
-/** Sends pages, and tells what went wrong: to the person as a page, to who runs the console as a line. */
+/** Sends pages, and reports errors: to the person as a page, to the administrator as a log line. */
 export class Answers {
   readonly #options: AnswersOptions;
 
@@ -39,7 +39,7 @@ export class Answers {
 
   async framed(response: Response, visited: Visit, place: Place, page: Page): Promise<void> {
     const { assets, countRepairs } = this.#options;
-    // A page that says what went wrong is not to fail for want of a number beside it.
+    // An error page must not fail because the number in the sidebar is missing.
     const repairs = await countRepairs(visited).catch(() => undefined);
     const text = framed(visited, { ...page, ...place, repairs, assets }).toString();
     response
@@ -56,7 +56,7 @@ export class Answers {
     };
   }
 
-  /** For whoever is not signed in, and for what fails before it is known who asks. */
+  /** For requests without a session, and for errors before it is known who asks. */
   outside(work: (request: Request, response: Response) => Promise<void>) {
     return async (request: Request, response: Response): Promise<void> => {
       try {
@@ -70,7 +70,7 @@ export class Answers {
     };
   }
 
-  /** Never what was sent, nor what the API server said: both may hold a value. */
+  /** Neither the request nor the API server's message is logged, since both may contain a secret value. */
   logFailure(
     request: Request,
     response: Response,
@@ -84,7 +84,7 @@ export class Answers {
   }
 }
 
-/** 303, so that no form is sent twice. */
+/** Redirects with 303, so that no form is sent twice. */
 export function redirect(response: Response, to: Url): void {
   response.status(303).set('location', to.text).end();
 }

@@ -29,7 +29,7 @@ export interface AppOptions {
   readonly lists: KeptLists;
   readonly callerOf: (session: Session) => Caller;
   readonly routes: readonly Route[];
-  /** How much there is to repair, for the sidebar; undefined where the person may not see it. */
+  /** The number of repairs for the sidebar; undefined if the person may not see it. */
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
   readonly live: LiveStreams;
   readonly callsOf: CallsOf | undefined;
@@ -39,7 +39,10 @@ export interface AppOptions {
   readonly log: Logger;
 }
 
-/** The order of a request: headers, whether we were asked, who asks, whether our page sent it, the page itself. */
+/**
+ * The order of a request: headers, check of our own host name, session, check that our page sent the form, the page
+ * itself.
+ */
 export function createApp(options: AppOptions): Express {
   const { origins, signIn, assets, live } = options;
   const answers = new Answers(options);
@@ -85,7 +88,7 @@ function onlyAskedByName(origins: Origins, answers: Answers): RequestHandler {
   return (request, response, next) => (origins.isOurs(request.headers) ? next() : refuse(request, response));
 }
 
-/** What the router itself refuses, such as an address that cannot be decoded; Express would show a stack. */
+/** Handles errors of the router itself, such as an address that cannot be decoded; Express would show a stack trace. */
 function lastResort(answers: Answers): ErrorRequestHandler {
   return (error, request, response, _next) => {
     if (response.headersSent) return void response.destroy();

@@ -35,7 +35,7 @@ async function must(kube: Kube, ...args: readonly string[]): Promise<string> {
   return stdout.trim();
 }
 
-/** A server by its name and certificate, for a process that the cluster's names mean nothing to. */
+/** A local server with the name and certificate of a cluster's server, for a process outside of the cluster. */
 async function frontOf({ port }: Forwarding, servername: string, ca: string): Promise<Server> {
   const front = createServer((asked, response) => {
     const { method, headers, url: path } = asked;
@@ -69,7 +69,7 @@ try {
   const session = await kube.get('secret', 'console-session', SYSTEM);
   const space = await kube.get('configmap', 'space-ca', SYSTEM);
   const observer = await kube.get('secret', 'egress-observer', SYSTEM);
-  /** The address here of a Service that has a certificate under this name. */
+  /** The local address of a Service that has a certificate with this name. */
   const reach = async (service: string, certified: string): Promise<string> => {
     const forwarding = await portForward(tool, SERVICES, service, 8080);
     forwardings.push(forwarding);
@@ -99,7 +99,7 @@ try {
       await must(kube, '-n', SYSTEM, 'create', 'token', `${SPACE}-console`, '--duration', '12h'),
     ),
     OBJECT_STORE_URL: await reach('objectstore-broker', 'objectstore-broker'),
-    // One replica, as this Space has it: a port-forward leads to one.
+    // A single replica, since a port-forward leads to only one.
     EGRESS_URL: await reach('egress-replicas', 'platform-assistant-egress'),
     EGRESS_OBSERVER_TOKEN_FILE: file('observer', decoded(observer?.['data'].token)),
     LOG_LEVEL: process.env['LOG_LEVEL'],

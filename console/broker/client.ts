@@ -10,7 +10,7 @@ import { type CredentialForm, credentialForm } from '../../manifests/driver/obje
 type Credentials = { readonly operations: typeof CREDENTIALS } & typeof OBJECT_STORE;
 type Name = Extract<OperationName<Credentials>, keyof typeof CREDENTIALS>;
 
-/** The five operations of the object-storage broker, and the form that it draws for them. */
+/** The five operations of the object-storage broker, and its credential form. */
 export interface CredentialBroker {
   form(): Promise<CredentialForm>;
   call<N extends Name>(
@@ -20,7 +20,7 @@ export interface CredentialBroker {
   ): Promise<AnswerOf<Credentials, N>>;
 }
 
-/** The broker said no in a word of its catalogue, or nothing that it may say. */
+/** The broker refused with one of its codes, or with an unexpected answer. */
 export class CredentialError extends Error {
   override readonly name = 'CredentialError';
   readonly code: keyof typeof STATUS;
@@ -36,7 +36,10 @@ export class CredentialError extends Error {
   }
 }
 
-/** Why there is no answer that counts, by a code: an error of the way may quote what was sent, and an answer what is kept. */
+/**
+ * Why there is no usable answer, as a code: errors of the connection may quote the request, and answers may contain
+ * stored values.
+ */
 export class AwayError extends Error {
   override readonly name = 'AwayError';
   readonly code: string;
@@ -54,7 +57,7 @@ const refusal = z.object({
   error: z.strictObject({ code: z.enum(codes), check: z.enum(VERIFICATION_CHECKS).optional() }),
 });
 
-/** A candidate is tried out for some seconds. */
+/** Longer than other calls, since a candidate is verified for some seconds. */
 const CALL_MS = 30_000;
 
 export function credentialBroker(options: {
@@ -101,14 +104,14 @@ export function credentialBroker(options: {
   };
 }
 
-/** What is not in the closed form of an answer is shown to nobody, not even in an error. */
+/** Anything outside the strict schema of an answer is shown to nobody, not even in an error. */
 function trusted<T extends z.ZodType>(schema: T, json: unknown): z.infer<T> {
   const parsed = schema.safeParse(json);
   if (!parsed.success) throw away('NOT_IN_FORM');
   return parsed.data;
 }
 
-/** A few short words: a key that stands where a label belongs is longer than one of them. */
+/** A few short words: a key in place of a label is longer than any of them. */
 const LABEL = /^[A-Za-z][A-Za-z0-9]{0,11}(?: [A-Za-z][A-Za-z0-9]{0,11}){0,4}$/;
 
 function checkLabels({ forms: [{ label, fields }] }: CredentialForm): void {
@@ -118,7 +121,7 @@ function checkLabels({ forms: [{ label, fields }] }: CredentialForm): void {
 
 const place = z.object({ endpoint_host: z.string(), region: z.string(), bucket: z.string() });
 
-/** Where a set leads is spelt as the form spells it: a broker that was taken over can put no other text there. */
+/** The destination of a set must have the form's format, so that a compromised broker cannot insert another text. */
 function checkPlaces(answer: unknown): void {
   const sets = z.object({ sets: z.array(place) }).safeParse(answer).data?.sets ?? [];
   const one = place.safeParse(answer).data;

@@ -10,8 +10,9 @@ const secret = z.object({ data: z.object({ principal: z.string() }) });
 const principal = z.string().regex(/^spc_osp_[A-Za-z0-9_-]{43}$/);
 
 /**
- * The token with which a Capsule speaks to the object-storage broker. It is read with the console's own account, and only
- * after the API server has said that the person has the verb `credentials` on this very Capsule; no page gets to see it.
+ * Reads the token by which a Capsule authenticates to the object-storage broker. The console reads it with its own
+ * account, and only after the API server has confirmed that the person has the verb `credentials` on this Capsule; no
+ * page receives it.
  */
 export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
   return async (visit: Visit, capsule: string): Promise<Secret<string>> => {
@@ -36,7 +37,7 @@ export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
       return new Secret(principal.parse(Buffer.from(data.principal, 'base64').toString('utf8').trim()));
     } catch (error) {
       if (!(error instanceof KubernetesError || error instanceof z.ZodError)) throw error;
-      // An error of the form may quote the value.
+      // An error of the schema may quote the value.
       const cause = error instanceof KubernetesError ? error : new AwayError('NOT_IN_FORM');
       throw new PageError(503, 'The credential sets cannot be shown now', whyUnread(visit.names, cause), {
         cause,
@@ -48,6 +49,6 @@ export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
 function whyUnread({ space, systemNamespace }: Visit['names'], cause: Error): string {
   if (!(cause instanceof KubernetesError && cause.status === 403))
     return 'The condition ObjectStoreReady of the Capsule says why it has no principal yet.';
-  // The API server says the same of a name that its Role lacks and of a Role that is gone.
+  // The API server gives the same answer if its Role lacks the name and if the Role is gone.
   return `The console may not read this Capsule’s principal. There is no Capsule of this name, or the Role ${space}-console-principals in ${systemNamespace} does not name it: the operator writes it there before ObjectStoreReady is true. Where somebody deleted that Role, helm upgrade makes it again.`;
 }

@@ -5,7 +5,7 @@ import { type Collection, collectionsIn, collectionsOf } from './collections.ts'
 import { version } from './fields.ts';
 import type { Entry } from './tar.ts';
 
-/** Bounds of one archive. */
+/** The limits of one archive. */
 export interface Bounds {
   readonly ms: number;
   readonly items: number;
@@ -14,20 +14,20 @@ export interface Bounds {
 }
 export const BOUNDS: Bounds = { ms: 60_000, items: 2_000, bytes: 64 * 1024 * 1024, capsules: 20 };
 
-/** A manifest may have a quarter of a MiB, and four archives are made at one time. */
+/** Items per page: a manifest may have a quarter of a MiB, and four archives are created at the same time. */
 const PAGE = '50';
 const page = z.object({
   metadata: z.object({ continue: z.string().optional() }).optional(),
   items: z.array(z.unknown()).nullish(),
 });
 
-/** Why a file is not there, or not whole. */
+/** Why a file is missing or incomplete. */
 type Missing = 'not allowed' | 'not there' | 'no answer' | 'too much' | 'out of time';
 
 interface Told {
   readonly file: string;
   readonly items?: number;
-  /** Objects that lacked even a name. */
+  /** The number of objects without even a name. */
   readonly unreadable?: number;
   readonly missing?: Missing;
 }
@@ -37,7 +37,10 @@ interface Gathered {
   readonly told: Told;
 }
 
-/** What an archive of the Space holds, one file after the other, each read as the person and cut down to the closed list. */
+/**
+ * The files of an archive of the Space, one after the other, each read with the person's rights and reduced to the
+ * permitted fields.
+ */
 export async function* archive(
   visit: Visit,
   now: () => Date,
@@ -135,7 +138,7 @@ const capsuleView = z.object({
   }),
 });
 
-/** Returns namespaces of Capsules, those that are not Ready first. */
+/** Namespaces of Capsules, those that are not Ready first. */
 function namespacesOf(capsules: readonly unknown[]): readonly string[] {
   const known = capsules.flatMap((one) => capsuleView.safeParse(one).data?.status ?? []);
   const isReady = ({ conditions }: (typeof known)[number]) =>

@@ -4,7 +4,7 @@ import { apiPath } from '../kubernetes/client.ts';
 import type { SpaceNames } from '../visit.ts';
 import * as fields from './fields.ts';
 
-/** Objects of one kind in one place, told in one file. */
+/** Objects of one kind in one namespace, which are one file of the archive. */
 export interface Collection {
   readonly file: string;
   readonly act: Omit<Act, 'verb'>;
@@ -77,7 +77,7 @@ const ADMISSION = 'admissionregistration.k8s.io';
 const admission = (resource: string) =>
   cluster(resource, `/apis/${ADMISSION}/v1`, ADMISSION, resource, fields.nameAlone);
 
-/** What stands in the Space's own namespaces and around them. */
+/** Objects in the Space's own namespaces, and of the cluster. */
 export const collectionsOf = (names: SpaceNames): readonly Collection[] => [
   within(CAPSULES, names.namespace),
   within(ASSISTANTS, names.namespace),
@@ -91,6 +91,6 @@ export const collectionsOf = (names: SpaceNames): readonly Collection[] => [
   admission('validatingadmissionpolicybindings'),
 ];
 
-/** What stands in the namespace of a Capsule. */
+/** Objects in the namespace of a Capsule. */
 export const collectionsIn = (namespace: string): readonly Collection[] =>
   [PODS, EVENTS, WALLS, QUOTAS].map((kind) => within(kind, namespace));

@@ -1,15 +1,15 @@
 import * as z from 'zod';
 
 /**
- * The closed list of what is told of each object: what a schema does not name is left out. Nothing that somebody wrote freely
- * is in it: no message, note, annotation, environment, argument or value.
+ * The permitted fields of each object; all others are left out. None of them contains free text: no message, note,
+ * annotation, environment, argument or value.
  */
 
-/** A name, a reason, a version, an image: one word, bounded. */
+/** A name, a reason, a version or an image: one word of limited length. */
 const word = z.string().regex(/^[!-~]{1,512}$/);
 const time = z.string().regex(/^[0-9TZ:.+-]{1,40}$/);
 const number = z.number();
-/** A word that is none of these is left out, and the rest is told. */
+/** A value of another form is left out, and the rest is kept. */
 const maybe = <T extends z.ZodType>(type: T) => type.optional().catch(undefined);
 const list = <T extends z.ZodType>(item: T) => z.array(item).optional().catch(undefined);
 
@@ -163,6 +163,6 @@ export const node = z.object({
 
 export const runtimeClass = z.object({ metadata, handler: maybe(word) });
 export const quota = z.object({ metadata, status: maybe(z.object({ hard: quantities, used: quantities })) });
-/** Objects of which only the existence matters. */
+/** For objects of which only the existence matters. */
 export const nameAlone = z.object({ metadata });
 export const version = z.object({ gitVersion: maybe(word), platform: maybe(word) });

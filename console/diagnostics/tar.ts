@@ -6,7 +6,7 @@ export interface Entry {
 
 const BLOCK = 512;
 
-/** The bytes of a tar archive (ustar), a file at a time. Names are ours, plain and short. */
+/** The bytes of a tar archive (ustar), one file at a time. Names are constants, plain and short. */
 export async function* tar(entries: AsyncIterable<Entry>, at: Date): AsyncGenerator<Buffer> {
   for await (const { name, content } of entries) {
     const bytes = Buffer.from(content);

@@ -6,19 +6,19 @@ import { type Calls, EGRESS } from '@space/contracts/egress';
 
 export type Call = Calls['calls'][number];
 
-/** What all replicas of the gateway have counted together. */
+/** The sum of the counts of all replicas of the gateway. */
 export interface GatewayCalls {
   readonly calls: readonly Call[];
-  /** Calls of which they do not know the host any more. */
+  /** Calls whose host the replicas no longer remember. */
   readonly forgotten: number;
-  /** When the replica that counts for longest began. */
+  /** When the replica with the longest memory began to count. */
   readonly since: string | undefined;
   readonly replicas: number;
-  /** How many of them gave no answer. */
+  /** The number of replicas that did not answer. */
   readonly silent: number;
 }
 
-/** An Assistant as the API server gave it to whoever asks, and so told them that they may. */
+/** An Assistant that the person has read from the API server, and so may see. */
 interface Given {
   readonly metadata: { readonly uid: string };
   readonly spec: {
@@ -27,25 +27,28 @@ interface Given {
   };
 }
 
-/** How often an Assistant called, by host. */
+/** Returns how often an Assistant called each host. */
 export type CallsOf = (assistant: Given) => Promise<GatewayCalls>;
 
 export interface GatewayOptions {
   /** The URL of all replicas: its name resolves to the address of each. */
   readonly url: string;
   readonly token: () => Secret<string>;
-  /** The only authority that is believed, and the name that its certificate is for. */
+  /** The only trusted authority, and the name in its certificate. */
   readonly trust?: { readonly readCa: () => Promise<string>; readonly name?: string } | undefined;
   readonly lookup?: (host: string) => Promise<readonly string[]>;
 }
 
-/** A page does not wait longer for what only stands beside its content. */
+/** Milliseconds that a page waits for this additional information. */
 const CALL_MS = 1_500;
 
 const addressesOf = async (host: string) =>
   (await dnsLookup(host, { all: true })).map(({ address }) => address);
 
-/** Asks each replica, since each knows its own calls alone. Counts of one that is silent are missing, and told as such. */
+/**
+ * Asks each replica, since each knows only its own calls. Counts of a replica that does not answer are missing, which
+ * is reported.
+ */
 export function gatewayCalls({ url, token, trust, lookup = addressesOf }: GatewayOptions): CallsOf {
   const transport = createTransport({ trust, connectMs: CALL_MS });
   const { hostname, protocol, port } = new URL(url);

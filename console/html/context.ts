@@ -1,7 +1,7 @@
-/** What a template may take at one of its places. */
+/** What may stand in a place of a template. */
 export type Hole = 'content' | 'attribute' | 'url' | 'flag';
 
-/** A mistake in a template of ours, found when it is first used: never a matter of what somebody sent. */
+/** A mistake in a template, found at its first use; never caused by a request. */
 export class TemplateError extends Error {
   override readonly name = 'TemplateError';
 }
@@ -21,9 +21,9 @@ const LEADS = new Set([
   'srcset',
   'xlink:href',
 ]);
-/** Attributes whose text is code, or a document. */
+/** Attributes whose text is code or a document. */
 const CODE = /^(?:on.*|style|srcdoc|http-equiv)$/;
-/** Elements whose content is no text that escaping makes safe. */
+/** Elements whose content does not become safe by escaping. */
 const RAW = new Set(['script', 'style', 'iframe', 'noscript', 'template', 'xmp', 'plaintext', 'noembed']);
 
 type State =
@@ -31,7 +31,7 @@ type State =
   | { readonly at: 'tag' }
   | { readonly at: 'value'; readonly attribute: string; readonly begun: boolean };
 
-/** Reads the text of a template and says of each place between its pieces what may stand there. */
+/** Parses the text of a template and returns what may stand in each place between its pieces. */
 export function holesOf(strings: readonly string[]): readonly Hole[] {
   let state: State = { at: 'content' };
   const holes: Hole[] = [];
@@ -52,12 +52,12 @@ function holeAt(state: State, next: string): Hole {
   const { attribute, begun } = state;
   if (CODE.test(attribute)) throw new TemplateError(`no value may stand in the attribute ${attribute}`);
   if (!LEADS.has(attribute)) return 'attribute';
-  // A text beside it could make another address of it.
+  // A text beside it could change the address.
   if (begun || !next.startsWith('"')) throw new TemplateError(`a Url is the whole of ${attribute}`);
   return 'url';
 }
 
-/** One token after the other; what fits none is refused, so that nothing is guessed. */
+/** Reads one token after the other, and refuses any that it does not know. */
 function read(piece: string, from: State): State {
   let state = from;
   let rest = piece;

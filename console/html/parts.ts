@@ -2,7 +2,7 @@ import { type Html, html, type Value } from './template.ts';
 import { Url } from './url.ts';
 import { bounded, isPlainHost, lookAlikes } from './visible.ts';
 
-/** Somebody else's words: in one direction of their own, bounded, with a note where letters look like others. */
+/** A text of somebody else: in its own direction, of limited length, with a note about look-alike letters. */
 export function foreign(text: unknown, max = 200): Html {
   const words = typeof text === 'string' ? text : '';
   const notes = lookAlikes(words).map(
@@ -18,31 +18,31 @@ export function hostName(host: string): Html {
   return html`<code><bdi>${bounded(host, 253)}</bdi></code>${note}`;
 }
 
-/** Somebody else's words that are no sentence: an address, a version, a place in a document. */
+/** A text of somebody else that is not a sentence: an address, a version, a place in a document. */
 export const code = (text: unknown, max = 200): Html => html`<code>${foreign(text, max)}</code>`;
 
-/** A link that an author wrote: whose it is stands beside it, and it is told nothing of us. */
+/** A link that an author wrote: its host is shown beside it, and it gets no referrer. */
 export function outside(text: unknown, says: string): Html {
   const url = typeof text === 'string' ? Url.external(text) : undefined;
   if (url === undefined) return html`<span class="quiet">${says}: no https address</span>`;
   return html`<a href="${url}" rel="noreferrer noopener" target="_blank">${says}</a> <span class="quiet">(leads to ${hostName(url.host)})</span>`;
 }
 
-/** What to type for the same. A line that is too long is scrolled to, as a break in it could be typed along. */
+/** Commands with the same effect. A long line is scrolled and not broken, since a break could be copied. */
 export function kubectl(...lines: readonly string[]): Html {
   return html`<h2 class="kubectl">The same with kubectl</h2>${typed(lines.join('\n'))}`;
 }
 
-/** Somebody else's words within a command: a shell reads them as one word, whatever they are. */
+/** A text of somebody else within a command, quoted so that a shell reads it as one word. */
 export const word = (text: string): string =>
   /^[A-Za-z0-9._:/@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What is to be typed or pasted as it is. */
+/** A text that is typed or pasted unchanged. */
 export const typed = (text: string): Html => html`<pre class="typed" tabindex="0">${text}</pre>`;
 
 const COMMAND = /\b((?:kubectl|helm) [^\n]*?)(?=[.:;]?(?:\n|$)|[.;:] |, which )/;
 
-/** What the operator says of something: commands in it stand out as such. */
+/** A message of the operator, with its commands marked as such. */
 export function advice(text: string, max = 1_000): Html {
   const [before = '', ...rest] = bounded(text, max).split(COMMAND);
   // Every second piece is a command.
@@ -57,11 +57,11 @@ export const card = (tone: Tone | 'notice', content: Value): Html =>
 
 export const state = (tone: Tone, says: string): Html => html`<span class="state ${tone}">${says}</span>`;
 
-/** A state in plain words, and small behind it the code that logs, Events and `kubectl` have for it. */
+/** A state in plain words, followed by the code that logs, Events and `kubectl` use for it. */
 export const coded = (tone: Tone, says: string, code: string): Html =>
   says === code ? state(tone, says) : html`${state(tone, says)} <code class="code">${code}</code>`;
 
-/** A moment as the API server tells it, to the minute, in UTC. */
+/** A time of the API server, to the minute, in UTC. */
 export function moment(text: string): Html {
   const [, day, minute] = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}):\d{2}(?:\.\d+)?Z$/.exec(text) ?? [];
   if (day === undefined || minute === undefined) return foreign(text, 40);

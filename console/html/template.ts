@@ -2,7 +2,7 @@ import { type Hole, holesOf, TemplateError } from './context.ts';
 import { Url } from './url.ts';
 import { visible } from './visible.ts';
 
-/** Markup that the `html` template made; nothing else can make one. */
+/** Markup that the `html` template created; no other code can create it. */
 export class Html {
   readonly #text: string;
 
@@ -10,7 +10,7 @@ export class Html {
     this.#text = text;
   }
 
-  /** Only this module and the page that is sent use it. */
+  /** For this module and the code that sends a page. */
   static join(parts: readonly string[]): Html {
     return new Html(parts.join(''));
   }
@@ -20,7 +20,7 @@ export class Html {
   }
 }
 
-/** An attribute without a value, which is there or not. */
+/** An attribute without a value, which is either present or not. */
 export class Flag {
   readonly name: FlagName | undefined;
 
@@ -37,9 +37,9 @@ export type Value = Text | Html | Flag | Url | readonly Value[];
 const known = new WeakMap<TemplateStringsArray, readonly Hole[]>();
 
 /**
- * Markup with values in it. Where a value stands is read from the template's own text, and decides what is taken there:
- * texts and other markup between tags, texts in quoted attributes, a `Url` as the whole of an attribute that leads
- * somewhere, a `Flag` between attributes. A place where a text could become code is an error of the template.
+ * Markup with values. The place of a value in the template's text decides what is accepted: texts and other markup
+ * between tags, texts in quoted attributes, a `Url` as the whole value of a link attribute, a `Flag` between
+ * attributes. A place where a text could become code is an error of the template.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   let holes = known.get(strings);
@@ -58,7 +58,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly Value[])
 
 export const flag = (name: FlagName, isOn: boolean): Flag => new Flag(name, isOn);
 
-/** The one element that runs code, which no template makes: a file of our own. */
+/** The only element that runs code: a script file of the console. Templates cannot create it. */
 export const script = (from: Url): Html => Html.join([`<script src="${escaped(from.text)}" defer></script>`]);
 
 function fill(hole: Hole, value: Value): string {

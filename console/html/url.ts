@@ -1,4 +1,4 @@
-/** An address that a page of ours may lead to: a path of the console, or https outside. */
+/** An address that pages may link to: a path of the console, or an external https address. */
 export class Url {
   readonly text: string;
 
@@ -6,7 +6,7 @@ export class Url {
     this.text = text;
   }
 
-  /** A path of the console: what is put into it is one segment or one value of its query, whatever it holds. */
+  /** A path of the console. Each value becomes one segment or one value of the query, whatever it contains. */
   static path(strings: TemplateStringsArray, ...values: readonly (string | number)[]): Url {
     const head = strings[0] ?? '';
     if (!/^\/(?!\/)/.test(head) || strings.some((piece) => !/^[a-zA-Z0-9/?&=._#-]*$/.test(piece)))
@@ -15,7 +15,7 @@ export class Url {
     return new Url([head, ...parts].join(''));
   }
 
-  /** A place on the very page. */
+  /** A place on the same page. */
   static here(id: string): Url {
     if (!/^[a-z][a-z0-9-]*$/.test(id)) throw new TypeError('not an id of a page of ours');
     return new Url(`#${id}`);
@@ -29,7 +29,7 @@ export class Url {
     return isPlain ? new Url(url.href) : undefined;
   }
 
-  /** For a form whose fields are the query. */
+  /** For a form whose fields become the query. */
   withoutQuery(): Url {
     return new Url(this.text.replace(/[?#].*$/s, ''));
   }
@@ -42,7 +42,7 @@ export class Url {
 
 const LONGEST = 2_048;
 
-/** Dots alone are a step up, spelt with a percent sign as well: such a name leads to nothing. */
+/** A name of dots only means the parent, even if escaped; such a name leads to nothing. */
 function segment(text: string): string {
   const encoded = encodeURIComponent(text.toWellFormed());
   return /^\.+$/.test(encoded) ? encoded.replaceAll('.', '%252E') : encoded;

@@ -1,9 +1,9 @@
-/** What makes a text look like another one: characters that turn, hide or break it. */
+/** Characters that turn, hide or break text, so that it looks like another one. */
 const DECEIVING =
   /\p{Cc}|\p{Cf}|\p{Co}|\p{Cn}|\p{Cs}|\p{Zl}|\p{Zp}|\u00a0|\u034f|\u115f|\u1160|\u17b4|\u17b5|[\u2000-\u200a]|\u202f|\u205f|\u2800|\u3000|\u3164|[\ufe00-\ufe0e]|\uffa0|[\u{e0100}-\u{e01ef}]/gu;
-/** Marks without end over one letter run into the lines around it. */
+/** Many marks over one letter, which extend into adjacent lines. */
 const PILED = /(\p{M}{3})\p{M}+/gu;
-/** A person's own line breaks and tabs say nothing false. */
+/** A person's own line breaks and tabs do not deceive. */
 const HARMLESS = new Set(['\n', '\t']);
 
 /** The text with every character that deceives the eye replaced by its code point, such as ⟨U+202E⟩. */
@@ -13,9 +13,9 @@ export function visible(text: string): string {
     .replace(PILED, '$1⟨…⟩');
 }
 
-/** The first characters of a text, with how many there are when not all are shown. */
+/** The first characters of a text, with the total number if not all are shown. */
 export function bounded(text: string, max: number): string {
-  // Cut before counting: a text of a megabyte is not spread into an array to show a line of it.
+  // Checked before counting, so that a text of a megabyte is not split into an array for one line of it.
   if (text.length <= max) return text;
   const shown = [...text.slice(0, max * 2)].slice(0, max).join('');
   return shown.length === text.length ? text : `${shown}… (${text.length.toLocaleString('en')} characters)`;
@@ -25,22 +25,22 @@ export function bounded(text: string, max: number): string {
 const LOOK_ALIKE =
   /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Lisu}]/u;
 const LATIN = /\p{Script=Latin}/u;
-/** Mathematical, full-width and other variants of letters, which a compatibility form turns into plain ones. */
+/** Mathematical, full-width and other variants of letters, which compatibility normalisation turns into plain ones. */
 const isVariant = (word: string) => word.normalize('NFKC') !== word.normalize('NFC');
 
-/** Letters that by themselves are taken for Latin ones: Cyrillic, Greek, Armenian, Cherokee; of Lisu it is nearly all. */
+/** Letters that look like Latin ones: Cyrillic, Greek, Armenian, Cherokee, and nearly all of Lisu. */
 const TWINS =
   /^(?:[асеорхуѕіјһԁԛԝӏАВСЕНІЈКМОРЅТХУЗ]|[ονραυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]|[օոսհցյզՏԼՕ]|[ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏏᏙᏚᏞᏟᏢᏦᏴ]|\p{Script=Lisu})+$/u;
-/** In texts of those scripts, shorter ones are everyday words. */
+/** In texts of those scripts, shorter ones are common words. */
 const SHORTEST_TWIN = 3;
 
-/** A word in which every letter is of another script, and none looks so. */
+/** A word in which all letters are of another script and look like Latin ones. */
 function isTwin(word: string): boolean {
   const letters = word.replace(/[\p{N}.-]/gu, '').normalize('NFC');
   return [...letters].length >= SHORTEST_TWIN && TWINS.test(letters);
 }
 
-/** Words that mix Latin with letters that look like it, or are spelt with such letters alone, each with their code points. */
+/** Words that mix Latin with look-alike letters, or consist only of those, each with their code points. */
 export function lookAlikes(text: string): readonly { readonly word: string; readonly letters: string }[] {
   const words = text.slice(0, LONGEST_JUDGED).match(/[\p{L}\p{M}\p{N}.-]+/gu) ?? [];
   return words

@@ -1,10 +1,10 @@
 import type { Request } from 'express';
 
-/** A proxy's way to ask names a host before the path, which need be none. */
+/** The query of a request. A target in the form for proxies has a host before the path, which need not be valid. */
 export const queryOf = ({ url }: Pick<Request, 'url'>): URLSearchParams =>
   new URLSearchParams(/\?(.*)$/s.exec(url)?.[1] ?? '');
 
-/** Express hands out what it decoded; a list is no name. */
+/** The parameters that Express decoded; a list is not accepted as a name. */
 export const paramsOf = (request: Request): Record<string, string> =>
   Object.fromEntries(
     Object.entries(request.params).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),

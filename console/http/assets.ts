@@ -5,10 +5,10 @@ import type { RequestHandler } from 'express';
 import { Url } from '../html/url.ts';
 
 const SOURCES = join(import.meta.dirname, '../html');
-/** In an image they are beside the bundle. */
+/** In an image the files are beside the bundle. */
 const OURS = existsSync(SOURCES) ? SOURCES : import.meta.dirname;
 
-/** A file of ours that pages load, under a name that changes with it, so that a browser asks for each version once. */
+/** A file that pages load, with a name that changes with its content, so that a browser requests each version once. */
 class Asset {
   readonly url: Url;
   readonly #text: Buffer;
@@ -31,7 +31,7 @@ class Asset {
 
 export interface Assets {
   readonly stylesheet: Asset;
-  /** Keeps a page up to date; nothing needs it. */
+  /** Updates a page while it is open; pages work without it. */
   readonly script: Asset;
 }
 

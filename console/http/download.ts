@@ -5,10 +5,13 @@ import { type Logger, traceIdOf } from '@space/broker-kit';
 import type { Response } from 'express';
 import type { Download } from './outcome.ts';
 
-/** An archive is made in one minute at most, and what is left of it may be read in another. */
+/** An archive is created in one minute at most, and the rest of it may be read in another. */
 const PATIENCE_MS = 120_000;
 
-/** Sends a file as it is made. What fails on the way ends the connection, so that half a file is not taken for a whole one. */
+/**
+ * Sends a file while it is created. An error ends the connection, so that an incomplete file is not taken for a
+ * complete one.
+ */
 export async function sendDownload(
   response: Response,
   { name, bytes, ended }: Download,

@@ -5,7 +5,7 @@ import { KubernetesError } from '../kubernetes/client.ts';
 import type { SpaceNames } from '../visit.ts';
 import { PageError } from './outcome.ts';
 
-/** What a person is told of an error. Whatever is not known by its type is told by its trace id alone. */
+/** What a person is told about an error. For an unknown type of error only its trace id is shown. */
 export function explain(error: unknown): PageError {
   if (error instanceof PageError) return error;
   if (error instanceof KubernetesError) return explainKubernetes(error);
@@ -55,10 +55,10 @@ function explainKubernetes(error: KubernetesError): PageError {
   }
 }
 
-/** Where the same can be asked for by `kubectl`: the Space's namespace, and where the console runs. */
+/** Names in `kubectl` commands that ask for the same: the Space's namespace, and that of the console. */
 type Names = Pick<SpaceNames, 'space' | 'namespace' | 'systemNamespace'>;
 
-/** What tells more of it: one's own rights, what there is, or what the console wrote in its log. */
+/** Commands that show more: the person's own rights, the objects, or the console's log. */
 function commandsFor(
   { status }: PageError,
   traceId: string,
@@ -72,7 +72,7 @@ function commandsFor(
   ];
 }
 
-/** `back` leads to the form that was sent. */
+/** `back` links to the form that was sent. */
 export function errorBody(error: PageError, traceId: string, names: Names, back?: Url): Html {
   const said =
     error.quoted === undefined

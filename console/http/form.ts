@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { PageError } from './outcome.ts';
 
-/** The fields of a form that was sent. Each name comes once. */
+/** The fields of a form. Each name occurs once. */
 export type Form = ReadonlyMap<string, string>;
 
 const MOST_BYTES = 48 * 1024;
 const MOST_FIELDS = 64;
 
-/** Reads what a form of ours sends; all else is refused before it is parsed. */
+/** Reads a form of the console; anything else is refused before it is parsed. */
 export async function readForm(request: IncomingMessage): Promise<Form> {
   const type = request.headers['content-type']?.toLowerCase().replace(/\s/g, '');
   if (
@@ -25,7 +25,7 @@ export async function readForm(request: IncomingMessage): Promise<Form> {
   return form;
 }
 
-/** The rest of what is too long is passed over, so that its connection is good for the next request. */
+/** Skips the rest of a body that is too long, so that its connection can be used for the next request. */
 async function textOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -1,6 +1,8 @@
 import type { RequestHandler } from 'express';
 
-/** No script and no style but ours, no frame around us, no form that leads away; and nothing that makes code of a text. */
+/**
+ * Only our own scripts and styles, no frame around our pages, no form to another site, and nothing that executes text.
+ */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -20,14 +22,14 @@ const HEADERS: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
-  // With no-referrer a browser would send `Origin: null` with our own forms.
+  // With no-referrer, a browser would send `Origin: null` with our own forms.
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'cache-control': 'no-store',
 };
 
-/** For every answer, whatever becomes of the request. */
+/** Sets the headers of every answer, whatever becomes of the request. */
 export function securityHeaders(options: { readonly isSecure: boolean }): RequestHandler {
   return (request, response, next) => {
     response.set(HEADERS);

@@ -8,17 +8,17 @@ export class Origins {
     this.#byHost = new Map(origins.map((origin) => [new URL(origin).host, origin]));
   }
 
-  /** Whether it is us who was asked; a name that somebody else points to our address is not. */
+  /** Whether the request names one of our hosts, and not another name that points to our address. */
   isOurs({ host }: IncomingHttpHeaders): boolean {
     return host !== undefined && this.#byHost.has(host);
   }
 
-  /** The address by which we were asked. */
+  /** The address of the request. */
   of({ host }: IncomingHttpHeaders): string | undefined {
     return host === undefined ? undefined : this.#byHost.get(host);
   }
 
-  /** Whether a page of ours sent this form. A browser that says nothing of where it comes from is refused. */
+  /** Whether a page of ours sent the form. A browser that does not send the origin is refused. */
   isFromOurPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
     if (host === undefined || origin === undefined) return false;
     return this.#byHost.get(host) === origin && (site === undefined || site === 'same-origin');

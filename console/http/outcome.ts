@@ -1,18 +1,18 @@
 import type { Html } from '../html/template.ts';
 import type { Url } from '../html/url.ts';
 
-/** What a page of the console has come to: something to look at, another page to go to, or a file to keep. */
+/** The result of a request: a page, a redirect, or a file. */
 export type Outcome = Page | Redirect | Download;
 
 export interface Page {
   readonly title: string;
   readonly main: Html;
   readonly status?: number;
-  /** What stands beside the title: how it is with the thing that the page is about. */
+  /** What is shown beside the title: the state of the page's object. */
   readonly beside?: Html;
-  /** Why it says that something failed, for the log. */
+  /** Why the page reports a failure, for the log. */
   readonly cause?: unknown;
-  /** Where in the Space the page is: the pages above it. */
+  /** The pages above this one. */
   readonly trail?: readonly { readonly to: Url; readonly says: string }[];
 }
 
@@ -24,11 +24,11 @@ export class Redirect {
   }
 }
 
-/** A file that is packed and sent as it is made. */
+/** A file that is created while it is sent. */
 export class Download {
   readonly name: string;
   readonly bytes: AsyncIterable<Buffer>;
-  /** Called once it is sent, or left. */
+  /** Called when it was sent or abandoned. */
   readonly ended: () => void;
 
   constructor(name: string, bytes: AsyncIterable<Buffer>, ended: () => void) {
@@ -38,14 +38,14 @@ export class Download {
   }
 }
 
-/** Why a page is not shown, in words for the person; nothing else of an error ever reaches a page. */
+/** Why a page is not shown, in words for the person; nothing else of an error is ever shown. */
 export class PageError extends Error {
   override readonly name = 'PageError';
   readonly status: number;
   readonly title: string;
   /** A sentence that says what to do. */
   readonly advice: string;
-  /** What the API server or a broker said, bounded and shown as somebody else's words. */
+  /** The message of the API server or a broker, of limited length and marked as a quotation. */
   readonly quoted: string | undefined;
 
   constructor(

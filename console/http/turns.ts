@@ -2,14 +2,14 @@ import type { ServerResponse } from 'node:http';
 import { SharedSlots } from '@space/broker-kit';
 import { PageError } from './outcome.ts';
 
-/** Lists of thousands are in memory while a page is made of them; a browser has six connections to us. */
+/** Lists of thousands of rows are in memory while a page is created; a browser opens six connections. */
 const SHARES = { total: 32, perKey: 8, queued: 256, queuedPerKey: 32, waitMs: 10_000 };
 /** The longest that an answer may take to be read. */
 const READ_MS = 60_000;
 
 /**
- * The pages and acts that are made, or that somebody still reads, at one time: of one person a few, in however many sessions, so
- * that nobody takes the console's memory or the API server's patience from others.
+ * Limits the pages and acts that are being created or read, in total and for one person in any number of sessions, so
+ * that nobody uses up the console's memory or the API server's capacity.
  */
 export class Turns {
   readonly #slots = new SharedSlots(SHARES);
@@ -20,9 +20,8 @@ export class Turns {
   }
 
   /**
-   * Returns what to call when the answer is made. The place is free once it is read as well.
-   *
-   * @throws PageError for who has as many as a person may have
+   * Returns a function to call when the answer is complete; the slot is free once it was also read. @throws PageError
+   * if the person has too many
    */
   async enter(person: string, response: ServerResponse): Promise<() => void> {
     const left = new AbortController();

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Caller, Kubernetes } from './client.ts';
 
-/** Something that a person may do, or may not. */
+/** An action that a person may or may not be permitted. */
 export interface Act {
   readonly verb: string;
   readonly group?: string;
@@ -13,7 +13,7 @@ export interface Act {
 
 const answer = z.object({ status: z.object({ allowed: z.boolean() }) });
 
-/** Whether the person may, by the API server's own authorizer. An answer that cannot be had is an error, never a yes. */
+/** Whether the API server's authorizer permits the action. Without an answer this throws, and never returns true. */
 export async function isAllowed(kubernetes: Kubernetes, caller: Caller, act: Act): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',

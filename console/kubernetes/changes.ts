@@ -3,17 +3,17 @@ import type { SpaceNames } from '../visit.ts';
 import { type Ask, apiPath, type Caller, type Kubernetes, KubernetesError } from './client.ts';
 import { assistantsPath, capsulesPath } from './space.ts';
 
-/** What a page is about; one that is about nothing in particular is about all. */
+/** The object of a page; without one, the page concerns everything. */
 export interface About {
   readonly capsule?: string | undefined;
   readonly assistant?: string | undefined;
-  /** Whether also the Space's own programs, probes and the nodes are on it. */
+  /** Whether it also shows the Space's own programs, probes and nodes. */
   readonly hasMachinery?: boolean;
 }
 
 const NAMES = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
 const LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
-/** A person who loses the right to read receives nothing more after this. */
+/** Seconds after which a watch ends, and with it the updates for a person who has lost the right to read. */
 const WATCH_SECONDS = 240;
 
 const list = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
@@ -22,15 +22,15 @@ const event = z.object({
   object: z.object({ metadata: z.object({ resourceVersion: z.string().default('') }).optional() }),
 });
 
-/** Says that a list has changed, and in which resource version. */
+/** A list that has changed, and its resource version. */
 export interface Change {
   readonly path: string;
   readonly version: string;
 }
 
 /**
- * Each change from now on of what a page is about, as the person who looks at it may see it; ends with the first watch that
- * ends. Throws where the person may not look.
+ * Every later change of a page's lists, as far as the person may see it; ends with the first watch that ends. Throws if
+ * the person may not see any.
  */
 export async function changesOf(
   kubernetes: Kubernetes,
@@ -60,7 +60,7 @@ export async function changesOf(
 
 type Places = Pick<SpaceNames, 'namespace' | 'systemNamespace' | 'servicesNamespace'>;
 
-/** Lists that a page shows something of. */
+/** The lists that a page shows something of. */
 function watched(
   { namespace, systemNamespace, servicesNamespace }: Places,
   { capsule, assistant, hasMachinery = false }: About,
@@ -76,7 +76,7 @@ function watched(
   ];
 }
 
-/** What the person may look at; where that is nothing, the first refusal. */
+/** The watches that the person may open; if there is none, throws the first refusal. */
 async function watchable<T>(asked: readonly Promise<T>[]): Promise<readonly T[]> {
   const settled = await Promise.allSettled(asked);
   const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
@@ -86,7 +86,7 @@ async function watchable<T>(asked: readonly Promise<T>[]): Promise<readonly T[]>
   return allowed;
 }
 
-/** One after the other as they come, until the first of them ends. */
+/** Merges the streams in the order of arrival, until the first of them ends. */
 async function* merged(
   watches: readonly { readonly path: string; readonly events: AsyncIterable<unknown> }[],
 ): AsyncGenerator<Change> {

@@ -3,7 +3,7 @@ import type { Secret } from '@space/broker-kit';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Authority, connectorBy } from '../authority.ts';
 
-/** One question to the API server. */
+/** A request to the API server. */
 export interface Ask {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
   readonly path: string;
@@ -19,31 +19,31 @@ export interface Caller {
   readonly person?: Person;
 }
 
-/** Somebody whom an issuer named, as the API server is to know them. */
+/** A person whom an issuer named, as the API server knows them. */
 export interface Person {
   readonly user: string;
   readonly groups: readonly string[];
 }
 
-/** The API server as somebody sees it: there is no way to ask without saying who. */
+/** The API server for a given person: there is no request without a caller. */
 export interface Kubernetes {
   ask(caller: Caller, ask: Ask): Promise<unknown>;
   /**
-   * The events of a watch, until the API server ends it or `signal` does; rejects when it refuses. Once it is resolved nothing of
-   * it knows the token any more: a watch lasts for minutes.
+   * The events of a watch, until the API server or `signal` ends it; rejects if the API server refuses. Once it has
+   * resolved, nothing refers to the token any more, since a watch lasts for minutes.
    */
   follow(caller: Caller, ask: Ask, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   close(): Promise<void>;
 }
 
-/** The API server said no, or nothing. Its sentence is for the person who asked, and for no log. */
+/** The API server refused, or did not answer. Its message is shown only to the person who asked, and never logged. */
 export class KubernetesError extends Error {
   override readonly name = 'KubernetesError';
-  /** 0 when there was no answer. */
+  /** 0 without an answer. */
   readonly status: number;
   readonly reason: string;
   readonly sentence: string;
-  /** For the log: the reason is somebody's text as soon as there was an answer. */
+  /** For the log: after an answer, the reason may be anybody's text. */
   readonly code: string;
 
   constructor(status: number, reason: string, sentence: string, options: { readonly cause?: unknown } = {}) {
@@ -66,8 +66,8 @@ const CALL_MS = 10_000;
 const MOST_BYTES = 32 * 1024 * 1024;
 
 /**
- * undici keeps a request, with its headers, until the answer has ended. Once the answer has begun nobody needs the token; until then
- * a request that a server did not take may be sent once more.
+ * undici keeps a request with its headers until the answer has ended. Nobody needs the token once the answer has begun;
+ * until then, a request that the server did not accept may be sent again.
  */
 subscribe('undici:request:headers', (message) => {
   const { headers } = (message as { request: { headers: unknown } }).request;
@@ -78,7 +78,7 @@ subscribe('undici:request:headers', (message) => {
 
 export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
   const dispatcher = new Agent({ connect: connectorBy(authority), keepAliveTimeout: 30_000 });
-  // With HTTP/2 Node itself keeps what was sent for as long as the answer lasts.
+  // With HTTP/2, Node itself keeps the request for as long as the answer lasts.
   const allowH2 = false;
   const watching = new Agent({ connect: connectorBy(authority, { allowH2 }), allowH2 });
   return {
@@ -147,7 +147,7 @@ async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
   }
 }
 
-/** A document a line. */
+/** One JSON document per line. */
 async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
   let rest = '';
   const decoder = new TextDecoder();
@@ -187,7 +187,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A path below an API, each piece one segment. The names come from addresses that somebody typed. */
+/** A path of the API, in which each name is one segment. The names come from addresses that somebody typed. */
 export function apiPath(strings: TemplateStringsArray, ...names: readonly string[]): string {
   const pieces = names.map((name) => {
     if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(name))

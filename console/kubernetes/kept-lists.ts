@@ -8,10 +8,10 @@ interface Owner {
 }
 
 const MOST_LISTS = 24;
-/** Nobody looks at it any more. */
+/** Milliseconds after which an unused list is dropped. */
 const IDLE_MS = 120_000;
 const WATCH_SECONDS = 240;
-/** A bookmark comes about once a minute. */
+/** Milliseconds without an event after which a watch counts as dead; a bookmark comes about once a minute. */
 const SILENT_MS = 150_000;
 
 const LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
@@ -21,17 +21,17 @@ const first = z.object({
 });
 const event = z.object({ type: z.string(), object: z.unknown() });
 
-/** A list that is being read, for whoever of its session asks for it meanwhile. */
+/** A list that is being read, which other requests of the session share. */
 interface Read {
   readonly list: Promise<KeptList>;
-  /** The least version that somebody was told of since it began. */
+  /** The lowest version that somebody must be shown, since they heard of it after the read began. */
   expected: string;
 }
 
 /**
- * Lists of thousands, as one person may see them, kept up to date by a watch with that person's own rights for as long as
- * they look at pages. Each page asks the API server for one line all the same, so that whoever may not look any more is
- * refused at once, and a list that has another number of lines than the server's is read anew.
+ * Lists of thousands of rows as one person may see them, kept current by a watch with that person's rights while they
+ * use pages. Each page still asks the API server for one row, so that a person who has lost the right is refused at
+ * once, and a list with another number of rows than the server's is read again.
  */
 export class KeptLists {
   readonly #kubernetes: Kubernetes;
@@ -42,23 +42,23 @@ export class KeptLists {
     this.#kubernetes = kubernetes;
   }
 
-  /** @throws KubernetesError where the person may not list, or the API server gives no answer */
+  /** @throws KubernetesError if the person may not list, or the API server does not answer */
   async rows({ id }: Owner, caller: Caller, path: string): Promise<readonly Row[]> {
     const key = keyOf(id, path);
     const there = this.#reads.get(key)?.list ?? this.#lists.get(key);
     if (there instanceof Promise || there?.isOver === false) {
       const [count, known] = await Promise.all([
         this.#count(caller, path),
-        // Whoever began it is told of its failure; the others read for themselves.
+        // The caller that began it gets its error; others read for themselves.
         Promise.resolve(there).catch(() => undefined),
       ]);
       if (known?.isOver === false && known.count === count) return this.#keep(key, known).rows();
     }
-    // What another page of the session has begun since then is as new as a read of one's own.
+    // A read that another page of the session has begun since is as new as one's own.
     return (await (this.#reads.get(key)?.list ?? this.#read(key, caller, path))).rows();
   }
 
-  /** The number of its lines, by the person's own rights of now. */
+  /** The number of rows, with the person's present rights. */
   async #count(caller: Caller, path: string): Promise<number> {
     const { metadata, items } = first.parse(
       await this.#kubernetes.ask(caller, { path, query: { limit: '1' }, accept: LIST }),
@@ -72,7 +72,7 @@ export class KeptLists {
         const table = await readTable((ask) => this.#kubernetes.ask(caller, ask), path);
         const list = new KeptList(this.#kubernetes, caller, path, table);
         list.expect(read.expected);
-        // What was forgotten while it was read is for those alone who had asked before.
+        // A list that was invalidated while it was read is only for those who had asked before.
         if (this.#reads.get(key) === read) this.#keep(key, list);
         else list.end();
         return list;
@@ -85,13 +85,16 @@ export class KeptLists {
     return read.list;
   }
 
-  /** Somebody who has changed something is shown what the API server has, whatever a watch has told. */
+  /**
+   * Drops the lists of a session, so that a person who has changed something sees the API server's state, whatever a
+   * watch has brought.
+   */
   forget({ id }: Owner): void {
     for (const [key, list] of this.#lists) if (key.startsWith(`${id} `)) this.#drop(key, list);
     for (const key of this.#reads.keys()) if (key.startsWith(`${id} `)) this.#reads.delete(key);
   }
 
-  /** Somebody who was told of a change sees it: a list that is older is read anew. */
+  /** Requires a version, so that a person who was told of a change sees it: an older list is read again. */
   expect({ id }: Owner, path: string, version: string): void {
     const key = keyOf(id, path);
     this.#lists.get(key)?.expect(version);
@@ -107,7 +110,7 @@ export class KeptLists {
   #keep(key: string, list: KeptList): KeptList {
     const before = this.#lists.get(key);
     if (before !== undefined && before !== list) before.end();
-    // The list moves to the end of the eviction order.
+    // The list becomes the last in the order of eviction.
     this.#lists.delete(key);
     this.#lists.set(key, list);
     list.used(() => {
@@ -151,7 +154,7 @@ class KeptList {
     void this.#follow(kubernetes.follow(caller, { path, query, accept: TABLE }, this.#stop.signal));
   }
 
-  /** Whether it has to be read anew. */
+  /** Whether it must be read again. */
   get isOver(): boolean {
     return this.#ended || numberOf(this.#version) < this.#expected;
   }
@@ -181,7 +184,7 @@ class KeptList {
     this.#stop.abort();
   }
 
-  /** Until the watch ends; whatever its end is, the list is read anew when somebody asks for it. */
+  /** Follows the watch until it ends for any reason; then the next request reads the list again. */
   async #follow(watch: Promise<AsyncIterable<unknown>>): Promise<void> {
     const silent = setTimeout(() => this.end(), SILENT_MS).unref();
     try {
@@ -190,14 +193,14 @@ class KeptList {
         this.#take(event.parse(told));
       }
     } catch {
-      // Also the end of the API server's memory of where it goes on, and a person who may list and not watch.
+      // The reasons include an expired version, and a person who may list but not watch.
     } finally {
       clearTimeout(silent);
       this.end();
     }
   }
 
-  /** @throws where the API server says that it cannot go on */
+  /** @throws if the API server reports that the watch cannot continue */
   #take({ type, object }: z.infer<typeof event>): void {
     if (type === 'ERROR') throw new Error('the watch has ended');
     const { rows, columns, version } = tableOf(object, this.#columns);

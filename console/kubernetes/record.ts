@@ -3,25 +3,25 @@ import type { Visit } from '../visit.ts';
 import { KubernetesError } from './client.ts';
 import { type Metadata, metadata as metadataSchema } from './space.ts';
 
-/** The annotation in which the console writes who did what to the object, a line each, the newest first. */
+/** The annotation with what people did to the object with the console, one line each, the newest first. */
 const RECORD = 'platform.space/record';
 const MOST_LINES = 20;
 const TRIES = 8;
 
 const ACTS = [
   ...(['suspended', 'resumed', 'quota', 'input'] as const),
-  // Of credential sets, with the generation of the Capsule's inventory that each led to.
+  // Acts on credential sets, with the generation of the Capsule's inventory that each led to.
   ...(['created', 'rotated', 'selected', 'deselected', 'deleted'] as const),
 ] as const;
 export type DoneAct = (typeof ACTS)[number];
 
-/** What somebody did with the console. An admission policy lets everybody write their own name there and no other. */
+/** An act of a person with the console. An admission policy permits everybody to record only their own name. */
 export interface Done {
   readonly at: string;
   readonly act: DoneAct;
-  /** An input or a credential set; empty where it is the object itself. */
+  /** The name of an input or a credential set; empty for an act on the object itself. */
   readonly what: string;
-  /** The generation of the Capsule's credential sets, where it is an act on these. */
+  /** The generation of the Capsule's credential sets after an act on these. */
   readonly generation: number | undefined;
   readonly by: string;
 }
@@ -29,7 +29,7 @@ export interface Done {
 const LINE =
   /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([a-z]+) (?:([A-Za-z0-9_-]{1,64}?)|-)(?:@(\d{1,15}))? ([^\n]{1,512})$/;
 
-/** What is recorded on the object, the newest first. Lines of another form are somebody else's, and nothing. */
+/** The recorded acts, the newest first. Lines of another form are ignored. */
 export function doneOn({ annotations }: Pick<Metadata, 'annotations'>): readonly Done[] {
   return linesOf(annotations).flatMap((line) => {
     const [, at = '', word, what = '', generation, by = ''] = LINE.exec(line) ?? [];
@@ -41,10 +41,10 @@ export function doneOn({ annotations }: Pick<Metadata, 'annotations'>): readonly
 
 const linesOf = (annotations: Metadata['annotations']) => (annotations[RECORD] ?? '').split('\n');
 
-/** What is to be recorded of an act. */
+/** An act to record. */
 export type Doing = Pick<Done, 'act'> & Partial<Pick<Done, 'what' | 'generation'>>;
 
-/** The part of a patch that records it. With the version that was read, so that no line of another is lost. */
+/** The part of a patch that records the act. It contains the version that was read, so that no other line is lost. */
 export function recording(
   { session, now }: Pick<Visit, 'session' | 'now'>,
   { resourceVersion, annotations }: Pick<Metadata, 'resourceVersion' | 'annotations'>,
@@ -55,7 +55,7 @@ export function recording(
     .replace(/\.\d+Z$/, 'Z');
   const of = `${what === '' ? '-' : what}${generation === undefined ? '' : `@${generation}`}`;
   const line = `${at} ${act} ${of} ${session.user}`;
-  // A name that fits in no line is not recorded.
+  // A name that does not fit into a line is not recorded.
   if (!LINE.test(line)) return { resourceVersion };
   const lines = [line, ...linesOf(annotations).filter((one) => one !== '')].slice(0, MOST_LINES);
   return { resourceVersion, annotations: { [RECORD]: lines.join('\n') } };
@@ -64,7 +64,7 @@ export function recording(
 const named = z.object({ metadata: metadataSchema });
 export const MERGE = 'application/merge-patch+json';
 
-/** Changes an object and records on it, in the same act, who did. */
+/** Changes an object and records the person in the same request. */
 export async function changeAndRecord(
   visit: Pick<Visit, 'ask' | 'session' | 'now'>,
   path: string,
@@ -75,7 +75,8 @@ export async function changeAndRecord(
     const { metadata } = named.parse(await visit.ask({ path }));
     const body = { ...change, metadata: recording(visit, metadata, doing) };
     try {
-      // A name of its own, since Kubernetes tells of each program only when it wrote last, and approvals are asked for by that.
+      // A separate field manager: Kubernetes stores only the last write of each manager, and approvals are looked up by
+      // theirs.
       const query = { fieldManager: 'space-console-acts' };
       await visit.ask({ method: 'PATCH', path, query, contentType: MERGE, body });
       return;
@@ -86,7 +87,7 @@ export async function changeAndRecord(
   }
 }
 
-/** Records what is done already. That somebody may not write it there, or the API server not now, undoes nothing. */
+/** Records an act that was done. If the person may not write the record, or the API server fails, the act remains. */
 export async function record(
   visit: Pick<Visit, 'ask' | 'session' | 'now'>,
   path: string,
