@@ -43,7 +43,10 @@ interface Exchange {
   readonly response: Response;
 }
 
-/** One page or act of somebody who is signed in: who asks, whether our page sent it, what was entered, the page itself. */
+/**
+ * Serves a page or an act for a person who has signed in: session, check that our page sent the form, fields, the page
+ * itself.
+ */
 export async function servePage(
   options: PageOptions,
   answers: Answers,
@@ -82,7 +85,7 @@ async function answered(
   const { signIn, kept } = options;
   const { request, response } = exchange;
   const isAct = route.method === 'POST';
-  // What is in a form is not to be replaced by the page of the moment.
+  // The live update must not replace a form that is being filled in.
   const place = { under: route.under, isStill: isAct || form.size > 0 };
   const visited = visit(options, options.callerOf(session), {
     session,
@@ -95,7 +98,7 @@ async function answered(
     params: paramsOf(request),
     query: queryOf(request),
   });
-  // The number in the sidebar is counted from them, whatever the page is.
+  // The number in the sidebar needs these lists on every page, so they are requested early.
   if (!isAct) void Promise.allSettled([listCapsules(visited), listAssistants(visited)]);
   try {
     const outcome = await route.run(visited);

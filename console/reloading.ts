@@ -2,8 +2,8 @@ import { watch } from 'node:fs';
 import { type Console, type ConsoleOptions, startConsole } from './service.ts';
 
 /**
- * A console, at one address, that starts anew with each change in the folder of style and script. Whoever changes them sees
- * that at once: `node --watch` follows what is imported, and these two are read.
+ * Runs a console that restarts after each change in the folder of style and script, since `node --watch` restarts only
+ * after changes of imported files.
  */
 export async function startReloading(
   options: ConsoleOptions & { readonly html: string },

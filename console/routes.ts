@@ -13,11 +13,11 @@ import type { Route } from './visit.ts';
 
 interface RouteOptions {
   readonly now: () => Date;
-  /** Undefined where Capsules can have no credential sets of their own. */
+  /** Undefined if Capsules cannot have credential sets of their own. */
   readonly credentials: CredentialOptions | undefined;
 }
 
-/** Every page and every act of the console, for whoever signed in. */
+/** Every page and every act of the console for people who have signed in. */
 export const everyRoute = ({ now, credentials }: RouteOptions): readonly Route[] => [
   repairs,
   capsules,

@@ -42,7 +42,7 @@ export interface Console {
 
 const REQUESTS_END_MS = 10_000;
 
-/** Mounted files, each as it is at the moment that it is asked for. */
+/** Mounted files, each with its present content. */
 interface Files {
   follow<T>(path: string, parse: (text: string) => T): Promise<() => T>;
   authority(path: string | undefined): Promise<Authority | undefined>;
@@ -52,11 +52,11 @@ export interface ConsoleOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly now?: () => Date;
-  /** The folder of style and script, where it is not the usual one. */
+  /** The folder of style and script, if it is another one than usual. */
   readonly html?: string;
 }
 
-/** Keys, account, issuer, listener: what of these is missing stops the start. */
+/** Opens keys, account, issuer and listener; the start fails if one of them is missing. */
 export async function startConsole({
   config,
   log,
@@ -168,7 +168,7 @@ function filesOf(resources: Resources, log: Logger): Files {
 async function openIssuer(config: Config, files: Files): Promise<Issuer | undefined> {
   const { OIDC_ISSUER: url, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET_FILE: secretFile } = config;
   if (url === undefined || clientId === undefined) return undefined;
-  // Where people sign in by tokens alone, what speaks to issuers is not in memory.
+  // If people sign in only by tokens, the code for issuers is not loaded.
   const { Issuer } = await import('./session/issuer.ts');
   return new Issuer({
     url,
@@ -195,19 +195,21 @@ async function openGateway(config: Config, files: Files): Promise<CallsOf | unde
   const { EGRESS_URL: url, EGRESS_SERVER_NAME: name, EGRESS_CA_FILE: file } = config;
   const { EGRESS_OBSERVER_TOKEN_FILE: tokenFile } = config;
   if (url === undefined || tokenFile === undefined) return undefined;
-  // The first of two is the new one, which the gateway knows beside the old one.
+  // During an exchange there are two; the first one is the new one, which the gateway knows, too.
   const token = await files.follow(tokenFile, (text) => new Secret(text.trim().split('\n', 1)[0] ?? ''));
   const trust = await trustOf(files, file);
   return gatewayCalls({ url, token, trust: trust && { ...trust, ...(name === undefined ? {} : { name }) } });
 }
 
-/** The authority of the moment for clients of the Space's services. */
+/** Returns the present authority for clients of the Space's services. */
 async function trustOf(files: Files, path: string | undefined) {
   const authority = await files.authority(path);
   return authority && { readCa: async () => authority() };
 }
 
-/** What the console has, is shown, and is told of the Space's certificates. */
+/**
+ * Assembles what is known of the Space's certificates: mounted files, handshakes, and the list of the program of keys.
+ */
 async function openCertificates(config: Config, files: Files, now: () => Date): Promise<CertificatesOf> {
   const pem = async (of: string, path: string | undefined) => {
     if (path === undefined) return [];

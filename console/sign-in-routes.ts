@@ -17,19 +17,19 @@ interface SignInOptions {
   readonly live: LiveStreams;
 }
 
-/** @throws PageError for a form that no page of ours has sent */
+/** @throws PageError for a form that no page of the console has sent */
 export function requireOurPage(origins: Origins, request: Request): void {
   if (!origins.isFromOurPage(request.headers)) throw foreignForm();
 }
 
-/** Other sites can have a browser load this as a picture or in a frame; that is no attempt to sign in, and uses none up. */
+/** Other sites can make a browser load this as an image or in a frame, which must not use up attempts to sign in. */
 function requireWindow({ headers }: Request): void {
   const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
   if (mode !== 'navigate' || dest !== 'document')
     throw new PageError(403, 'This is a page of its own', 'Open it in a window, from the page to sign in.');
 }
 
-/** The ways in and out: by a token, by the issuer, and to sign out. */
+/** Routes for signing in by a token or an issuer, and for signing out. */
 export function serveSignIn(
   app: Express,
   { origins, signIn, lists, live }: SignInOptions,
@@ -50,7 +50,7 @@ export function serveSignIn(
       answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
     }),
   );
-  // A link, and not a form: browsers do not let a form of ours end at another host.
+  // A link and not a form, since browsers do not let our forms end at another host.
   app.get(
     '/sign-in/issuer',
     answers.outside(async (request, response) => {
@@ -67,7 +67,8 @@ export function serveSignIn(
       const taken = await signIn.comeBack(request, response, origins.of(request.headers) ?? '');
       if (!('to' in taken))
         return answers.alone(response, await signIn.begin(request, response, taken.wanted, taken.problem));
-      // From another site's redirect a browser would come to the page without the session, which it sends for our own links alone.
+      // After a redirect from another site, a browser would request the page without the session, which it sends only
+      // from our own links.
       response.set('refresh', `0; url=${taken.to.text}`);
       answers.alone(response, signedIn(taken.to));
     }),

@@ -12,7 +12,7 @@ import type { Row } from './kubernetes/tables.ts';
 import type { MachineryOf } from './machinery/machinery.ts';
 import { formToken, type Session } from './session/session.ts';
 
-/** The Space that the console is of: its name and its three namespaces. */
+/** The names of the Space and of its three namespaces. */
 export interface SpaceNames {
   readonly space: string;
   readonly namespace: string;
@@ -22,7 +22,7 @@ export interface SpaceNames {
   readonly hasObjectStore: boolean;
 }
 
-/** One request of somebody who signed in. All that a page can reach, it reaches as this person. */
+/** One request of a person who has signed in; everything that a page reads, it reads with this person's rights. */
 export interface Visit {
   readonly session: Session;
   readonly names: SpaceNames;
@@ -31,12 +31,12 @@ export interface Visit {
   readonly form: Form;
   readonly now: () => Date;
   ask(ask: Ask): Promise<unknown>;
-  /** All lines of a list. */
+  /** All rows of a list. */
   list(path: string): Promise<readonly Row[]>;
   may(act: Act): Promise<boolean>;
-  /** Undefined where the console was not told of the egress gateway. */
+  /** Undefined if the console does not know the egress gateway. */
   readonly callsOf: CallsOf | undefined;
-  /** Undefined where Capsules can have no credential sets of their own. */
+  /** Undefined if Capsules cannot have credential sets of their own. */
   readonly setsOf?: SetsOf | undefined;
   /** Programs, nodes, probes and certificates, as far as the person may see them. */
   readonly machineryOf: MachineryOf;
@@ -48,7 +48,7 @@ export type SetsOf = (visit: Visit, capsule: string) => Promise<readonly Credent
 export interface Route {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Which link of the sidebar it belongs to. */
+  /** The link of the sidebar that the page belongs to. */
   readonly under: Section;
   readonly run: (visit: Visit) => Promise<Outcome>;
 }
@@ -89,7 +89,7 @@ export function visit(
   };
 }
 
-/** Whether the person has one of our own verbs on the Capsule. */
+/** Whether the person has one of the Space's own verbs on the Capsule. */
 export const mayOn = (
   { may, names }: Pick<Visit, 'may' | 'names'>,
   capsule: string,
@@ -97,7 +97,7 @@ export const mayOn = (
 ): Promise<boolean> =>
   may({ group: 'platform.space', resource: 'capsules', namespace: names.namespace, name: capsule, verb });
 
-/** A form that this session alone can send, and only to this address. */
+/** A form that only this session can send, and only to this address. */
 export function postForm({ session }: Pick<Visit, 'session'>, action: Url, content: Value): Html {
   return html`<form method="post" action="${action}">
 <input type="hidden" name="form_token" value="${formToken(session.formKey, action.text)}">${content}</form>`;

@@ -27,13 +27,13 @@ const deployment = z.object({
 });
 const configMap = z.object({ data: z.record(z.string(), z.string()).default({}) });
 
-/** The manifest that pods run under now, or why it is not shown. */
+/** The manifest of the running pods, or why it is not shown. */
 export type Running =
   | { readonly is: 'known'; readonly manifest: Manifest }
   | { readonly is: 'nothing' }
   | { readonly is: 'hidden' };
 
-/** The Capsule of an Assistant, as far as the person may know of it. */
+/** The Capsule of an Assistant, as far as the person may see it. */
 export type Place =
   | { readonly is: 'known'; readonly capsule: CapsuleView }
   | { readonly is: 'gone' }
@@ -50,7 +50,10 @@ export async function placeOf(visit: Visit, capsule: string): Promise<Place> {
   }
 }
 
-/** Reads, as the person, which document the Assistant's pods mount. Many may not: it is in the Capsule's namespace. */
+/**
+ * Reads, with the person's rights, which document the Assistant's pods mount. Many people may not, since it is in the
+ * Capsule's namespace.
+ */
 export async function runningManifest(visit: Visit, place: Place, id: string): Promise<Running> {
   // A person who may not see the Capsule does not learn its namespace, so whether something runs there is unknown.
   if (place.is === 'hidden') return { is: 'hidden' };

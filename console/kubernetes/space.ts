@@ -4,7 +4,7 @@ import type { Visit } from '../visit.ts';
 import { apiPath, KubernetesError } from './client.ts';
 import type { Row } from './tables.ts';
 
-/** The part of `status` that the console shows; what an older operator wrote may lack anything. */
+/** The part of `status` that the console shows; an older operator may have left out any field. */
 const condition = z.object({
   type: z.string(),
   status: z.string(),
@@ -102,7 +102,7 @@ export const listAssistants = ({ list, names }: Lists): Promise<readonly Row[]> 
 export const getCapsule = async ({ ask, names }: From, name: string): Promise<CapsuleView> =>
   capsule.parse(await ask({ path: capsulePath(names.namespace, name) }));
 
-/** One of the Capsules that the operator has looked at; undefined where there is none, or the person may not see any. */
+/** A Capsule that the operator has reconciled; undefined if there is none, or the person may not see any. */
 export async function anyCapsule({ ask, names }: From): Promise<CapsuleView | undefined> {
   try {
     const some = { path: capsulesPath(names.namespace), query: { limit: '10' } };

@@ -2,37 +2,37 @@ import * as z from 'zod';
 import type { Ask } from './client.ts';
 
 /**
- * A line of a list as the API server prints it: of what `kubectl get -o wide` shows what pages show, and no manifest. There
- * are thousands of them in memory, so none holds more. A cell is empty where its kind has no such column.
+ * A row of a list as the API server prints it: those columns of `kubectl get -o wide` that pages show, and no manifest.
+ * Thousands of rows are in memory, so each is small. A cell is empty if its kind has no such column.
  */
 export interface Row {
   readonly name: string;
-  /** When a Capsule was made. */
+  /** When a Capsule was created. */
   readonly created: string;
-  /** The condition Ready: its status, its reason and its message. */
+  /** Status, reason and message of the condition Ready. */
   readonly ready: string;
   readonly reason: string;
   readonly why: string;
-  /** Since when it is not Ready; empty of what is. */
+  /** Since when it is not Ready; empty if it is Ready. */
   readonly since: string;
-  /** An Assistant's Capsule, and the version that its manifest names. */
+  /** The Capsule of an Assistant, and the version in its manifest. */
   readonly capsule: string;
   readonly version: string;
-  /** How many Assistants a Capsule has, and how many of them are Ready. */
+  /** The number of a Capsule's Assistants, and of those that are Ready. */
   readonly assistants: string;
   readonly running: string;
   readonly databaseUsed: string;
   readonly storageUsed: string;
 }
 
-/** All rows at one moment, which is where a watch goes on. */
+/** All rows in one resource version, from which a watch continues. */
 export interface Table {
   readonly rows: readonly Row[];
   readonly columns: Columns;
   readonly version: string;
 }
 
-/** The place of each column. A watch tells them with its first event alone. */
+/** The index of each column. A watch sends columns only with its first event. */
 export type Columns = ReadonlyMap<string, number>;
 
 const answer = z.object({
@@ -44,7 +44,7 @@ const answer = z.object({
     .array(
       z.object({
         cells: z.array(z.unknown()),
-        /** Of a watch alone. */
+        /** Only in events of a watch. */
         object: z.object({ metadata: z.object({ resourceVersion: z.string().default('') }) }).nullish(),
       }),
     )
@@ -52,9 +52,9 @@ const answer = z.object({
 });
 
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
-/** Small, for each page is in memory three times while it is read. */
+/** Small, since each page is in memory three times while it is read. */
 const PAGE = '200';
-/** A Space of more than these is looked at with other tools. */
+/** A Space with more rows needs other tools. */
 const MOST_PAGES = 100;
 
 export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: string): Promise<Table> {
@@ -64,11 +64,11 @@ export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: strin
   let token = '';
   let version = '';
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    // A row without its object's metadata, whose record of who wrote which field is ten times as long as the row.
+    // Without the object's metadata, whose managed fields are ten times as long as the row.
     const query = { limit: PAGE, includeObject: 'None', ...(token === '' ? {} : { continue: token }) };
     const part = tableOf(await ask({ path, query, accept: TABLE }), columns, texts);
     columns = part.columns;
-    // Each page is of the first one's moment.
+    // Each further page has the version of the first one.
     version = part.version;
     rows.push(...part.rows);
     token = part.token;
@@ -78,8 +78,8 @@ export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: strin
 }
 
 /**
- * One page, or the object of one event of a watch. Columns are those that were told before, where it has none. Most cells say
- * what others say: of thousands of rows each of `texts` is kept once.
+ * The rows of one page, or of one event of a watch. Without columns of its own, it has those of before. Since most
+ * cells repeat others, each text is kept once, in `texts`.
  */
 export function tableOf(
   value: unknown,

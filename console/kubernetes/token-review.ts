@@ -10,7 +10,10 @@ const answer = z.object({
   }),
 });
 
-/** Returns the token's user according to the API server; undefined if it is invalid. The console asks this, and only this, for itself. */
+/**
+ * The token's user according to the API server; undefined if the token is invalid. This is the only request that the
+ * console makes for itself.
+ */
 export async function reviewToken(
   kubernetes: Kubernetes,
   own: Secret<string>,

@@ -7,7 +7,7 @@ import type { Authority } from '../authority.ts';
 /** The expiry of one of the Space's own certificates. */
 export interface Certificate {
   readonly of: string;
-  /** Undefined where nobody has told it. */
+  /** Undefined if it is not known. */
   readonly ends: Date | undefined;
   /** Who renews it, for a table. */
   readonly renewedBy: string;
@@ -23,7 +23,7 @@ type Name = string;
 interface Peer {
   readonly of: Name;
   readonly url: string;
-  /** The name that its certificate is for, where that is not the one it is asked by. */
+  /** The name in its certificate, if it differs from the name in its address. */
   readonly name?: string | undefined;
   readonly authority: Authority | undefined;
 }
@@ -36,13 +36,13 @@ interface Names {
 
 interface CertificatesOptions {
   readonly names: Names;
-  /** Every service that has a certificate. */
+  /** Every service with a certificate. */
   readonly services: Readonly<Record<Name, { readonly secret: string; readonly yours: boolean }>>;
-  /** The file in which the program of keys tells of those that it signed. */
+  /** The file in which the program of keys lists the certificates that it has signed. */
   readonly signed: string | undefined;
-  /** PEM files that the console has itself, each with what it is of. */
+  /** PEM files that the console has mounted, each with the service that it belongs to. */
   readonly own: readonly { readonly of: Name; readonly read: () => string }[];
-  /** Services that it speaks to: what they show in a handshake. */
+  /** Services that the console connects to; their certificates are read from the handshake. */
   readonly peers: readonly Peer[];
   readonly now: () => Date;
 }
@@ -59,7 +59,7 @@ const NAMES: Readonly<Record<Name, string>> = {
 };
 
 const ANSWER_MS = 1_500;
-/** They are exchanged months before they end. */
+/** Milliseconds for which the result is reused; certificates are exchanged months before they end. */
 const KEPT_MS = 60_000;
 
 export function certificatesOf(options: CertificatesOptions): CertificatesOf {
@@ -73,7 +73,10 @@ export function certificatesOf(options: CertificatesOptions): CertificatesOf {
   };
 }
 
-/** What a service shows counts, and of one that the console never meets what the program of keys has told. */
+/**
+ * The certificate in a handshake counts; for a service that the console never connects to, the list of the program of
+ * keys.
+ */
 async function readAll({
   names,
   services,
@@ -88,7 +91,7 @@ async function readAll({
   ]);
   const told = signed === undefined ? {} : await signedEnds(signed);
   const all = new Set([...own.map(({ of }) => of), ...Object.keys(services), ...shownBy.map(({ of }) => of)]);
-  // One's own authority signs all of one's certificates, or the Space's signs all of its.
+  // Either an authority of your own signs all certificates, or the Space's does.
   const areYours = Object.values(services).some(({ yours }) => yours);
   return [...all].map((of) => ({
     of: NAMES[of] ?? of,
@@ -117,7 +120,7 @@ const byYou = (where: string) => ({
 
 const ofSigned = z.record(z.string(), z.coerce.date());
 
-/** Nothing where the file is missing or no such file: the program of keys of an older release writes none. */
+/** Empty if the file is missing or has another form, since older programs of keys write none. */
 async function signedEnds(file: string): Promise<Readonly<Record<Name, Date>>> {
   try {
     return ofSigned.parse(JSON.parse(await readFile(file, 'utf8')));
@@ -126,7 +129,10 @@ async function signedEnds(file: string): Promise<Readonly<Record<Name, Date>>> {
   }
 }
 
-/** What a service shows of itself, whoever certified it: one that is not believed is told by what asks that service. */
+/**
+ * When a service's certificate ends, whoever signed it; whether it is trusted is checked by the clients of that
+ * service.
+ */
 function shown({ url, name, authority }: Peer): Promise<Date | undefined> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

@@ -4,7 +4,7 @@ import { type Probe, probesOf } from './probes.ts';
 import { type Program, programsOf } from './programs.ts';
 import type { Reader } from './reader.ts';
 
-/** What the Space itself is made of, as far as a person may read it; undefined is what they may not. */
+/** The parts of the Space itself, as far as a person may read them; a part that they may not read is undefined. */
 export interface Machinery {
   /** When it was read. */
   readonly at: Date;
@@ -15,7 +15,7 @@ export interface Machinery {
   readonly certificates: readonly Certificate[] | undefined;
 }
 
-/** Shown to people who may see none of it. */
+/** For people who may see none of it. */
 export const UNSEEN: Machinery = {
   at: new Date(0),
   programs: undefined,
@@ -25,7 +25,7 @@ export const UNSEEN: Machinery = {
   certificates: undefined,
 };
 
-/** `isFresh` is for pages that show it; others only count what is wrong with it. */
+/** `isFresh` is set by pages that show it; other pages only count problems. */
 export type MachineryOf = (reader: Reader, isFresh: boolean) => Promise<Machinery>;
 
 interface MachineryOptions {
@@ -34,11 +34,14 @@ interface MachineryOptions {
   readonly now: () => Date;
 }
 
-/** A cluster may have a thousand nodes, which no page reads only to show a number in its sidebar. */
+/**
+ * Milliseconds for which it is reused: a cluster may have a thousand nodes, which are not read on every page for the
+ * number in its sidebar.
+ */
 const KEPT_MS = 15_000;
 const MOST_KEPT = 64;
 
-/** Reads it with the person's own rights, and keeps it for their session for some seconds. */
+/** Reads it with the person's rights, and keeps it for their session for some seconds. */
 export function machineryOf({ sandbox, certificatesOf, now }: MachineryOptions): MachineryOf {
   const kept = new Map<string, { readonly until: number; readonly machinery: Promise<Machinery> }>();
   return (reader, isFresh) => {
@@ -48,7 +51,7 @@ export function machineryOf({ sandbox, certificatesOf, now }: MachineryOptions):
     const machinery = readMachinery(reader, { sandbox, certificatesOf, now });
     kept.delete(id);
     kept.set(id, { until: now().getTime() + KEPT_MS, machinery });
-    // What failed is asked again.
+    // A failed read is repeated.
     machinery.catch(() => kept.delete(id));
     for (const [oldest] of kept) {
       if (kept.size <= MOST_KEPT) break;
@@ -67,7 +70,7 @@ async function readMachinery(
     probesOf(reader),
     nodesOf(reader, sandbox),
   ]);
-  // They are no secret, but whose business the Space's programs are is for the API server to say.
+  // They are not secret, but the API server decides who may see the Space's programs.
   const certificates = programs === undefined ? undefined : await certificatesOf();
   return { at: now(), programs, probes, nodes, classes, certificates };
 }

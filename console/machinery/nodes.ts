@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { mayList } from './may-list.ts';
 import type { Reader } from './reader.ts';
 
-/** What Assistants run in, as the operator is told of it. */
+/** The settings of the sandbox, as the operator has them. */
 export interface Sandbox {
   readonly runtimeClass: string;
   readonly handler: string;
@@ -15,7 +15,7 @@ export interface RuntimeClass {
 
 export interface Node {
   readonly name: string;
-  /** Whether Assistants find their sandbox there: `missing` where pods of the class are sent all the same. */
+  /** Whether the sandbox is on the node: `missing` if it is not, though pods of the class are scheduled there. */
   readonly sandbox: 'there' | 'missing' | 'not-asked' | 'unknown';
   readonly handlers: readonly string[];
   /** The versions of the kubelet and of the container runtime. */
@@ -83,7 +83,7 @@ function nodeOf(given: GivenNode, ours: GivenClass | undefined, { handler }: San
   const told = handlers.length === 0 ? 'unknown' : handlers.includes(handler) ? 'there' : 'missing';
   return {
     name: given.metadata.name,
-    // Where pods of the class are not sent, nobody misses it.
+    // A node to which the class sends no pods needs no sandbox.
     sandbox: told === 'missing' && !(ours !== undefined && isSent(given, ours)) ? 'not-asked' : told,
     handlers,
     kubelet: nodeInfo.kubeletVersion,
@@ -91,7 +91,7 @@ function nodeOf(given: GivenNode, ours: GivenClass | undefined, { handler }: San
   };
 }
 
-/** Whether a pod of the class could be scheduled on the node, as far as class and node tell. */
+/** Whether a pod of the class could be scheduled on the node, as far as class and node show. */
 function isSent({ metadata: { labels }, spec }: GivenNode, { scheduling }: GivenClass): boolean {
   if (spec.unschedulable) return false;
   if (!Object.entries(scheduling.nodeSelector).every(([key, value]) => labels[key] === value)) return false;

@@ -3,14 +3,14 @@ import { apiPath } from '../kubernetes/client.ts';
 import { mayList } from './may-list.ts';
 import type { Reader } from './reader.ts';
 
-/** A pod of the operator's that has found out something of a node, or is about to. */
+/** A pod in which the operator tests a node. */
 export interface Probe {
   readonly name: string;
   readonly asks: 'the sandbox' | 'the walls';
-  /** Empty while no node takes it. */
+  /** Empty while it is not scheduled. */
   readonly node: string;
   readonly verdict: 'passed' | 'failed' | 'running';
-  /** What it said when it ended, where it said something. */
+  /** The message with which it ended, if there is one. */
   readonly found: string;
   readonly at: string;
 }
@@ -43,7 +43,7 @@ const pod = z.object({
     .default({}),
 });
 
-/** The probes of sandbox and walls; undefined where the person may not see pods of the system namespace. */
+/** The probes of sandbox and network policies; undefined if the person may not see pods of the system namespace. */
 export async function probesOf(reader: Reader): Promise<readonly Probe[] | undefined> {
   const path = apiPath`/api/v1/namespaces/${reader.names.systemNamespace}/pods`;
   const labelSelector = `${COMPONENT} in (${Object.keys(ASKS).join(',')})`;

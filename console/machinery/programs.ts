@@ -10,10 +10,10 @@ export interface Program {
   readonly name: string;
   readonly ready: number;
   readonly wanted: number;
-  /** The release that it is of, and its images. */
+  /** The chart's version, and the images. */
   readonly version: string;
   readonly images: readonly string[];
-  /** Since when it has not been available, where Kubernetes tells that. */
+  /** Since when it has not been available, if Kubernetes knows that. */
   readonly since: string;
 }
 
@@ -40,7 +40,7 @@ const KINDS = [
   ['StatefulSet', 'statefulsets'],
 ] as const;
 
-/** Programs of both namespaces of the Space; undefined where the person may not see those of either. */
+/** Programs of both namespaces of the Space; undefined if the person may not see those of either. */
 export async function programsOf(reader: Reader): Promise<readonly Program[] | undefined> {
   const { systemNamespace, servicesNamespace } = reader.names;
   const lists = await Promise.all(

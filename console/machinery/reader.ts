@@ -1,6 +1,6 @@
 import type { Ask } from '../kubernetes/client.ts';
 
-/** Somebody who signed in, and reads with their own rights. */
+/** A person who has signed in, with whose rights everything is read. */
 export interface Reader {
   ask(ask: Ask): Promise<unknown>;
   readonly names: { readonly systemNamespace: string; readonly servicesNamespace: string };

@@ -12,13 +12,16 @@ export function digestOf(view: AssistantView): string | undefined {
   return checked.ok ? `sha256:${manifestDigest(checked.manifest)}` : undefined;
 }
 
-/** Whether the very manifest on this page is approved. */
+/** Whether exactly the manifest on this page is approved. */
 export const isApproved = (view: AssistantView): boolean => {
   const digest = digestOf(view);
   return digest !== undefined && view.metadata.annotations[APPROVED] === digest;
 };
 
-/** Shows the approver of the manifest on this page, or the form to approve it. The form names the very digest that is shown. */
+/**
+ * Shows who approved the manifest on this page, or the form to approve it, which contains the digest of the shown
+ * manifest.
+ */
 export async function approvalSection(visit: Visit, view: AssistantView): Promise<Html> {
   const { name, annotations } = view.metadata;
   const capsule = view.spec.capsule ?? '';

@@ -13,7 +13,7 @@ export const approve: Route = {
   run: approveSeen,
 };
 
-/** Approves the digest that the person saw, and nothing when the manifest is another by now. */
+/** Approves the digest that the person saw; fails if the manifest has changed since. */
 async function approveSeen(visit: Visit): Promise<Redirect> {
   const view = await assistantOf(visit);
   const { name, resourceVersion } = view.metadata;
@@ -29,11 +29,11 @@ async function approveSeen(visit: Visit): Promise<Redirect> {
     path: assistantPath(visit.names.namespace, name),
     query: { fieldManager: 'space-console' },
     contentType: 'application/merge-patch+json',
-    // With the version that was read, so that a change in between is refused by the API server.
+    // With the version that was read, so that the API server refuses the patch after a change in between.
     body: {
       metadata: {
         resourceVersion,
-        // An admission policy lets everybody write their own name there, and no other.
+        // An admission policy permits everybody to write only their own name there.
         annotations: { [APPROVED]: digest, [APPROVED_BY]: `${digest} ${visit.session.user}` },
       },
     },

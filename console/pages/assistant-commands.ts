@@ -7,7 +7,7 @@ import { digestOf } from './approval-section.ts';
 import { boundOf, ENTERED_FOR, INPUT_TYPE, type StoredInput, secretOf, seenOf } from './stored-inputs.ts';
 import { APPROVED, APPROVED_BY } from './timeline.ts';
 
-/** All that one sees and does on an Assistant's page, to be typed. */
+/** Commands for everything that an Assistant's page shows and does. */
 export function assistantCommands({ namespace }: Pick<SpaceNames, 'namespace'>, view: AssistantView): Html {
   const { name } = view.metadata;
   const digest = digestOf(view) ?? 'DIGEST';
@@ -25,7 +25,10 @@ export function assistantCommands({ namespace }: Pick<SpaceNames, 'namespace'>, 
   );
 }
 
-/** The value comes from a file, so that it stands in no history of a shell; `create` leaves no copy of it in an annotation, as `apply` would. */
+/**
+ * The value comes from a file, so that it is in no shell's history. `create` leaves no copy of it in an annotation, as
+ * `apply` would.
+ */
 function enter(of: string, view: AssistantView, key: string, input: StoredInput): readonly string[] {
   const { name, key: field } = secretOf(view, key);
   const isBound = boundOf(view, key) !== undefined;

@@ -24,7 +24,7 @@ export const assistant: Route = {
   run: (visit) => assistantPage(visit),
 };
 
-/** The Assistant that an address names, when it is in the Capsule that the address names. */
+/** The Assistant in the page's address, if it is in the Capsule in that address. */
 export async function assistantOf(visit: Visit): Promise<AssistantView> {
   const view = await getAssistant(visit, visit.params['assistant'] ?? '');
   if (view.spec.capsule !== visit.params['capsule']) throw notFound();
@@ -72,14 +72,14 @@ ${assistantCommands(visit.names, view)}`;
   };
 }
 
-/** Says on top that somebody suspended the Assistant, with the button to resume it. */
+/** Says at the top that the Assistant is suspended, with a button to resume it. */
 function standing(visit: Visit, view: AssistantView, mayDeploy: boolean): Value {
   if (view.spec.suspend !== true) return '';
   const resume = mayDeploy ? suspension(visit, view) : '';
   return card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${resume}`);
 }
 
-/** What it may do, what of that is new, and who let it: what one looks at before one approves. */
+/** What the Assistant may do, what of it is new, and who approved it: what a person examines before an approval. */
 async function powersSection(
   visit: Visit,
   { view, place }: { readonly view: AssistantView; readonly place: Place },

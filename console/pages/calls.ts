@@ -6,7 +6,10 @@ import { type Html, html, type Value } from '../html/template.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
 
-/** What an ending means to an administrator; what is not here went through or failed for a reason outside. */
+/**
+ * The meaning of a denied call for an administrator. States that are missing here were permitted, or failed for an
+ * external reason.
+ */
 const DENIED: Partial<Record<CallState, string>> = {
   host_denied: 'its manifest does not name this host',
   address_denied: 'the name leads to an address that no public host has',
@@ -31,7 +34,7 @@ const FAILED: Partial<Record<CallState, string>> = {
 };
 const WENT = new Set<CallState>(['ok', 'ended', 'open']);
 
-/** Calls and denials by host, where the console is told of the gateway, and the manifest asks for the outside at all. */
+/** Calls and denials by host, if the console knows the gateway and the manifest asks for access to the outside. */
 export async function callsSection(visit: Visit, view: AssistantView, manifest: Manifest): Promise<Value> {
   if (visit.callsOf === undefined) return '';
   const told = await visit.callsOf(view);
@@ -92,7 +95,7 @@ function reasons(
   return html`${state(tone, String(countOf(calls)))}<ul class="reasons">${lines}</ul>`;
 }
 
-/** What the author would have to write; nothing here lets anything through. */
+/** What the author would have to add to the manifest; nothing here permits anything. */
 function proposals(calls: readonly Call[], manifest: Manifest): Value {
   const hosts = calls.flatMap(({ host, input, ending }) =>
     ending === 'host_denied' && input === undefined && host !== undefined ? [host] : [],

@@ -30,7 +30,7 @@ export const capsule: Route = {
 export const suspendCapsule = suspension('suspend', true);
 export const resumeCapsule = suspension('resume', false);
 
-/** One act: what a person does with `kubectl patch`, by their own right. */
+/** Suspends or resumes by the same patch as `kubectl`, with the person's rights. */
 function suspension(act: string, suspend: boolean): Route {
   return {
     method: 'POST',
@@ -102,7 +102,7 @@ const suspendForm = (visit: Visit, name: string): Html =>
     html`<p><button class="grave">Suspend this Capsule</button></p>`,
   );
 
-/** Limits of which nobody tells the use. */
+/** Limits whose usage is not known. */
 const limits = ({ spec: { quota = {} } }: CapsuleView): Value =>
   (['cpu', 'memory', 'pods'] as const).map(
     (key) => html`<dt>Most ${key}</dt><dd>${quota[key] ?? 'as the Space grants'}</dd>`,
@@ -118,7 +118,7 @@ function grants(integrations: CapsuleView['spec']['integrations'] = {}): Html {
     : table(['Integration', 'Scopes'], rows);
 }
 
-/** Events where the person may see them. */
+/** Events, if the person may see them. */
 export async function maybeEvents(visit: Visit, kind: 'Capsule' | 'Assistant', name: string) {
   const { namespace } = visit.names;
   const may = await visit.may({ group: 'events.k8s.io', resource: 'events', namespace, verb: 'list' });

@@ -14,7 +14,7 @@ export const changeQuota: Route = {
   run: change,
 };
 
-/** What a person does with `kubectl patch`, by their own right; what is no quota, admission refuses. */
+/** Changes a quota by the same patch as `kubectl`, with the person's rights; admission refuses what is not a quota. */
 async function change(visit: Visit): Promise<Outcome> {
   const name = visit.params['capsule'] ?? '';
   const entered = QUOTA_KEYS.flatMap((key) => {
@@ -39,11 +39,11 @@ async function change(visit: Visit): Promise<Outcome> {
   return new Redirect(Url.path`/capsules/${name}`);
 }
 
-/** Whether what was entered is what the API server does not take. */
+/** Whether the API server refused the entered value. */
 const isRefused = (error: unknown): error is KubernetesError =>
   error instanceof KubernetesError && (error.status === 400 || error.status === 422);
 
-/** The sentence names the place in the object, and so the field. */
+/** The API server's message names the path of the field. */
 const problemOf = ({ sentence }: KubernetesError): QuotaProblem => ({
   key: QUOTA_KEYS.find((key) => sentence.includes(`quota.${key}`)),
   says: sentence,

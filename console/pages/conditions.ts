@@ -7,7 +7,7 @@ import { UNDER_WAY } from './troubles.ts';
 export const isWell = ({ type, status }: Condition) =>
   type === 'Stalled' ? status === 'False' : status === 'True';
 
-/** Each condition with its advice; what is well is folded away where something is not. */
+/** Each condition with its advice; True ones are collapsed if another one is not. */
 export function conditionTable(conditions: readonly Condition[]): Html {
   if (conditions.length === 0) return html`<p>The operator has not looked at it yet.</p>`;
   const [well, wrong] = [conditions.filter(isWell), conditions.filter((one) => !isWell(one))];
@@ -31,10 +31,10 @@ const named = (type: string): Html => {
   return says === type ? html`${type}` : html`${says} <code class="code">${type}</code>`;
 };
 
-/** A reason in words, with its code. */
+/** A reason in words, followed by its code. */
 export const reasonOf = (tone: Tone, reason: string): Html => coded(tone, inWords(reason), reason);
 
-/** Whether something is Ready, for a list or beside a title. What somebody suspended is no fault. */
+/** Whether an object is Ready, for a list or beside a title. A suspended one is not shown as a fault. */
 export function readiness(isReady: boolean, reason = ''): Html {
   if (isReady) return state('good', 'Ready');
   const tone = reason === 'Suspended' || UNDER_WAY.has(reason) ? 'warn' : 'bad';

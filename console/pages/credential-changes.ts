@@ -10,10 +10,12 @@ export interface Inventory {
   readonly sets: readonly CredentialRecord[];
 }
 
-/** A set as somebody saw it: its number, which version of it, its name, and whether it was selected. */
+/** A set as the person saw it: its id, generation and name, and whether it was selected. */
 const SEEN = /^(ocs_[A-Za-z0-9_-]{22}):([0-9]{1,15}):([a-z0-9-]{1,64}):([01])$/;
 
-/** Goes with each act, so that a page can say what was changed meanwhile. It holds nothing that was not on the page. */
+/**
+ * Sent with each act, so that a page can say what has changed meanwhile. It contains nothing that was not on the page.
+ */
 export const seenOf = ({ inventory_generation, sets }: Inventory): Html =>
   hidden(
     'seen',
@@ -45,19 +47,19 @@ function seenIn(form: Form): { readonly generation: number; readonly sets: Reado
   };
 }
 
-/** The name of a set on the page that the form is from. */
+/** The name of a set on the page of the form. */
 export const nameSeen = (form: Form, id: string): string => seenIn(form).sets.get(id)?.name ?? id;
 
-/** Something that is another than it was. */
+/** A difference from what the person saw. */
 interface Change {
   readonly says: Html;
-  /** Which recorded act would be this one. */
+  /** Whether a recorded act is this change. */
   readonly isBy: (done: Done) => boolean;
 }
 
 /**
- * What others have changed since. `done` is what people did with the console, undefined where the person may not see it: by
- * the generation that each act led to it is known which of it came since, and who did it. Of the rest the broker tells when.
+ * What others have changed since. `done` are the recorded acts, undefined if the person may not see them; the
+ * generation of each shows which ones were later, and who did them. For other changes the broker knows the time.
  */
 export function changesSince(form: Form, list: Inventory, done: readonly Done[] | undefined): Html {
   const { generation: from, sets } = seenIn(form);

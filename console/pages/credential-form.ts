@@ -18,7 +18,7 @@ export function createForm(
   capsule: string,
   about: {
     readonly form: CredentialForm;
-    /** What was seen of the sets, so that nothing is changed that was not. */
+    /** What the person saw of the sets, so that nothing else is changed. */
     readonly seen: Html;
     readonly problem: Problem | undefined;
   },
@@ -34,7 +34,7 @@ export function createForm(
     required: true,
     secret: false,
   };
-  // What was sent with another form of the page says nothing of this one.
+  // Values of another form on the page do not belong into this one.
   const isMine = visit.form.has('name');
   const typed = (id: string) => (isMine ? visit.form.get(id) : undefined);
   const told = (id: string) => (isMine && problem?.field === id ? problem.says : undefined);
@@ -46,7 +46,7 @@ ${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem:
   return html`<div class="card">${postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content)}</div>`;
 }
 
-/** The name tells whether the entered value may be stored. */
+/** The name of the input shows whether its value may be kept in the browser. */
 export const inputOf = ({ id, secret }: Field): string => `${secret ? 'secret' : 'field'}-${id}`;
 
 interface FieldState {
@@ -56,7 +56,7 @@ interface FieldState {
   readonly problem?: string | undefined;
 }
 
-/** One field as the broker's form describes it. A secret one is empty whatever was typed. */
+/** A field as the broker's form describes it. A secret field is always empty, whatever was entered before. */
 export function fieldInput(
   field: Field,
   { prefix, name = inputOf(field), value = '', problem }: FieldState,
@@ -73,7 +73,7 @@ export function fieldInput(
   return html`<div class="field"><label for="${id}">${field.label}</label>${says}${input}</div>`;
 }
 
-/** The choices of a format are what its pattern allows: alternatives of plain words. */
+/** The choices of a format: its pattern consists of plain words as alternatives. */
 function choicesOf({ format }: Field): readonly string[] {
   const [, words = ''] = /^\^\(\?:([a-z|-]+)\)\$$/.exec(formats[format]?.pattern.source ?? '') ?? [];
   return words.split('|');

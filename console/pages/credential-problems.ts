@@ -1,11 +1,11 @@
 import type { CredentialError } from '../broker/client.ts';
 
-/** What is told of a refusal: beside which field, where it is one's, and the status of the page. */
+/** What a page says about a refusal, at which field, and with which status. */
 export interface Problem {
   readonly field?: string;
   readonly says: string;
   readonly status: number;
-  /** Whether somebody else has changed the sets since the person looked. */
+  /** Whether somebody else has changed the sets since the person saw them. */
   readonly isStale?: boolean;
 }
 
@@ -53,7 +53,7 @@ const AWAY: Problem = {
   status: 503,
 };
 
-/** One sentence of a closed set for each refusal; nothing that the broker or the store wrote. */
+/** A fixed sentence for each refusal, without any text of the broker or the store. */
 export function problemOf({ code, check }: Pick<CredentialError, 'code' | 'check'>): Problem {
   if (code === 'verification_failed' && check !== undefined) return CHECKS[check];
   return CODES[code] ?? AWAY;

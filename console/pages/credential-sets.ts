@@ -7,10 +7,10 @@ import { PageError } from '../http/outcome.ts';
 import { mayOn, type SetsOf, type Visit } from '../visit.ts';
 import type { CredentialOptions } from './credentials.ts';
 
-/** A page of something else does not wait longer for the broker. */
+/** Milliseconds that a page about something else waits for the broker. */
 const WAIT_MS = 1_500;
 
-/** The credential sets of a Capsule for its page; undefined where they cannot be told now. */
+/** Returns the credential sets of a Capsule for its page; undefined if they are not known now. */
 export function setsOf({ broker, principalOf }: CredentialOptions): SetsOf {
   return async (visit, capsule) => {
     const late = AbortSignal.timeout(WAIT_MS);
@@ -30,7 +30,7 @@ function notNow(error: unknown): undefined {
   throw error;
 }
 
-/** Where a Capsule's files are kept, for whoever may use its credentials. */
+/** Where a Capsule's files are stored, for people who may use its credentials. */
 export async function setsSection(visit: Visit, capsule: string): Promise<Value> {
   if (visit.setsOf === undefined || !(await mayOn(visit, capsule, 'credentials'))) return '';
   const sets = await visit.setsOf(visit, capsule);

@@ -17,11 +17,11 @@ import { type Problem, problemOf } from './credential-problems.ts';
 
 export interface CredentialOptions {
   readonly broker: CredentialBroker;
-  /** Refuses who has not the verb `credentials` on the Capsule. */
+  /** Refuses a person without the verb `credentials` on the Capsule. */
   readonly principalOf: (visit: Visit, capsule: string) => Promise<Secret<string>>;
 }
 
-/** The sets cannot be shown; what became of an act before is told all the same. */
+/** The page when the sets cannot be shown; it still reports the result of an earlier act. */
 function unseen(cause: unknown, problem: Problem | undefined): never {
   if (!(cause instanceof CredentialError)) throw cause;
   const { status, says } = problem ?? problemOf(cause);
@@ -59,7 +59,7 @@ export function credentialRoutes(options: CredentialOptions): readonly Route[] {
       const set_id = setOf(visit) === '' ? null : setOf(visit);
       const body = { capsule_id, set_id, expected_inventory_generation };
       const answer = await broker.call('capsule.credential.select', principal, body);
-      // It was so before.
+      // The generation is unchanged, so it was selected already.
       if (answer.inventory_generation === expected_inventory_generation) return undefined;
       const done =
         set_id === null ? { act: 'deselected' as const } : { act: 'selected' as const, what: seen(visit) };
@@ -74,7 +74,10 @@ export function credentialRoutes(options: CredentialOptions): readonly Route[] {
   ];
 }
 
-/** Does it, records on the Capsule who did, and shows the list anew; what the broker refuses is told beside the field or on top. */
+/**
+ * Performs an act, records the person on the Capsule, and shows the list again; a refusal is shown at its field or at
+ * the top.
+ */
 function act(
   options: CredentialOptions,
   name: string,
@@ -128,7 +131,7 @@ ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, 
   };
 }
 
-/** What people did with the console, as far as the person may see it. */
+/** The recorded acts, as far as the person may see them. */
 const doneWith = (visit: Visit, capsule: string): Promise<readonly Done[] | undefined> =>
   getCapsule(visit, capsule)
     .then(({ metadata }) => doneOn(metadata))
@@ -165,7 +168,7 @@ async function candidate(broker: CredentialBroker, visit: Visit) {
   };
 }
 
-/** A value that the form does not take, found before anything is sent. */
+/** A value that the form does not accept, found before anything is sent. */
 class FieldError extends Error {
   override readonly name = 'FieldError';
   readonly problem: Problem;
@@ -219,7 +222,7 @@ const remove = (visit: Visit, capsule: string, list: Inventory, set: CredentialR
         html`${hidden('generation', set.generation)}${seenOf(list)}${hidden('set_id', set.set_id)}<button class="grave">Delete</button>`,
       );
 
-/** A rotation keeps endpoint and bucket: other data behind the same name would be another set. */
+/** A rotation keeps endpoint and bucket, since other data under the same name would be another set. */
 function rotate(
   visit: Visit,
   capsule: string,

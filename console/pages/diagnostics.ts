@@ -8,10 +8,10 @@ import { Url } from '../html/url.ts';
 import { Download, type Page, PageError } from '../http/outcome.ts';
 import type { Route, Visit } from '../visit.ts';
 
-/** Archives that are made at one time: each asks the API server for much, and nobody needs two. */
+/** Archives that are created at the same time; each needs many requests to the API server. */
 const AT_ONCE = { total: 4, perKey: 1 };
 
-/** A page that says what the archive would hold, and the archive. */
+/** A page that lists the content of the archive, and the archive itself. */
 export function diagnosticsRoutes(now: () => Date): readonly Route[] {
   const slots = new SharedSlots(AT_ONCE);
   return [
@@ -29,7 +29,7 @@ export function diagnosticsRoutes(now: () => Date): readonly Route[] {
             'Yours, or four of others. Try again in a minute.',
           );
         try {
-          // An API server that is away is told on a page; once the file is on its way there can be none.
+          // If the API server does not answer, a page says so; once the file has begun that is no longer possible.
           await allowed(visit);
         } catch (error) {
           giveBack();

@@ -6,13 +6,13 @@ import { postForm, type Section, type Visit } from '../visit.ts';
 
 export interface Frame extends Pick<Page, 'title' | 'main' | 'beside' | 'trail'> {
   readonly assets: Assets;
-  /** Whether it stays as it is: what answers a form is at no address that could be asked again. */
+  /** Whether the page is not updated: the answer to a form has no address that could be requested again. */
   readonly isStill?: boolean;
 }
 
 const SIGN = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3" y="3" width="18" height="18" rx="5"></rect><rect x="9" y="9" width="6" height="6" rx="2"></rect></svg>`;
 
-/** A whole document around something. */
+/** A whole document. */
 function document({ assets, title, main: body }: Frame, space: string, code: Value = ''): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} · ${space}</title>
@@ -23,7 +23,7 @@ function document({ assets, title, main: body }: Frame, space: string, code: Val
 export const alone = (frame: Frame, space: string): Html =>
   document({ ...frame, main: html`<main class="alone" id="main">${frame.main}</main>` }, space);
 
-/** `more` is left to whoever listens where a row is short of room. */
+/** `more` is the rest of a label, which only screen readers get where there is little room. */
 const LINKS: readonly {
   readonly section: Section;
   readonly to: Url;
@@ -36,7 +36,7 @@ const LINKS: readonly {
   { section: 'diagnostics', to: Url.path`/diagnostics`, says: 'Diagnostics' },
 ];
 
-/** A page with the sidebar. `repairs` is undefined where the person may not see what there is to repair. */
+/** A page with the sidebar. `repairs` is undefined if the person may not see what has to be repaired. */
 export function framed(
   visit: Visit,
   frame: Frame & { readonly under: Section; readonly repairs: number | undefined },

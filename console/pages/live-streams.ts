@@ -15,16 +15,16 @@ export interface LiveOptions {
 }
 
 const MOST = 200;
-/** A browser has six connections to us, of which pages need some. */
+/** The most streams of one session: a browser opens six connections, and pages need some of them. */
 const MOST_OF_A_SESSION = 4;
-/** Some browsers of one person, who may sign in as often as they like. */
+/** The most streams of one person, who may sign in with several browsers. */
 const MOST_OF_A_PERSON = 12;
-/** However much changes, a page is asked for anew no more often than this. */
+/** The least time between two updates of a page, in milliseconds. */
 const PAUSE_MS = 1_000;
-/** So that a connection whose other end is gone is noticed. */
+/** The interval of heartbeats in milliseconds, by which a lost connection is noticed. */
 const BEAT_MS = 20_000;
 
-/** One stream for each page that somebody looks at. It says that the page is another by now, and nothing of what is on it. */
+/** One stream for each open page. It only says that the page has changed, and nothing of its content. */
 export class LiveStreams {
   readonly #options: LiveOptions;
   readonly #open = new Map<AbortController, Pick<Session, 'id' | 'user'>>();
@@ -33,7 +33,10 @@ export class LiveStreams {
     this.#options = options;
   }
 
-  /** Answers 204, after which a browser does not ask again, to whoever is not signed in or may not watch. */
+  /**
+   * Serves a stream. A person who is not signed in or may not watch gets a 204, after which a browser does not ask
+   * again.
+   */
   async serve(request: Request, response: Response, session: Session | undefined): Promise<void> {
     if (session === undefined) return void response.status(204).end();
     if (!this.#hasRoom(session)) return void response.status(503).end();
@@ -67,7 +70,7 @@ export class LiveStreams {
     const over = AbortSignal.timeout(Math.max(0, session.ends * 1000 - now().getTime()));
     const signal = AbortSignal.any([closed, over]);
     const changes = await changesOf(kubernetes, callerOf(session), names, aboutOf(page), signal);
-    // Its connection is for nothing else afterwards, so that a console that ends does not wait for it.
+    // The connection is closed afterwards, so that a console that ends does not wait for it.
     response.status(200).set('connection', 'close').type('text/event-stream').write('retry: 5000\n\n');
     const beat = setInterval(() => response.write(':\n\n'), BEAT_MS);
     let due: NodeJS.Timeout | undefined;
@@ -85,12 +88,12 @@ export class LiveStreams {
     }
   }
 
-  /** Who has signed out is told nothing more. */
+  /** Ends the streams of a session after its sign-out. */
   forget({ id }: Pick<Session, 'id'>): void {
     for (const [stop, one] of this.#open) if (one.id === id) stop.abort();
   }
 
-  /** A server that ends does not wait for those who listen. */
+  /** Ends all streams, so that a server that ends does not wait for them. */
   end(): void {
     for (const stop of this.#open.keys()) stop.abort();
   }

@@ -11,13 +11,13 @@ interface LongTable {
   readonly heads: readonly string[];
   readonly rows: readonly Row[];
   readonly line: (row: Row) => readonly Value[];
-  /** The page that it is on: with a part of a name to look for, and the number of a part of the table. */
+  /** The address of the page with a search text and the number of a part of the table. */
   readonly at: (name: string, part: number) => Url;
-  /** What its rows are, for the label of the field. */
+  /** What the rows are, for the label of the search field. */
   readonly what: string;
 }
 
-/** A table of which one page shows a part, with a field to look for a name in all of it. */
+/** A table of which a page shows one part, with a field to search names in all of it. */
 export function longTable({ query }: Pick<Visit, 'query'>, { heads, rows, line, at, what }: LongTable): Html {
   const wanted = (query.get('name') ?? '').trim().slice(0, LONGEST_NAME);
   const found = wanted === '' ? rows : rows.filter(({ name }) => name.includes(wanted));

@@ -6,13 +6,13 @@ import type { Program } from '../machinery/programs.ts';
 import type { Trouble } from './troubles.ts';
 
 const DAY_MS = 86_400_000;
-/** The threshold of the chart's alert. */
+/** The threshold of the chart's alert, in days. */
 export const SOON_DAYS = 30;
 
 export const daysLeft = (ends: Date, now: Date): number =>
   Math.floor((ends.getTime() - now.getTime()) / DAY_MS);
 
-/** What of the Space itself is not as it should be, as far as the person may see it. */
+/** Problems of the Space's own parts, as far as the person may see them. */
 export function machineryTroubles({
   at,
   programs = [],

@@ -1,16 +1,16 @@
 import { canonicalJson } from '@space/manifests';
 
-/** One place at which two manifests differ. */
+/** A place where two manifests differ. */
 export interface Change {
-  /** A JSON pointer; of a list whose order says nothing, the list's. */
+  /** A JSON pointer; for a list whose order has no meaning, that of the list. */
   readonly pointer: string;
-  /** Undefined where the one that runs says nothing there. */
+  /** Undefined if the running manifest has nothing there. */
   readonly before: string | undefined;
-  /** Undefined where the next one says nothing there. */
+  /** Undefined if the next manifest has nothing there. */
   readonly after: string | undefined;
 }
 
-/** Everything in which the next manifest is another than the one that runs: what is added, what is removed, what is changed. */
+/** Every difference between the running and the next manifest: additions, removals and changes. */
 export function manifestChanges(before: unknown, after: unknown, pointer = ''): readonly Change[] {
   if (canonicalJson(before ?? null) === canonicalJson(after ?? null)) return [];
   if (isRecord(before) && isRecord(after)) {
@@ -23,7 +23,7 @@ export function manifestChanges(before: unknown, after: unknown, pointer = ''): 
   return [{ pointer, before: textOf(before), after: textOf(after) }];
 }
 
-/** Hosts, scopes, routes and creators are sets: what moved inside of one is no change of what it says. */
+/** Hosts, scopes, routes and creators are sets, so another order in them is no change. */
 function changesOfLists(
   before: readonly unknown[],
   after: readonly unknown[],

@@ -5,7 +5,9 @@ import type { Running } from '../kubernetes/running.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import { type Change, manifestChanges } from './manifest-changes.ts';
 
-/** What a person has to look at before they let a manifest in: new powers first, then powers that go, then every other change. */
+/**
+ * What a person examines before they approve a manifest: new powers first, then removed powers, then all other changes.
+ */
 export function difference(running: Running, next: Manifest): Html {
   switch (running.is) {
     case 'nothing':
@@ -53,7 +55,7 @@ function changeTable(changes: readonly Change[]): Html {
 const MOST_SHOWN = 200;
 const said = (text: string | undefined): Value => (text === undefined ? '–' : foreign(text, 600));
 
-/** What the manifest says of itself, and the whole of it. */
+/** The description in the manifest, and its whole text. */
 export function manifestSection({ spec }: AssistantView, manifest: Manifest): Html {
   const { platform, network } = manifest;
   const hosts =

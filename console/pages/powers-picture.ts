@@ -6,11 +6,11 @@ import { bounded, isPlainHost } from '../html/visible.ts';
 interface Reach {
   readonly what: string;
   readonly more: string;
-  /** Whether it lies outside of the Space. */
+  /** Whether it is outside of the Space. */
   readonly isOutside: boolean;
 }
 
-/** Everything that a manifest asks for, as a layman would say it. */
+/** Everything that a manifest asks for, in words for people without technical knowledge. */
 export function reachesOf(manifest: Manifest): readonly Reach[] {
   const { network, stored_inputs: inputs = {}, integrations = {} } = manifest;
   const known = (host: string) => (isPlainHost(host) ? host : `${host} (unusual letters)`);
@@ -37,12 +37,12 @@ export function reachesOf(manifest: Manifest): readonly Reach[] {
   ];
 }
 
-/** Where things stand in a picture: beside each other on a wide screen, below each other on a narrow one. */
+/** The layout of the picture: side by side on a wide screen, one below the other on a narrow one. */
 interface Plan {
   readonly is: 'wide' | 'narrow';
   readonly width: number;
   readonly left: number;
-  /** How wide what it reaches is drawn. */
+  /** The width of the boxes of what the Assistant reaches. */
   readonly box: number;
   /** The most letters of a line. */
   readonly letters: number;
@@ -52,10 +52,10 @@ const PLANS: readonly Plan[] = [
   { is: 'narrow', width: 360, left: 46, box: 312, letters: 36 },
 ];
 const [ROW, TOP, SELF, LEGEND] = [56, 8, 52, 34];
-/** From the tip of an arrow to the box that it points to. */
+/** The distance between the tip of an arrow and its box. */
 const GAP = 3;
 
-/** Assistant → what it may reach, drawn on the server; the same is beside it as a list for who does not see it. */
+/** The Assistant with arrows to what it may reach, drawn on the server; the list beside it says the same in words. */
 export const powersPicture = (name: string, reaches: readonly Reach[]): Html =>
   html`${PLANS.map((plan) => drawn(plan, name, reaches))}`;
 
@@ -81,18 +81,18 @@ ${lines}<rect class="self" x="2" y="${middle - SELF / 2}" width="188" height="${
 <text class="self-text" x="18" y="${middle + 5}">${short(name, 20)}</text>${legend(left, end + 12)}</svg>`;
 }
 
-/** What the two colours say. */
+/** The meaning of the two colours. */
 const legend = (x: number, y: number): Html =>
   html`<g class="inside"><rect x="${x}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 22}" y="${y + 11}">within this Space</text>
 <g class="outside"><rect x="${x + 142}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 164}" y="${y + 11}">leaves the Space</text>`;
 
-/** For a place that is narrow; the list has the whole. */
+/** Shortened for the picture; the list has the whole text. */
 const short = (text: string, most: number) =>
   [...text.slice(0, most * 2)].length <= most
     ? text
     : `${[...text.slice(0, most * 2)].slice(0, most - 1).join('')}…`;
 
-/** The same in words, whole. */
+/** The same in words, not shortened. */
 export const powersList = (reaches: readonly Reach[]): Html =>
   html`<details><summary>The same as a list</summary><ul>${reaches.map(
     ({ what, more }) => html`<li><bdi>${bounded(what, 400)}</bdi>: <bdi>${bounded(more, 4_000)}</bdi></li>`,

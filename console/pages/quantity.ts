@@ -11,7 +11,7 @@ const FACTORS: Readonly<Record<string, number>> = {
   Ti: 2 ** 40,
 };
 
-/** What a quantity of Kubernetes comes to; undefined for what is none that a quota may have. */
+/** The value of a Kubernetes quantity; undefined if a quota cannot have it. */
 export function amountOf(quantity: unknown): number | undefined {
   const [, digits, suffix = ''] =
     /^([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/.exec(String(quantity)) ?? [];

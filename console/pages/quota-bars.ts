@@ -2,7 +2,7 @@ import { type Html, html, type Value } from '../html/template.ts';
 import type { AssistantView, CapsuleView } from '../kubernetes/space.ts';
 import { amountOf } from './quantity.ts';
 
-/** What one Assistant takes of what its Capsule may have. */
+/** How much of its Capsule's quota one Assistant uses. */
 export function ownUse({ status }: AssistantView): Html {
   const { database, storage } = status.usage ?? {};
   const card = (what: string, use: string | undefined) =>
@@ -10,7 +10,7 @@ export function ownUse({ status }: AssistantView): Html {
   return html`<ul class="bars">${card('Its database', database)}${card('Its own files', storage)}</ul>`;
 }
 
-/** A bar for each limit of which the operator tells the use. */
+/** A bar for each limit whose usage the operator reports. */
 export function quotaBars({ spec, status }: CapsuleView): Html {
   const { quota = {} } = spec;
   const used = [

@@ -4,7 +4,7 @@ import { Url } from '../html/url.ts';
 import type { CapsuleView } from '../kubernetes/space.ts';
 import { postForm, type Visit } from '../visit.ts';
 
-/** The parts of a quota whose use is told, and which a person changes here. */
+/** The parts of a quota whose usage is known, and which can be changed here. */
 const QUOTA = {
   database: { label: 'Most that its databases may hold', help: 'Such as 2Gi.' },
   storage: { label: 'Most that its files may hold', help: 'Such as 20Gi.' },
@@ -13,7 +13,7 @@ const QUOTA = {
 export type QuotaKey = keyof typeof QUOTA;
 export const QUOTA_KEYS = Object.keys(QUOTA) as readonly QuotaKey[];
 
-/** Why a quota was not taken, beside its field where it is one's. */
+/** Why a quota was refused, and at which field. */
 export interface QuotaProblem {
   readonly key: QuotaKey | undefined;
   readonly says: string;
@@ -25,7 +25,7 @@ interface FormState {
   readonly problem?: QuotaProblem | undefined;
 }
 
-/** A quota that is empty stays as it is. What a quota may be, admission says. */
+/** The form to change a quota. Empty fields stay unchanged; admission decides which values are valid. */
 export function quotaForm(
   visit: Visit,
   { metadata: { name }, spec: { quota = {} } }: CapsuleView,

@@ -1,4 +1,7 @@
-/** What a reason says to somebody who does not know it; where one is not here, its own words do. */
+/**
+ * Reasons in words for people who do not know the codes; for a reason that is missing here its code is split into
+ * words.
+ */
 const SAYS: Readonly<Record<string, string>> = {
   AccessDenied: 'Access is denied',
   ApprovalMissing: 'Waits for approval',
@@ -39,7 +42,7 @@ const SAYS: Readonly<Record<string, string>> = {
   WriteRefused: 'A write was refused',
 };
 
-/** A code of ours in plain words: `DatabaseReady` is “Database ready”. */
+/** A code in plain words: `DatabaseReady` becomes “Database ready”. */
 export function inWords(code: string): string {
   const known = Object.hasOwn(SAYS, code) ? SAYS[code] : undefined;
   if (known !== undefined) return known;

@@ -6,7 +6,7 @@ import { postForm, type Visit } from '../visit.ts';
 import { quotaForm } from './quota-form.ts';
 import type { Trouble } from './troubles.ts';
 
-/** The button, link or form of an act, which stands out from the others of a page or does not. */
+/** The button, link or form of an act; the first one of a page is emphasised. */
 type Act = (isFirst: boolean) => Html;
 
 const INPUT_REASONS = new Set([
@@ -18,7 +18,7 @@ const INPUT_REASONS = new Set([
   'InputReflected',
 ]);
 
-/** The one act that mends it, where there is one and the person may do it. */
+/** The act that repairs the problem, if there is one and the person may do it. */
 export async function actOf(visit: Visit, trouble: Trouble): Promise<Act | undefined> {
   const { kind, name, capsule, reason } = trouble;
   if (kind !== 'Capsule' && kind !== 'Assistant') return undefined;
@@ -42,7 +42,7 @@ export async function actOf(visit: Visit, trouble: Trouble): Promise<Act | undef
   return undefined;
 }
 
-/** The right for all Capsules is asked once instead of fifty times: it decides what is shown, and nothing that is done. */
+/** The right for all Capsules is checked once instead of fifty times. It decides only what is shown. */
 async function onCapsule({ may, names }: Visit, capsule: string, verb: string): Promise<boolean> {
   const onAll = { group: 'platform.space', resource: 'capsules', namespace: names.namespace, verb };
   return (await may(onAll)) || may({ ...onAll, name: capsule });
@@ -56,7 +56,7 @@ const link =
   (isFirst) =>
     html`<a class="${isFirst ? 'button' : 'button plain'}" href="${to}">${says}</a>`;
 
-/** A Capsule's databases exceed its quota, or an Assistant's Capsule has its maximum number of them. */
+/** A Capsule's databases exceed its quota, or the Capsule has its maximum number of Assistants. */
 async function raise(visit: Visit, kind: Trouble['kind'], capsule: string): Promise<Act | undefined> {
   if (!(await onCapsule(visit, capsule, 'patch'))) return undefined;
   try {

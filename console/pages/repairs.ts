@@ -9,7 +9,7 @@ import { machineryTroubles } from './machinery-troubles.ts';
 import { actOf } from './repair-acts.ts';
 import { type Trouble, type Troubles, troublesOf } from './troubles.ts';
 
-/** Everything that is not as it should be, for a page and for the number in the sidebar. */
+/** Everything that is not Ready, for the page and for the number in the sidebar. */
 async function troubles(visit: Visit, isFresh: boolean): Promise<Troubles> {
   const [capsules, assistants, machinery] = await Promise.all([
     listCapsules(visit),
@@ -43,7 +43,7 @@ ${kubectl(
 
 const MOST_SHOWN = 50;
 
-/** One act of a page stands out, the first that mends something; resuming what somebody suspended never does. */
+/** The first act of a page that repairs something is emphasised; resuming a suspended object never is. */
 async function cards(visit: Visit, list: readonly Trouble[], tone: 'bad' | 'warn'): Promise<readonly Html[]> {
   const shown = list.slice(0, MOST_SHOWN);
   const acts = await Promise.all(shown.map((one) => actOf(visit, one)));

@@ -50,7 +50,7 @@ const GATE = [
   ['NetworkReady', 'Walls: whether the network holds what is forbidden'],
 ] as const;
 
-/** The operator writes its verdict into each Capsule: any of them says it. */
+/** The operator writes its verdict into each Capsule, so any of them shows it. */
 async function gateSection(visit: Visit): Promise<Html> {
   const conditions = (await anyCapsule(visit))?.status.conditions;
   if (conditions === undefined)
@@ -123,7 +123,7 @@ const programTable = (programs: readonly Program[]): Html =>
     ]),
   );
 
-/** An image by its name and tag, with the first digits of its digest: the whole is too long for a line. */
+/** An image by its name and tag, with the first digits of its digest, so that it fits in a line. */
 function imageOf(image: string): Html {
   const [name = '', digest] = image.split('@sha256:');
   const short = name.split('/').at(-1) ?? name;

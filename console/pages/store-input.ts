@@ -18,7 +18,7 @@ export const storeInput: Route = {
   run: store,
 };
 
-/** Writes the value into its Secret, then names the Secret in the Assistant; nothing is read of either. */
+/** Writes the value into its Secret, then sets the Secret's name in the Assistant; neither is read. */
 async function store(visit: Visit): Promise<Outcome> {
   const view = await assistantOf(visit);
   const key = visit.params['key'] ?? '';
@@ -40,7 +40,7 @@ async function store(visit: Visit): Promise<Outcome> {
   const reference = secretOf(view, key);
   const secret = {
     ...{ capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') },
-    // The rest has each entry be another, so that the same value can be entered again.
+    // The random part makes each entry different, so that the same value can be entered again.
     enteredFor: `${definition} ${randomBytes(12).toString('base64url')}`,
   };
   if (bound !== undefined || !(await created(visit, secret))) await replaced(visit, secret);
@@ -53,7 +53,7 @@ async function store(visit: Visit): Promise<Outcome> {
   return new Redirect(Url.path`/capsules/${capsule}/assistants/${view.metadata.name}`);
 }
 
-/** What the person saw is what there is; nobody agreed to anything else by entering a value. */
+/** Refuses the value if the input has changed since the person saw it, since they agreed only to what they saw. */
 function requireSeen({ form }: Visit, view: AssistantView, key: string, input: StoredInput) {
   const seen = seenOf(view, key, input);
   const advice = 'It was changed after you looked, so nothing was stored. Look at it again.';
@@ -73,7 +73,7 @@ interface Stored {
   readonly enteredFor: string;
 }
 
-/** Whether the Secret was made; false when one of its name is there. */
+/** Creates the Secret; returns false if there is one of its name. */
 async function created(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<boolean> {
   const body = {
     apiVersion: 'v1',
@@ -95,7 +95,10 @@ async function created(visit: Visit, { capsule, name, key, value, enteredFor }: 
   }
 }
 
-/** Replaces all that the Secret holds, if it is a stored input of this Capsule: the API server tests that in the same act. */
+/**
+ * Replaces the whole content of the Secret, if it is a stored input of this Capsule; the API server checks that in the
+ * same request.
+ */
 async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<void> {
   const tests = [
     { op: 'test', path: '/type', value: INPUT_TYPE },
@@ -110,7 +113,7 @@ async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }:
     const said = { op: 'add', path: `${annotations}/${pointed(ENTERED_FOR)}`, value: enteredFor };
     await patch(...tests, data, said).catch(async (error: unknown) => {
       if (!isUnprocessable(error)) throw error;
-      // A patch adds nothing to annotations that are not there; those that are there stay.
+      // A JSON patch cannot add to absent annotations, so they are created first; existing ones stay.
       const none = { op: 'test', path: annotations, value: null };
       await patch(...tests, data, none, {
         op: 'add',
@@ -130,12 +133,12 @@ async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }:
   }
 }
 
-/** A key as a pointer of a patch has it. */
+/** Escapes a key for a JSON pointer. */
 const pointed = (key: string): string => key.replace('/', '~1');
 
 const isUnprocessable = (error: unknown): boolean => error instanceof KubernetesError && error.status === 422;
 
-/** The API server may quote what it was sent, and here that is the value. */
+/** Removes the API server's message, which may quote the value. */
 function withoutSentence(error: unknown): unknown {
   if (!(error instanceof KubernetesError)) return error;
   return new KubernetesError(error.status, error.reason, error.status === 403 ? error.sentence : '');

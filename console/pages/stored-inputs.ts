@@ -8,35 +8,41 @@ import { isApproved } from './approval-section.ts';
 import { hidden } from './credential-form.ts';
 
 export const INPUT_TYPE = 'platform.space/stored-input';
-/** On the Secret: the digest of the definition that its value was entered for, and what tells entries apart. The operator hands it to no other. */
+/**
+ * Annotation of the Secret: the digest of the definition that its value was entered for, then a text that distinguishes
+ * entries. The operator uses the value for no other definition.
+ */
 export const ENTERED_FOR = 'platform.space/entered-for';
 
 export type StoredInput = NonNullable<Manifest['stored_inputs']>[string];
 
-/** The Secret that the Assistant names for an input. An input may be called as what every object has. */
+/**
+ * The Secret that the Assistant names for an input. An own property is required, since an input may be called
+ * "constructor".
+ */
 export const boundOf = ({ spec: { storedInputs = {} } }: AssistantView, key: string) =>
   Object.hasOwn(storedInputs, key) ? storedInputs[key]?.secretKeyRef : undefined;
 
-/** Where the value of an input is, or is to be: no identifier has a dot, so no two inputs of a Space share the name. */
+/** The name and key of an input's Secret. No identifier contains a dot, so no two inputs of a Space share a name. */
 export function secretOf(view: AssistantView, key: string): { readonly name: string; readonly key: string } {
   const { metadata, spec } = view;
   const id = spec.manifest?.platform.id ?? metadata.name;
   return boundOf(view, key) ?? { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' };
 }
 
-/** What the form of an input is about: where its value goes, in what form, and into which Secret it is put until then. */
+/** What a person sees of an input: where its value goes, in which form, and in which Secret it is stored. */
 export function seenOf(view: AssistantView, key: string, input: StoredInput) {
   const { name, key: field } = secretOf(view, key);
   return { definition: definitionDigest(definitionOf(input)), secret: `${name}/${field}` };
 }
 
-/** Why a value is none, of which input; never the value. */
+/** Why a value was refused, and for which input; never the value. */
 export interface InputProblem {
   readonly key: string;
   readonly says: string;
 }
 
-/** What a manifest asks people for, each with a field that is always empty: a value is written here and never read. */
+/** The inputs of a manifest, each with a field that is always empty: values are written here and never read. */
 export async function inputsSection(
   visit: Visit,
   {
@@ -56,7 +62,7 @@ export async function inputsSection(
     (['create', 'patch'] as const).map((verb) => visit.may({ resource: 'secrets', namespace, verb })),
   );
   const refusal = html`<p class="quiet">You may not enter values: it takes <code>create</code> and <code>patch</code> on Secrets of the Space’s namespace.</p>`;
-  // One act of a page stands out: what is missing first, once nobody has to approve before.
+  // One act of a page is emphasised: the first missing input, unless an approval is required before.
   const missing = inputs.find(([key]) => boundOf(view, key) === undefined);
   const stands = isApproved(view) ? missing?.[0] : undefined;
   const shown = inputs.map(

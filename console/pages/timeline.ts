@@ -5,7 +5,7 @@ import type { Condition, EventView, Metadata } from '../kubernetes/space.ts';
 import { timeOf } from '../kubernetes/space.ts';
 import { isWell, reasonOf } from './conditions.ts';
 
-/** Something that the cluster still knows of an object's past. */
+/** An event in an object's past that the cluster still knows. */
 interface Moment {
   readonly at: string;
   readonly tone: Tone;
@@ -14,15 +14,15 @@ interface Moment {
 }
 
 const MOST_SHOWN = 100;
-/** The digest that is approved, and after it and a blank who approved it. */
+/** The approved digest, followed by a space and the approver. */
 export const APPROVED = 'platform.space/approved';
 export const APPROVED_BY = 'platform.space/approved-by';
-/** The creator, as the API server wrote it. */
+/** The creator, as the API server recorded it. */
 const INSTALLED_BY = 'platform.space/installed-by';
 
 /**
- * What happened, the newest first: Events, the conditions' last changes, and who wrote. Kubernetes knows the program that wrote, not
- * the person; the persons who made it and who approved it are known where the admission policies have seen to it.
+ * What happened, the newest first: Events, the last changes of conditions, and writes. Kubernetes knows the program
+ * that wrote and not the person; creator and approver are known by annotations that admission policies verify.
  */
 export function timeline(about: {
   readonly metadata: Metadata;
@@ -53,7 +53,10 @@ function ofEvent(event: EventView): Moment {
   return { at: timeOf(event), tone, says: reasonOf(tone, event.reason), more: foreign(event.note, 1_000) };
 }
 
-/** Conditions that became the same for the same reason within a minute are one moment: a new Capsule has seven of them. */
+/**
+ * Conditions that reached the same state for the same reason within a minute are one event, since a new Capsule has
+ * seven of them.
+ */
 function ofConditions(conditions: readonly Condition[]): readonly Moment[] {
   const groups = Map.groupBy(conditions, (one) =>
     JSON.stringify([
@@ -116,7 +119,7 @@ const made = (metadata: Metadata): readonly Moment[] => [
 
 type Write = Metadata['managedFields'][number];
 
-/** A write of the specification, or of the approval; the operator's of status are told by the conditions. */
+/** A write of the spec or of the approval; the operator's writes of status are shown as conditions. */
 function ofWrite({ manager, time, subresource, fieldsV1 }: Write, metadata: Metadata): readonly Moment[] {
   if (subresource !== undefined && subresource !== '') return [];
   const spec = Object.keys(fieldsV1?.['f:spec'] ?? {}).map((key) => key.replace(/^f:/, ''));

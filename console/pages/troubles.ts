@@ -4,21 +4,21 @@ import type { Row } from '../kubernetes/tables.ts';
 export interface Trouble {
   readonly kind: 'Capsule' | 'Assistant' | 'Program' | 'Node' | 'Probe' | 'Certificate';
   readonly name: string;
-  /** Empty of what is the Space's own. */
+  /** Empty for the Space's own parts. */
   readonly capsule: string;
   readonly reason: string;
-  /** What the operator says of it, which ends with what to do. */
+  /** The operator's message, which ends with what to do. */
   readonly why: string;
   /** The time as Kubernetes writes it; empty if unknown. */
   readonly since: string;
 }
 
 export interface Troubles {
-  /** What somebody has to do something about. */
+  /** Problems that a person has to solve. */
   readonly toRepair: readonly Trouble[];
-  /** What goes on by itself. */
+  /** Objects that become Ready without help. */
   readonly underWay: readonly Trouble[];
-  /** What somebody wished to stand still. */
+  /** Objects that a person has suspended. */
   readonly suspended: readonly Trouble[];
 }
 
@@ -34,7 +34,10 @@ export const UNDER_WAY = new Set([
 
 const isUnderWay = ({ reason }: Trouble) => UNDER_WAY.has(reason);
 
-/** Sorts what is not Ready: what is the Space's own first, then Capsules, since most troubles of an Assistant are theirs. */
+/**
+ * Sorts what is not Ready: the Space's own parts first, then Capsules, since most problems of an Assistant come from
+ * its Capsule.
+ */
 export function troublesOf(
   own: readonly Trouble[],
   capsules: readonly Row[],

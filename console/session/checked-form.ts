@@ -3,7 +3,7 @@ import { type Form, readForm } from '../http/form.ts';
 import { PageError } from '../http/outcome.ts';
 import { isFormToken, type Session } from './session.ts';
 
-/** A form that a page of this session made, for this very address. */
+/** The fields of a form, if a page of this session created it for this address. */
 export async function checkedForm(request: Request, session: Session): Promise<Form> {
   const form = await readForm(request);
   if (!isFormToken(form.get('form_token'), session.formKey, request.path)) throw foreignForm();

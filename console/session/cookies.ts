@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import type { Purpose } from './sealed.ts';
 
-/** `__Host-` ties a cookie to this very host: no other one of its domain can set it. */
+/** `__Host-` binds a cookie to this host: no other host of its domain can set it. */
 const NAMES: Readonly<Record<Purpose, string>> = {
   session: '__Host-space-session',
   'sign-in': '__Host-space-sign-in',
@@ -9,7 +9,9 @@ const NAMES: Readonly<Record<Purpose, string>> = {
   kept: '__Host-space-kept',
 };
 
-/** Lax for the trip: strict cookies are not sent on the issuer's redirect. */
+/**
+ * Lax for the redirect to the issuer and back, since strict cookies are not sent after a redirect from another site.
+ */
 const attributesOf = (purpose: Purpose) =>
   ({
     path: '/',
@@ -18,7 +20,7 @@ const attributesOf = (purpose: Purpose) =>
     sameSite: purpose === 'trip' ? 'lax' : 'strict',
   }) as const;
 
-/** The cookie of a purpose; undefined when there is none, or two, of which one is somebody else's. */
+/** The cookie of a purpose; undefined if there is none, or if there are two, one of which must be somebody else's. */
 export function readCookie(header: string | undefined, purpose: Purpose): string | undefined {
   const found = (header ?? '')
     .split(';')

@@ -1,4 +1,4 @@
-/** The issuer gave no answer, or none that names somebody. Its words may hold a code or a name, and are for no page. */
+/** The issuer did not answer, or named nobody. Its message may contain a code or a name, and is never shown. */
 export class IssuerError extends Error {
   override readonly name = 'IssuerError';
 }

@@ -29,9 +29,9 @@ export interface IssuerOptions {
   readonly scope: string;
   readonly userClaim: string;
   readonly groupsClaim: string;
-  /** Before each name that the issuer gives, so that it can name nobody of the cluster's own. */
+  /** Prefix of each name from the issuer, so that it can never name a user or group of the cluster's own. */
   readonly prefix: string;
-  /** Groups, without the prefix, that somebody may be in; all others are left out. */
+  /** Groups, without the prefix, that count; all others are ignored. */
   readonly groups: readonly string[];
 }
 
@@ -41,7 +41,7 @@ type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
 const NAME = /^(?!system:)[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const CALL_SECONDS = 10;
 
-/** An OIDC issuer, asked by the code flow with PKCE, state and nonce; the ID token's signature is verified, too. */
+/** An OIDC issuer, used with the code flow, PKCE, state and nonce; the ID token's signature is verified, too. */
 export class Issuer {
   readonly host: string;
   readonly #options: IssuerOptions;
@@ -54,7 +54,7 @@ export class Issuer {
     this.#dispatcher = new Agent({ connect: connectorBy(options.authority) });
   }
 
-  /** Where to go, and what the answer has to be bound to. */
+  /** Returns the address for the redirect, and the values that the answer must match. */
   async begin(redirectUri: string): Promise<{ readonly url: URL; readonly proof: Proof }> {
     const configuration = await this.#configuration();
     const proof = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() };

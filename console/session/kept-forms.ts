@@ -7,12 +7,15 @@ import type { Sealed } from './sealed.ts';
 
 const stored = z.strictObject({ page: z.string(), fields: z.record(z.string(), z.string()) });
 
-/** What may be kept is named so; an input of a secret is named `secret-…` or `value`. */
+/** The names of inputs that may be kept; those of secrets are named `secret-…` or `value`. */
 const MAY_BE_KEPT = /^(?:name|field-[a-z0-9-]{1,40})$/;
 const SECONDS = 900;
 const NOTHING: Form = new Map();
 
-/** What somebody entered in a form that was not taken, but for secrets, until they see its page again. Their browser keeps it. */
+/**
+ * Keeps in the browser, except secrets, what a person entered in a form that was refused, until they see its page
+ * again.
+ */
 export class KeptForms {
   readonly #sealed: Sealed;
 
@@ -27,7 +30,7 @@ export class KeptForms {
     if (sealed !== undefined) setCookie(response, 'kept', sealed, SECONDS);
   }
 
-  /** Once, and on the page that it belongs to. */
+  /** Returns the fields once, and only for their page. */
   async take(request: Request, response: Response): Promise<Form> {
     const cookie = readCookie(request.headers.cookie, 'kept');
     if (cookie === undefined) return NOTHING;

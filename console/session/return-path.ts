@@ -3,11 +3,11 @@ import { Url } from '../html/url.ts';
 
 const ONE = /^\/capsules\/([a-z0-9-]{1,40})(?:\/(credentials)|\/assistants\/([a-z0-9.-]{1,253}))?$/;
 
-/** Where somebody wanted to go before they signed in: a page of ours, or the first one. Nothing else is ever gone to. */
+/** The page that a person wanted before the sign-in, if it is one of ours; else the first page. */
 export function returnPath(wanted = ''): Url {
   if (wanted === '/capsules') return Url.path`/capsules`;
   if (wanted === '/sandbox') return Url.path`/sandbox`;
-  // The archive is a file, and leads nowhere.
+  // The archive is a file, after which no page would be shown.
   if (wanted === '/diagnostics' || wanted === '/diagnostics/archive') return Url.path`/diagnostics`;
   const [, capsule = '', credentials, assistant] = ONE.exec(wanted) ?? [];
   if (!isId(capsule)) return Url.path`/`;
@@ -17,5 +17,5 @@ export function returnPath(wanted = ''): Url {
     : Url.path`/capsules/${capsule}/assistants/${assistant}`;
 }
 
-/** The page whose form goes to this address. */
+/** The page whose form has this address. */
 export const pageOfAct = (path: string): Url => returnPath(path.replace(/(?:\/inputs)?\/[^/]+$/, ''));

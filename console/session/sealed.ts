@@ -3,22 +3,22 @@ import type { Secret } from '@space/broker-kit';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import type * as z from 'zod';
 
-/** What a cookie of ours is for; one of one purpose is nothing for another. */
+/** The purpose of a cookie; a cookie is valid only for its own purpose. */
 export type Purpose = 'session' | 'sign-in' | 'trip' | 'kept';
 
 export interface SealOptions {
   readonly space: string;
-  /** The first seals; all open. */
+  /** The first key seals; all of them open. */
   readonly keys: () => readonly Secret<Buffer>[];
   readonly now: () => Date;
 }
 
-/** The most that a browser keeps of one cookie, its name and attributes aside. */
+/** The most characters of a cookie's value. */
 const LONGEST = 3_900;
 
 /**
- * Values that a browser keeps for us and can neither read nor change: JWE, `dir` with A256GCM, under a key that is derived
- * for the Space and the purpose, with an end that is inside of what is sealed.
+ * Values that a browser keeps and can neither read nor change: JWE, `dir` with A256GCM, with a key that is derived for
+ * the Space and the purpose, and with an expiry inside.
  */
 export class Sealed {
   readonly #options: SealOptions;
@@ -27,7 +27,7 @@ export class Sealed {
     this.#options = options;
   }
 
-  /** Undefined when it would be longer than a cookie may be. */
+  /** Undefined if it would be longer than a cookie may be. */
   async seal(purpose: Purpose, value: Record<string, unknown>, seconds: number): Promise<string | undefined> {
     const { space, keys, now } = this.#options;
     const [key] = keys();
@@ -42,7 +42,7 @@ export class Sealed {
     return text.length > LONGEST ? undefined : text;
   }
 
-  /** What was sealed for this purpose and has not ended; undefined for anything else. */
+  /** The value, if it was sealed for this purpose and has not expired. */
   async open<T>(purpose: Purpose, text: string, schema: z.ZodType<T>): Promise<T | undefined> {
     const { space, keys, now } = this.#options;
     if (text.length > LONGEST) return undefined;

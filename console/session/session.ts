@@ -3,20 +3,20 @@ import { Secret } from '@space/broker-kit';
 import * as z from 'zod';
 import type { Person } from '../kubernetes/client.ts';
 
-/** A token of Kubernetes as it may stand in a header and, sealed, in a cookie. */
+/** A Kubernetes token that may be in a header and, sealed, in a cookie. */
 export const bearer = z
   .string()
   .max(2_600)
   .regex(/^[A-Za-z0-9._~+/-]+=*$/);
 
-/** How somebody has shown who they are: by a token of Kubernetes, or to the issuer, who named them. */
+/** How a person was authenticated: by a Kubernetes token, or by the issuer that named them. */
 const shown = z.union([
   z.strictObject({ token: bearer }),
   z.strictObject({ groups: z.array(z.string().max(256)).max(64) }),
 ]);
 export type Shown = z.infer<typeof shown>;
 
-/** What a session's cookie holds. */
+/** The content of a session's cookie. */
 export const storedSession = z.strictObject({
   id: z.string(),
   shown,
@@ -27,10 +27,10 @@ export const storedSession = z.strictObject({
 
 export type StoredSession = z.infer<typeof storedSession>;
 
-/** The session before a sign-in, to which only the form is bound. */
+/** The state before a sign-in, which its form is bound to. */
 export const storedStart = z.strictObject({ formKey: z.string() });
 
-/** The session while somebody is at the issuer: the values that its answer is bound to, and the page to return to. */
+/** The state while a person is at the issuer: the values that its answer must match, and the page to return to. */
 export const storedTrip = z.strictObject({
   state: z.string(),
   nonce: z.string(),
@@ -39,7 +39,7 @@ export const storedTrip = z.strictObject({
 });
 export type Trip = z.infer<typeof storedTrip>;
 
-/** The person who signed in, and how they ask the API server: with their own token, or impersonated as the issuer named them. */
+/** The person who has signed in, and how requests are made for them: with their own token, or by impersonation. */
 export interface Session {
   readonly id: string;
   readonly proof: { readonly token: Secret<string> } | { readonly person: Person };
@@ -57,11 +57,11 @@ export function sessionOf({ shown, ...stored }: StoredSession): Session {
   return { ...stored, proof };
 }
 
-/** Everything of a session is new: nothing that a browser brought before it signed in goes on to count. */
+/** All values of a session are new: nothing that a browser had before the sign-in stays valid. */
 export const newId = (): string => randomBytes(16).toString('base64url');
 export const newFormKey = (): string => randomBytes(32).toString('base64url');
 
-/** What a form carries to show that a page of this session made it, for this very address. */
+/** The token of a form, which proves that a page of this session created it for this address. */
 export function formToken(formKey: string, action: string): string {
   return createHmac('sha256', formKey).update(action).digest('base64url');
 }
@@ -74,7 +74,7 @@ export function isFormToken(given: string | undefined, formKey: string, action: 
 
 const MOST_REMEMBERED = 10_000;
 
-/** Sessions that somebody signed out of: a copy of their cookie is worth nothing to this process. */
+/** Sessions that were signed out: this process does not accept a copy of their cookie. */
 export class EndedSessions {
   readonly #sessions = new Map<string, Pick<Session, 'user' | 'ends'>>();
 
@@ -88,7 +88,7 @@ export class EndedSessions {
     return this.#sessions.has(id);
   }
 
-  /** Whoever ends many sessions brings no other person's back. */
+  /** A person who signs out of many sessions must not make a session of another person valid again. */
   #forgetOne(user: string): void {
     const [oldest] = this.#sessions.keys();
     const [own = oldest] = [...this.#sessions].flatMap(([id, one]) => (one.user === user ? [id] : []));

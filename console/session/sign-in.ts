@@ -41,17 +41,17 @@ export interface SignInOptions {
   readonly issuer?: Issuer | undefined;
 }
 
-/** Where to go when somebody is known, else what is wrong. */
+/** The address to go to, or what is wrong. */
 type Taken = { readonly to: Url } | { readonly problem: string; readonly wanted: string | undefined };
 
 const START_SECONDS = 900;
 const ACTION = Url.path`/sign-in`;
 const CALLBACK = Url.path`/sign-in/issuer/answer`;
 
-/** Signing in and out, and who it is that asks. */
+/** Sign-in, sign-out, and the session of a request. */
 export class SignIn {
   readonly #options: SignInOptions;
-  /** Tokens cannot be guessed; this bounds what strangers make the API server do. */
+  /** Tokens cannot be guessed; this limits how many requests to the API server strangers can cause. */
   readonly #attempts: RateLimit;
 
   constructor(options: SignInOptions) {
@@ -68,7 +68,7 @@ export class SignIn {
     return stored === undefined || this.#options.ended.has(stored.id) ? undefined : sessionOf(stored);
   }
 
-  /** The form, which only the browser that asked for it can send. It may have several windows open with it. */
+  /** Starts a sign-in form, which only the same browser can send. It may have the form open in several windows. */
   async begin(
     request: Request,
     response: Response,
@@ -84,7 +84,7 @@ export class SignIn {
     return { title: 'Sign in', main, status: problem === undefined ? 200 : 422 };
   }
 
-  /** Takes the form with a token. */
+  /** Processes the form with a token. */
   async take(request: Request, response: Response): Promise<Taken> {
     this.#limit(request);
     const form = await readForm(request);
@@ -104,7 +104,7 @@ export class SignIn {
     return { to: returnPath(wanted) };
   }
 
-  /** Sends somebody to the issuer; only the browser that was sent can bring the answer, once. */
+  /** Starts a sign-in at the issuer; only the same browser can bring the answer, once. */
   async sendAway(request: Request, response: Response, origin: string, to: string | undefined): Promise<URL> {
     this.#limit(request);
     const { issuer, sealed } = this.#options;
@@ -115,7 +115,7 @@ export class SignIn {
     return url;
   }
 
-  /** Takes the issuer's answer. */
+  /** Processes the issuer's answer. */
   async comeBack(request: Request, response: Response, origin: string): Promise<Taken> {
     this.#limit(request);
     const { issuer, sealed } = this.#options;
@@ -158,16 +158,16 @@ export class SignIn {
     endCookie(response, 'session');
   }
 
-  /** Leaves nothing behind in the browser. */
+  /** Removes everything from the browser. */
   leave(response: Response, session: Session): void {
     this.end(response, session);
     for (const purpose of ['sign-in', 'trip', 'kept'] as const) endCookie(response, purpose);
-    // Of cookies, a browser would end those of the whole registered domain.
+    // Cookies are not cleared by this header, since a browser would delete those of the whole registered domain.
     response.set('clear-site-data', '"cache", "storage"');
   }
 }
 
-/** What the console may not ask, or cannot, is no matter of whoever signs in. */
+/** The error if the console itself cannot ask the API server; it is not the fault of the person who signs in. */
 function cannotAsk(cause: unknown): never {
   if (!(cause instanceof KubernetesError)) throw cause;
   const advice =
@@ -181,7 +181,7 @@ function issuerFailed(cause: unknown): never {
   throw new PageError(502, 'You are not signed in', advice, { cause });
 }
 
-/** Whether the API server no longer takes the token that the session has. */
+/** Whether the API server no longer accepts the session's token. */
 export const isSessionOver = (error: unknown, { proof }: Session): boolean =>
   error instanceof KubernetesError && error.status === 401 && 'token' in proof;
 
