@@ -19,7 +19,7 @@ import { createEgressMetrics, type Operation, type TurnedAwayReason } from './me
 import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
 
-/** Milliseconds of the processor for answers and what is prepared for them, until what has come meanwhile is heard. */
+/** Milliseconds of processor time for answers and their preparation before new events are handled. */
 const ANSWERS_MS = 0.4;
 
 export interface GatewayOptions {
@@ -29,18 +29,18 @@ export interface GatewayOptions {
   readonly resolve: Resolve;
   readonly guard: AddressGuard;
   readonly names: readonly string[];
-  /** In lower case: passed on with stored inputs beside those that are known. */
+  /** Names in lower case of headers that are passed on with stored inputs, in addition to the known ones. */
   readonly requestHeaders?: readonly string[];
   readonly authorities?: string | undefined;
   readonly limits?: Partial<DataLimits>;
   readonly metrics: ServiceMetrics;
   readonly log: Logger;
   readonly now?: () => number;
-  /** A bench leaves it out, to see what it costs; no setting can. */
+  /** Absent only in a benchmark that measures its cost; no setting can remove it. */
   readonly scrubbers?: ScrubberSource;
 }
 
-/** The data side of a replica. */
+/** The part of a replica that serves callers. */
 export interface Gateway {
   readonly instance: string;
   readonly policies: Policies;
@@ -50,7 +50,7 @@ export interface Gateway {
   readonly upstreams: Upstreams;
 }
 
-/** Wires policies, dialling and the listener for callers. */
+/** Wires policies, connections to hosts, and the listener for callers. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const policies = new Policies(options.custody);

@@ -4,42 +4,42 @@ export type Operation = 'connect' | 'input';
 
 /** Why a connection was ended without an answer and without a line. */
 export type TurnedAwayReason =
-  /** A request before the one before it was answered. */
+  /** A request arrived before the previous one was answered. */
   | 'pipelined'
-  /** An address, or a Capsule, that has its share of connections; all of them are in use. */
+  /** An address, or a Capsule, has its share of connections, and all of them are in use. */
   | 'connections_address'
   | 'connections_capsule'
   | 'connections_full'
-  /** Too many callers of one address, or of all, wait for a policy. */
+  /** Too many callers of one address, or in all, wait for a policy. */
   | 'waiting'
-  /** An address, or a Capsule, that was refused too often. */
+  /** An address, or a Capsule, was refused too often. */
   | 'refusals';
 
-/** A resource of which a Capsule may hold its share. */
+/** A resource of which a Capsule may have its share. */
 export type SharedResource = 'tunnels' | 'requests' | 'signedBytes';
 
-/** What the gateway counts. Plain numbers are taken up when somebody looks, as each request changes them often. */
+/** The gateway's metrics. Plain numbers are read at each scrape, as each request changes them often. */
 export interface EgressMetrics {
   readonly finished: Histogram<'operation' | 'code'>;
   /** Bytes since the last scrape. */
   readonly bytes: Readonly<Record<Operation, { out: number; in: number }>>;
   readonly turnedAway: Counter<'reason'>;
-  /** 429 when a Capsule has its share, 503 when all is taken. */
+  /** 429 if a Capsule has its share, 503 if everything is in use. */
   readonly shareRefused: Counter<'resource' | 'reason'>;
-  /** Now. */
+  /** At present. */
   readonly open: Record<Operation, number>;
-  /** Answers in which a host told the value of a stored input. */
+  /** Answers in which a host returned the value of a stored input. */
   readonly reflections: Counter;
 }
 
-/** How things stand when somebody looks. */
+/** The state at the time of a scrape. */
 export interface EgressState {
   readonly policies: number;
   /** The number of callers' connections. */
   readonly connections: number;
   /** Callers that wait for a policy. */
   readonly waiting: number;
-  /** Whether it was told of every Assistant. */
+  /** Whether the replica was told of every Assistant. */
   readonly inStep: boolean;
 }
 
@@ -97,7 +97,7 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
   return { finished, bytes, turnedAway, shareRefused, open, reflections };
 }
 
-/** How things stand is read when somebody asks. */
+/** Registers metrics that are read at each scrape. */
 function stateMetrics(registers: Registry[], state: () => EgressState): void {
   const gauge = (name: string, help: string, read: (now: EgressState) => number) =>
     new Gauge({

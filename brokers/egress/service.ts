@@ -31,7 +31,10 @@ export interface Service {
   stop(): Promise<boolean>;
 }
 
-/** Starts a replica, fail-closed and in this order: keys, tokens, listener for callers, listener for the operator. */
+/**
+ * Starts a replica in this order: keys, tokens, listener for callers, listener for the operator. @throws if any of
+ * these is missing or wrong
+ */
 export async function startService(config: Config, log: Logger): Promise<Service> {
   const drainMs = config.DRAIN_SECONDS * 1_000;
   const { ports, parts, stop } = await startShell(config, log, async (held) => {
@@ -84,7 +87,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
   return { ...ports, ...parts, stop };
 }
 
-/** The data side, with addresses, names and limits as the configuration has them. */
+/** Opens the part that serves callers, with the addresses, names and limits of the configuration. */
 async function openGateway(
   config: Config,
   log: Logger,
@@ -112,7 +115,7 @@ async function openGateway(
   });
 }
 
-/** Few tunnels end by themselves: those that have not after their time are cut, which is no failure. */
+/** Waits for tunnels to end; few end by themselves, so the rest is closed after the time, which is not a failure. */
 async function drain({ policies, listener }: Gateway, drainMs: number): Promise<void> {
   const closed = listener.close();
   const late = setTimeout(() => {

@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto';
 import { type Keyring, macOf } from '@space/broker-kit/custody';
 
-/** Whose a tag is, in as many words as it takes. */
+/** The owner of a tag, in as many words as it takes. */
 type Whose = readonly string[];
 
-/** Entity tags of hosts as callers see them: without a key they tell nothing of the answer that they were made over. */
+/** Entity tags of hosts as callers see them: without a key they reveal nothing of the answer that they belong to. */
 export interface Tags {
   seal(whose: Whose, tag: string): string;
   open(whose: Whose, text: string): string | undefined;
@@ -12,10 +12,13 @@ export interface Tags {
 
 const SEALED = /^([a-z0-9-]{1,32})\.([A-Za-z0-9_-]{22,})$/;
 const DIGEST_BYTES = 16;
-/** Each tag has a key of its own, made of its digest. */
+/** Each tag has its own key, derived from its digest. */
 const NO_IV = Buffer.alloc(16);
 
-/** Sealed as in RFC 5297: the MAC of the tag is what the tag is encrypted by, and what proves it afterwards. */
+/**
+ * Sealed in the manner of RFC 5297: the MAC of the tag determines the key of its encryption, and proves the tag when it
+ * is opened.
+ */
 export function createTags(keyring: () => Keyring): Tags {
   const digestOf = (ring: Keyring, kid: string, whose: Whose, tag: Uint8Array) =>
     macOf(ring, kid, 'egress.entity-tag', [...whose, tag]).subarray(0, DIGEST_BYTES);

@@ -2,9 +2,9 @@ import type { TLSSocket } from 'node:tls';
 import { type Indexed, IndexedSet } from '@space/broker-kit';
 import { Client, type Dispatcher } from 'undici';
 
-/** Handles the answer to one request, from the moment at which it asks for a connection. */
+/** Handles the answer to one request, from the time at which it asks for a connection. */
 export interface PendingRequest extends Dispatcher.DispatchHandler {
-  /** True when nobody waits for the answer any more. */
+  /** Whether nobody waits for the answer any more. */
   readonly isSettled: boolean;
   /** Whether its connection has served other requests: the host may close such a connection at any moment. */
   reused: boolean;
@@ -13,14 +13,14 @@ export interface PendingRequest extends Dispatcher.DispatchHandler {
 
 export interface ConnectionOptions {
   readonly origin: string;
-  /** Opens a connection, in bounded time. */
+  /** Opens a connection; fails after a limited time. */
   readonly open: () => Promise<TLSSocket>;
-  /** The most connections at one time. */
+  /** The most connections at the same time. */
   readonly most: number;
   readonly client: Omit<Client.Options, 'connect' | 'pipelining' | 'allowH2'>;
-  /** How long a connection that was never used is kept. */
+  /** Milliseconds for which an unused connection is kept. */
   readonly keepMs: number;
-  /** How long a request waits for a busy connection before another one is opened for it. */
+  /** Milliseconds that a request waits for a busy connection before another one is opened for it. */
   readonly openDelayMs: number;
 }
 
@@ -32,12 +32,12 @@ export class NotSent extends Error {
   }
 }
 
-/** The most handshakes at one time, so that a burst does not cost this thread one for each of its requests. */
+/** The most concurrent handshakes, so that a burst does not cost this thread one for each of its requests. */
 const MOST_OPENING = 8;
 
 interface Connection extends Indexed {
   readonly client: Client;
-  /** undici takes the socket with the first request, and not before. */
+  /** undici takes the socket with the first request. */
   readonly socket: TLSSocket;
 }
 
@@ -56,7 +56,10 @@ export class Connections {
   readonly #options: ConnectionOptions;
   readonly #idle: Connection[] = [];
   readonly #busy = new IndexedSet<Connection>();
-  /** Connections that were opened for a request which another one served, each with what takes it from here. */
+  /**
+   * Connections that were opened for a request which another connection has served, each with a function that takes it
+   * from here.
+   */
   readonly #spare = new Map<TLSSocket, () => void>();
   readonly #waiting: Waiting[] = [];
   #opening = 0;
@@ -103,7 +106,7 @@ export class Connections {
     if (pending.isSettled) this.#discard(connection);
   }
 
-  /** The request that has waited longest, and that somebody still waits for. */
+  /** The request that has waited longest and is still wanted. */
   #next(): Waiting | undefined {
     let next = this.#waiting.shift();
     while (next?.pending.isSettled === true) next = this.#waiting.shift();
@@ -139,7 +142,7 @@ export class Connections {
       this.#openTimer ??= setTimeout(() => this.#openForOverdue(), this.#options.openDelayMs);
   }
 
-  /** After a stall, timers run before sockets are read: what has arrived meanwhile is handled first. */
+  /** After a stall, timers run before sockets are read, so what has arrived meanwhile is handled first. */
   async #openForOverdue(): Promise<void> {
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
     this.#openTimer = undefined;
@@ -169,7 +172,7 @@ export class Connections {
       pipelining: 1,
       allowH2: false,
       connect: (_, done) => {
-        // undici asks a second time only after the socket has ended, and expects its callback asynchronously.
+        // undici asks a second time only after the socket has ended, and expects an asynchronous callback.
         const again = taken;
         taken = true;
         queueMicrotask(() => (again ? done(new NotSent(), null) : done(null, socket)));
@@ -184,7 +187,9 @@ export class Connections {
     this.#assign(connection, next, false);
   }
 
-  /** Keeps a connection until a request needs it, the host ends it or sends data unasked, or it is too old. */
+  /**
+   * Keeps a connection until a request needs it, the host ends it or sends data without a request, or it is too old.
+   */
   #keepSpare(socket: TLSSocket): void {
     const end = () => socket.destroy();
     const old = setTimeout(end, this.#options.keepMs).unref();
@@ -197,7 +202,7 @@ export class Connections {
     socket.on('data', end).on('close', release);
   }
 
-  /** Fails one request; when no connection is left or being opened, all that waited when this one was begun. */
+  /** Fails one request; if no connection is left or being opened, all that waited when this attempt began. */
   #onOpenFailed(cause: unknown, last: Waiting | undefined): void {
     const error = cause instanceof Error ? cause : new NotSent({ cause });
     const none = this.#opening + this.#busy.size === 0;

@@ -1,6 +1,6 @@
 import type { Problem } from '../core/problem.ts';
 
-/** Ends a request before its time: once, and for one reason, which whatever works on the request is told. */
+/** Ends a request early: once, for one reason, which all parts that work on the request are told. */
 export class Ending {
   #reason: Problem | undefined;
   #listener: ((reason: Problem) => void) | undefined;
@@ -10,7 +10,7 @@ export class Ending {
     return this.#reason;
   }
 
-  /** The same as an AbortSignal, made on demand: most requests never need one, and it is expensive. */
+  /** The same as an AbortSignal, which is created on demand, since it is expensive and few requests need one. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -26,7 +26,7 @@ export class Ending {
     this.#listener?.(reason);
   }
 
-  /** Sets the one listener, in place of an earlier one. @throws the reason when the request has ended already */
+  /** Sets the only listener, replacing an earlier one. @throws the reason if the request has ended already */
   onEnd(listener: (reason: Problem) => void): void {
     if (this.#reason !== undefined) throw this.#reason;
     this.#listener = listener;

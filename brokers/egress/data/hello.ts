@@ -16,7 +16,7 @@ export function readHello(client: Duplex, head: Buffer, host: string, timeoutMs:
     };
     const look = () => {
       const hello = readClientHello(bytes);
-      // One that says to be too large is no "more", so it is never waited for without end.
+      // A message that claims to be too large is a fault and not `more`, so that it is not waited for.
       if (hello === 'more') return;
       if ('fault' in hello) settle(hello);
       else settle(hello.sni === host ? { bytes } : { fault: 'sni_mismatch' });

@@ -21,7 +21,7 @@ import { relay } from './relay.ts';
 import type { Upstreams } from './upstreams.ts';
 import type { Usage } from './usage.ts';
 
-/** One request for a stored input on its way. */
+/** A request for a stored input. */
 export interface InputExchange {
   readonly request: ArrivingRequest;
   readonly response: ServerResponse;
@@ -37,16 +37,16 @@ export interface SenderOptions {
   readonly reflections: Reflections;
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
-  /** Turns at the processor, to scrub answers; the keys are Capsules. */
+  /** Turns with the processor for scrubbing answers; the keys are Capsules. */
   readonly turns: Turns;
 }
 
-/** Makes the scrubber of an input's value, or finds one that was made. */
+/** Creates the scrubber of an input's value, or returns an existing one. */
 export interface ScrubberSource {
   of(input: LiveInput, reveal: () => string): Scrubber | Promise<Scrubber>;
 }
 
-/** Sends admitted requests to their one host with the value put in, and scrubs the value from the answers. */
+/** Sends admitted requests with the value to their host, and scrubs the value from the answers. */
 export function createInputSender(options: SenderOptions) {
   const { custody, upstreams, limits, usage } = options;
   const opened = oncePerTick(({ owner, envelope }: LiveInput) => {
@@ -62,7 +62,7 @@ export function createInputSender(options: SenderOptions) {
       if (request.headers.expect !== undefined) response.writeContinue();
     };
     const { input } = admitted;
-    // Prepared before the body flows: until it is sent, nobody listens for its errors.
+    // Prepared before the body is read, since until it is sent nobody listens for its errors.
     const scrubber = await options.scrubbers.of(input, () => opened(input));
     if (input.signing === undefined) {
       sendContinue();
@@ -112,7 +112,7 @@ export function createInputSender(options: SenderOptions) {
     );
   }
 
-  /** What goes into the slot: the value, or a signature by it with more that an answer must not tell. */
+  /** What is put into the slot: the value, or a signature made with it, which answers must not contain either. */
   function fillingOf(
     { input, method, target }: Admitted,
     body: Buffer | Readable | null,

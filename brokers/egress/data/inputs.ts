@@ -22,8 +22,8 @@ export interface InputOptions extends Omit<AdmissionOptions, 'bodyBytes'>, Sende
 }
 
 /**
- * One request to `/i/<key>/<path>`, in this order: who calls, share, form of the target, route, slot; then the value
- * is opened, the request sent to the one host, and the answer returned as it comes, scrubbed.
+ * Serves one request to `/i/<key>/<path>`, in this order: caller, share, form of the target, route, slot; then the
+ * value is opened, the request sent to its host, and the answer returned, scrubbed, while it arrives.
  */
 export function serveInput(options: InputOptions) {
   const { policies, strangers, limits, usage, record, onOpen } = options;
@@ -59,7 +59,7 @@ export function serveInput(options: InputOptions) {
     }
   };
 
-  /** @throws Problem `forbidden` for nobody, TurnedAway for a stranger too many */
+  /** @throws Problem `forbidden` for an unknown caller; TurnedAway if its address was refused too often */
   async function callerOf(
     { request, line, ending }: InputExchange,
     headers: readonly RawHeader[],
@@ -73,7 +73,10 @@ export function serveInput(options: InputOptions) {
     return caller;
   }
 
-  /** Takes the request's part of its Capsule's share. The request ends when its caller or its input is not permitted any more. */
+  /**
+   * Takes a part of the Capsule's share for the request. The request ends when its caller or its input is no longer
+   * permitted.
+   */
   function share({ request, line, ending }: InputExchange, caller: Caller): () => void {
     const { tenant } = caller;
     const isStillThere = (digest: string) =>
@@ -107,7 +110,7 @@ function beginExchange(request: ArrivingRequest, response: ServerResponse): Inpu
   };
 }
 
-/** Answers what went wrong, or what the request was ended for. */
+/** Answers with the error, or with the reason for which the request was ended. */
 function refuse({ request, response, line, ending }: InputExchange, error: unknown): void {
   const problem = problemOf(ending.reason ?? error);
   line.code = problem.code;
@@ -116,7 +119,7 @@ function refuse({ request, response, line, ending }: InputExchange, error: unkno
   answer(request, response, problem, line.traceId);
 }
 
-/** The one principal in the headers: proxy or bearer credentials, or the API key that an SDK insists on sending. */
+/** The only principal in the headers: proxy or bearer credentials, or the API key header that an SDK always sends. */
 function credentialOf(headers: readonly RawHeader[]): string | undefined {
   let found: string | undefined;
   for (const { value } of headers) {

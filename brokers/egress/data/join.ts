@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net';
 import type { Line } from './record.ts';
 
-/** How long a client that has read the whole answer may neither send nor close. */
+/** Milliseconds for which a client that has read the whole answer may neither send nor close. */
 const CLOSE_WAIT_MS = 60_000;
 
 /**
- * Copies bytes both ways until both sides have ended, one breaks, or neither has sent for the idle time. Each direction
- * ends by itself: what a side has sent before its end is delivered, however slowly the other side reads.
+ * Copies bytes in both directions until both sides have ended, one fails, or neither has sent for the idle time. Each
+ * direction ends by itself: what a side has sent before its end is delivered, however slowly the other side reads.
  */
 export function join(
   client: Socket,
@@ -24,7 +24,7 @@ export function join(
       resolve();
     };
     const idle = setTimeout(end, idleMs);
-    // For an end after the end Node makes an error with its stack, which nobody reads.
+    // For a second end, Node would create an error with a stack trace that nobody reads.
     const endClient = () => {
       if (!client.destroyed && !client.writableEnded) client.end();
     };
@@ -55,10 +55,10 @@ export function join(
       const closeTimer = setTimeout(end, Math.min(idleMs, CLOSE_WAIT_MS));
       client.on('data', () => closeTimer.refresh()).once('close', () => clearTimeout(closeTimer));
     });
-    // A client that closes early has broken off; what an upstream sent before it closed is still delivered.
+    // A client that closes early has aborted; what an upstream sent before it closed is still delivered.
     client.once('close', end).once('error', end);
     upstream.once('error', endClient).once('close', endClient);
-    // What has closed before, while nobody listened, says no more that it has.
+    // A socket that closed earlier emits no further event.
     if (upstream.destroyed || client.destroyed) {
       if (upstream.destroyed && line.code === 'ok') line.code = 'upstream_failed';
       return end();

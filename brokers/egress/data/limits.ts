@@ -1,16 +1,20 @@
 /**
- * What one Assistant, one Capsule and all together may use of a replica, and how long anything may take. Bytes,
- * milliseconds. Of each resource, a Capsule's share is far less than all, so that no Capsule takes what others need.
+ * How much of a replica one Assistant, one Capsule and all together may use, and how long anything may take, in bytes
+ * and milliseconds. A Capsule's share of each resource is much less than the whole, so that no Capsule takes what
+ * others need.
  */
 export interface DataLimits {
-  /** Connections of one address, whether used or not. */
+  /** Connections of one address, including idle ones. */
   readonly connections: number;
   readonly capsuleConnections: number;
   readonly allConnections: number;
-  /** Connections of one address that is in no policy, and of all such addresses; as many of their calls may wait. */
+  /**
+   * Connections of one address that is in no policy, and of all such addresses; also the number of their calls that may
+   * wait.
+   */
   readonly unknownConnections: number;
   readonly allUnknownConnections: number;
-  /** Refusals that one such address is answered; beyond them its connections are closed without an answer. */
+  /** Refusals that are sent to one such address; after more of them its connections are closed without an answer. */
   readonly refusalsPerSecond: number;
   readonly refusalsBurst: number;
   readonly tunnels: number;
@@ -21,12 +25,15 @@ export interface DataLimits {
   readonly allRequests: number;
   readonly perSecond: number;
   readonly burst: number;
-  /** Tunnels and requests that a Capsule may begin in a second, with a burst in proportion; as many refusals are answered. */
+  /**
+   * Tunnels and requests that a Capsule may begin in a second, with a burst in proportion; also the number of refusals
+   * that it is sent.
+   */
   readonly capsulePerSecond: number;
   readonly bodyBytes: number;
-  /** Answers that may hold a value, until the value is suspended; 0 for no limit. */
+  /** Answers that contain a value until the value is suspended; 0 means no limit. */
   readonly reflections: number;
-  /** A body that is signed is kept in memory from its first byte until its request is answered. */
+  /** Bytes of bodies to be signed, which are kept in memory from the first byte until the request is answered. */
   readonly signedBodyBytes: number;
   readonly capsuleSignedBytes: number;
   readonly allSignedBytes: number;
@@ -39,7 +46,7 @@ export interface DataLimits {
   readonly tunnelIdleMs: number;
   /** Time until the headers of an upstream's answer. */
   readonly answerMs: number;
-  /** Between two parts of a body, whichever way it goes. */
+  /** The longest pause between two parts of a body, in either direction. */
   readonly bodyIdleMs: number;
   readonly wholeRequestMs: number;
 }
@@ -67,13 +74,13 @@ export const DEFAULT_LIMITS: DataLimits = {
   capsuleSignedBytes: 8 * 1024 * 1024,
   // The chart gives the pod 384 MiB.
   allSignedBytes: 32 * 1024 * 1024,
-  // The health check, which shows a wrong principal, waits for as long.
+  // The health check, which uses a wrong principal, waits as long.
   unknownWaitMs: 3_000,
   headMs: 10_000,
   helloMs: 5_000,
   connectMs: 5_000,
   tunnelIdleMs: 15 * 60_000,
-  // A language model may think for minutes before its first byte, and a request that is given up is paid for twice.
+  // A language model may need minutes before its first byte, and a request that is given up has to be paid for again.
   answerMs: 10 * 60_000,
   bodyIdleMs: 5 * 60_000,
   wholeRequestMs: 60 * 60_000,

@@ -11,13 +11,13 @@ import type { serveTunnel } from './tunnel.ts';
 
 export interface DataListener {
   readonly server: Server<typeof ArrivingRequest>;
-  /** From now on every answer ends its connection; new ones, and tunnels, are taken. */
+  /** From now on every answer ends its connection; new connections and tunnels are still accepted. */
   leave(): void;
-  /** Takes no new work, lets requests and tunnels end and returns when they have. */
+  /** Accepts no new connections, and resolves when all requests and tunnels have ended. */
   close(): Promise<void>;
 }
 
-/** The one listener for callers: CONNECT and stored inputs. */
+/** The listener for callers, which serves CONNECT and stored inputs. */
 export async function listenForCallers(options: {
   readonly host: string | undefined;
   readonly port: number;
@@ -33,7 +33,7 @@ export async function listenForCallers(options: {
     IncomingMessage: ArrivingRequest,
     maxHeaderSize: 32 * 1024,
     headersTimeout: headMs,
-    // Bodies are bounded by the request's own limits; this ends those that nobody reads.
+    // Bodies have the limits of their requests; this limit ends bodies that nobody reads.
     requestTimeout: 60 * 60_000,
     keepAliveTimeout: 30_000,
     connectionsCheckingInterval: Math.min(1_000, headMs),
@@ -44,11 +44,11 @@ export async function listenForCallers(options: {
   let [leaving, draining] = [false, false];
   const admitted = new WeakSet<Socket>();
   server.on('connection', (socket) => {
-    // One that comes back after a 407 was admitted before.
+    // A connection that comes back after a 407 was admitted before.
     if (admitted.has(socket)) return;
     if (!shares.admit(socket)) return void socket.destroy();
     admitted.add(socket);
-    // Where nobody else listens, such as between a CONNECT and its tunnel, a reset would end the process.
+    // While nobody else listens, as between a CONNECT and its tunnel, a reset would end the process.
     socket.on('error', () => undefined);
   });
   const unanswered = new UnansweredRequests(options.onPipelined);
@@ -64,7 +64,7 @@ export async function listenForCallers(options: {
     if (leaving) response.setHeader('connection', 'close');
     void onRequest(request, response);
   };
-  // A client that waits for 100 Continue gets it once the request is admitted.
+  // A client that waits for 100 Continue gets it when its request is admitted.
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
   server.on('connect', (request, _, head) => {
     const { socket } = request;
@@ -97,8 +97,8 @@ export async function listenForCallers(options: {
 }
 
 /**
- * Ends a connection on which a request comes before the one before it was answered. No client that is worth having
- * does that, and one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
+ * Ends a connection on which a request arrives before the previous one was answered. Useful clients do not do that, and
+ * one segment from a caller without a credential could contain a thousand requests.
  */
 class UnansweredRequests {
   readonly #busy = new WeakSet<Socket>();
@@ -108,7 +108,7 @@ class UnansweredRequests {
     this.#onPipelined = onPipelined;
   }
 
-  /** Whether a request that came on the connection is its only one; else the connection is ended. */
+  /** Whether a new request is the only one on its connection; otherwise the connection is ended. */
   isNext(socket: Socket): boolean {
     if (!this.#busy.has(socket)) return true;
     if (!socket.destroyed) this.#onPipelined();
@@ -131,7 +131,7 @@ const PARSER_CODES: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** What the HTTP parser refuses (both lengths, bare LF, folded headers, …) is told with our own code. */
+/** Answers what the HTTP parser refuses (two lengths, bare LF, folded headers, …) with the gateway's own code. */
 function answerParserError(error: NodeJS.ErrnoException, socket: Duplex, log: Logger): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const problem = new Problem(PARSER_CODES[error.code ?? ''] ?? 'invalid_request');

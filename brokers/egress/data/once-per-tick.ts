@@ -1,6 +1,6 @@
 /**
- * Remembers the last value that was made until the event loop turns: requests that arrive together share it, and it is
- * forgotten before later ones come.
+ * Caches the last value until the event loop continues, so that requests that arrive together share it and later ones
+ * do not.
  */
 export function oncePerTick<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
   let last: { readonly key: Key; readonly value: Value } | undefined;

@@ -4,7 +4,7 @@ import type { EgressMetrics, Operation } from '../metrics.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 import type { Calls } from './calls.ts';
 
-/** The log line of one request or tunnel. It never holds a path, a query, a header or a body. */
+/** The log line of one request or tunnel. It never contains a path, a query, a header or a body. */
 export interface Line {
   readonly traceId: string;
   readonly operation: Operation;
@@ -12,7 +12,7 @@ export interface Line {
   tenant?: Tenant | undefined;
   /** The host of a tunnel. */
   host?: string | undefined;
-  /** The host of a tunnel that the policy does not permit: the Assistant's own words, which are in no log. */
+  /** The host of a tunnel that the policy does not permit. It is a text of the Assistant, so it is never logged. */
   refusedHost?: string | undefined;
   input?: LiveInput | undefined;
   /** The index of the route that matched. */
@@ -31,7 +31,7 @@ export interface Line {
 export type RecordLine = (line: Line) => void;
 
 export function recorder(log: Logger, metrics: EgressMetrics, calls: Calls): RecordLine {
-  /** A child logger of each input, so that the fields that all its lines share are serialised once. */
+  /** A child logger for each input, so that the fields which all of its lines share are serialised once. */
   const inputLoggers = new WeakMap<LiveInput, Logger>();
   const loggerAbout = (input: LiveInput, line: Line): Logger => {
     const known = inputLoggers.get(input) ?? log.child(about(line));

@@ -1,16 +1,16 @@
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 
 /**
- * Counts the answers that held a value. A host that echoes what it is sent would confirm a guess of the value, since the
+ * Counts answers that contained a value. A host that echoes requests would confirm a guess of the value, since the
  * right one comes back as stars: after a few such answers the value is suspended until a person enters it again.
  */
 export class Reflections {
   readonly #most: number;
   readonly #onCount: () => void;
-  /** For each Assistant and input, the number of such answers to its present value. */
+  /** For each Assistant and input, the number of such answers with its present value. */
   readonly #counts = new WeakMap<Tenant, Map<string, { readonly envelope: string; answers: number }>>();
 
-  /** With `most` 0 the answers are counted, and no value is suspended. */
+  /** With `most` 0, answers are counted and no value is suspended. */
   constructor(most: number, onCount: () => void) {
     this.#most = most;
     this.#onCount = onCount;

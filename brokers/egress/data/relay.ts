@@ -21,24 +21,26 @@ export interface Outgoing {
   readonly body: Buffer | Readable | null;
 }
 
-/** Where the answer goes, and what is done with it on the way. */
+/** Where the answer is sent, and what is done with it before. */
 export interface Receiver {
   readonly response: ServerResponse;
   readonly scrubber: Scrubber;
   readonly sealTag: TagSeal['seal'];
   readonly line: Line;
   readonly ending: Ending;
-  /** How long the caller may read nothing, and the host may pause within its answer, in milliseconds. */
+  /** Milliseconds for which the caller may read nothing, and for which the host may pause within its answer. */
   readonly idleMs: number;
-  /** Runs a piece of work when it is the Capsule's turn. */
+  /** Runs a piece of work in the Capsule's turn. */
   readonly inTurn: (act: () => void) => void;
-  /** How long the host may read nothing of the request, or delay its answer, also by informational ones. */
+  /**
+   * Milliseconds for which the host may read nothing of the request, or delay its answer, also by informational ones.
+   */
   readonly answerMs: number;
 }
 
 /**
- * Sends a request and gives its answer back as it comes, scrubbed. Resolves when all of it is written.
- * @throws the reason of the ending, `response_unscannable`, or what became of the connection
+ * Sends a request and returns its answer, scrubbed, while it arrives. Resolves when all of it is written. @throws the
+ * reason of the ending, `response_unscannable`, or the error of the connection
  */
 export function relay(
   upstream: Pick<Connections, 'dispatch'>,
@@ -53,7 +55,7 @@ export function relay(
       if (body !== null && 'destroy' in body) body.destroy();
       reject(upstreamProblem(error));
     };
-    // undici reports that the body broke; without a listener of our own the event would end the process.
+    // undici reports that the body failed; without our own listener the event would end the process.
     if (body !== null && 'destroy' in body) body.on('error', () => undefined);
     const handler = new Relay(receiver, settle, {
       wholeBytes: Buffer.isBuffer(body) ? body.length : 0,
@@ -73,7 +75,7 @@ interface RetryPolicy {
   readonly retry: () => void;
 }
 
-/** The beginning of an answer is scrubbed as it comes; the rest in pieces, in the turn of its Capsule. */
+/** The first bytes of an answer are scrubbed at once, the rest in pieces in the turns of its Capsule. */
 const SCRUBBED_AT_ONCE_BYTES = 4 * 1024;
 /** Scrubbing a piece takes some 0.1 ms of the processor, whatever is in it (`npm run bench -- egress-scrub`). */
 const PIECE_BYTES = 16 * 1024;
@@ -91,7 +93,7 @@ class Relay implements PendingRequest {
   readonly #pieces: Buffer[] = [];
   #awaitsTurn = false;
   #ended = false;
-  /** The host's time-out. undici's own would outlive its request by many collections of young objects. */
+  /** The timer for the host. undici's own timers would outlive their requests by many collections of young objects. */
   #timeout: NodeJS.Timeout | undefined;
   #takenBytes = 0;
   #scrubbedBytes = 0;
@@ -224,7 +226,9 @@ class Relay implements PendingRequest {
     this.#policy.retry();
   }
 
-  /** A request is lost with a connection that the host closes, for having been idle, just as it is sent. */
+  /**
+   * Whether a failed request may be sent again: a host may close an idle connection just when a request is sent on it.
+   */
   #mayRetry(error: Error): boolean {
     if (error instanceof NotSent) return true;
     return this.#policy.repeatable && this.reused && !this.#answered && isConnectionLost(error);

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
-/** Is told how fast the caller reads. */
+/** Called according to how fast the caller reads. */
 export interface ReplyListener {
-  /** The caller reads no more for now. */
+  /** The caller does not read at present. */
   onFull(): void;
   /** The caller has read what was written. */
   onDrained(): void;
@@ -10,12 +10,13 @@ export interface ReplyListener {
   onStalled(): void;
 }
 
-/** Up to this size, copying a body to its head costs less than a second part of a write. */
+/** Up to this size, copying a body to its headers costs less than a second part of a write. */
 const SHORT_BYTES = 16 * 1024;
 
 /**
- * Writes an answer to the caller. The head waits for the first part of the body until the event loop turns, since two
- * writes are most of what a short answer costs; then it goes out alone, since an event stream may be silent for long.
+ * Writes an answer to the caller. The headers wait for the first part of the body until the event loop continues, since
+ * two writes are most of the cost of a short answer; then they are sent alone, since an event stream may pause for
+ * long.
  */
 export class Reply {
   readonly #response: ServerResponse;
@@ -85,7 +86,7 @@ export class Reply {
     else this.#writePart(first);
   }
 
-  /** Tells the listener when the caller does not read, so that no more is fetched for it. */
+  /** Tells the listener when the caller does not read, so that no more is fetched from the host. */
   #writePart(bytes: Buffer): void {
     if (this.#response.write(bytes) || this.#stallTimer !== undefined) return;
     this.#stallTimer = this.#startStallTimer();

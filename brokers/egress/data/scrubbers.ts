@@ -6,15 +6,15 @@ import { alphabetOf, type Slot, secretsIn } from '../core/slot.ts';
 
 const MIB = 1024 * 1024;
 
-/** How much of the machine the tables of scrubbers may take. */
+/** How much memory and time the tables of scrubbers may take. */
 export interface ScrubberLimits {
   readonly bytes: number;
-  /** Bytes of tables of one Capsule. */
+  /** The most bytes of tables of one Capsule. */
   readonly capsuleBytes: number;
-  /** Bytes of tables that one Capsule may have made at once, and then in each second. A MiB takes some 50 ms. */
+  /** Bytes of tables that one Capsule may have compiled at once, and then in each second; 1 MiB takes about 50 ms. */
   readonly burstBytes: number;
   readonly bytesPerSecond: number;
-  /** How long unused tables are kept, since a value could be told from them. */
+  /** Milliseconds for which unused tables are kept, since a value could be reconstructed from them. */
   readonly idleMs: number;
 }
 
@@ -28,7 +28,7 @@ const LIMITS: ScrubberLimits = {
   idleMs: 60_000,
 };
 
-/** The owner of a value, and its envelope, which is another one for each value. */
+/** The owner of a value, and its envelope, which differs for each value. */
 interface ValueRef {
   readonly owner: { readonly capsule: string };
   readonly envelope: string;
@@ -41,7 +41,7 @@ interface Kept {
   usedAt: number;
 }
 
-/** The bytes of tables that a Capsule has, and those that it may still have made. */
+/** The bytes of tables that a Capsule has, and those that it may still have compiled. */
 interface CapsuleUsage {
   bytes: number;
   budget: number;
@@ -49,8 +49,8 @@ interface CapsuleUsage {
 }
 
 /**
- * The scrubbers of values in use, each made once for all requests with the value. When there are too many, those that
- * were unused longest go; a Capsule over its share loses its own first.
+ * The scrubbers of values in use, each compiled once for all requests with the value. If there are too many, the least
+ * recently used ones are dropped; a Capsule over its share loses its own first.
  */
 export class Scrubbers {
   readonly #limits: ScrubberLimits;
@@ -61,7 +61,7 @@ export class Scrubbers {
   readonly #capsules = new Map<string, CapsuleUsage>();
   /** Scrubbers that take more than one slice to compile, by envelope. */
   readonly #making = new Map<string, Promise<CompiledScrubber>>();
-  /** Resolves when the last of them is made; the next one waits for it. */
+  /** Resolves when the last one is compiled; the next one waits for it. */
   #line = Promise.resolve();
   #bytes = 0;
   #sweep: NodeJS.Timeout | undefined;
@@ -81,9 +81,9 @@ export class Scrubbers {
   }
 
   /**
-   * A usual value takes one slice. One that takes more is begun again in a queue, one at a time and each slice in its
-   * Capsule's turn: what waits holds no memory, and what is made does not block the process.
-   * @throws Problem `rate_limited` when a Capsule has scrubbers made too often
+   * Returns a scrubber. A usual value takes one slice. For a longer one the work is begun again in a queue, one at a
+   * time and each slice in its Capsule's turn: waiting requests use no memory, and the work does not block the process.
+   * @throws Problem `rate_limited` if a Capsule has scrubbers compiled too often
    */
   async of(ref: ValueRef, reveal: () => string): Promise<CompiledScrubber> {
     const { envelope } = ref;

@@ -29,29 +29,29 @@ export interface TunnelOptions {
   readonly onOpen: (change: 1 | -1) => void;
 }
 
-/** One CONNECT as far as it has come. */
+/** The state of one CONNECT. */
 interface Tunnel {
   readonly request: IncomingMessage;
   readonly client: Socket;
   readonly line: Line;
-  /** Aborted when the client is gone. */
+  /** Aborts when the client is gone. */
   readonly signal: AbortSignal;
-  /** Gives the tunnel's part of its Capsule's share back. */
+  /** Returns the tunnel's part of its Capsule's share. */
   release?: () => void;
   upstream?: Socket;
 }
 
-/** Made once, since every tunnel ends with it and a new error costs a stack trace. */
+/** Created once, since many tunnels end with it and a new error costs a stack trace. */
 const CLIENT_GONE = new DialError('unreachable');
 
 /**
- * One CONNECT, in this order: who calls, host, share, address, 200, ClientHello, bytes. Nothing of the client's is
- * passed on before its ClientHello names the host that it asked for.
+ * Serves one CONNECT, in this order: caller, host, share, address, 200, ClientHello, bytes. Nothing from the client is
+ * passed on before its ClientHello names the requested host.
  */
 export function serveTunnel(options: TunnelOptions) {
   const { limits, record, onOpen } = options;
 
-  /** `resume` lets the connection bring its next request. */
+  /** `resume` lets the connection deliver its next request. */
   return async (
     request: IncomingMessage,
     client: Socket,
@@ -88,14 +88,14 @@ export function serveTunnel(options: TunnelOptions) {
   };
 }
 
-/** Asks for a credential, and says whether the connection may bring one. */
+/** Asks for a credential; returns whether the connection may deliver one. */
 function demandCredential(
   { strangers, record }: TunnelOptions,
   request: IncomingMessage,
   client: Socket,
   line: Line,
 ): boolean {
-  // Somebody who asks again and does not read what he was told would have it all kept.
+  // The answers for a client that keeps asking and does not read would all be kept in memory.
   if (client.writableLength > 0) {
     client.destroy();
     return false;
@@ -119,7 +119,7 @@ function mayRefuse(strangers: Strangers, client: Socket): boolean {
   }
 }
 
-/** @throws Problem `forbidden` for nobody, TurnedAway for a stranger too many */
+/** @throws Problem `forbidden` for an unknown caller; TurnedAway if its address was refused too often */
 async function callerOf(
   { policies, strangers, shares, limits }: TunnelOptions,
   { request, client, line, signal }: Tunnel,
@@ -133,7 +133,10 @@ async function callerOf(
   return caller;
 }
 
-/** Takes the tunnel's part of its Capsule's share, and dials. The tunnel ends when its policy does not permit it any more. */
+/**
+ * Takes a part of the Capsule's share for the tunnel, and connects. The tunnel ends when its policy no longer permits
+ * it.
+ */
 async function open(
   { usage, dialler }: TunnelOptions,
   tunnel: Tunnel,
@@ -160,7 +163,7 @@ async function open(
   return upstream;
 }
 
-/** The 200, and then bytes; none of the client's before its ClientHello has named the host. */
+/** Sends the 200 and then bytes, none of the client's before its ClientHello has named the host. */
 async function pass(
   limits: DataLimits,
   { client, line }: Tunnel,
@@ -191,7 +194,7 @@ function beginLine(request: IncomingMessage): Line {
   };
 }
 
-/** @throws Problem `host_denied` for a host that the caller's policy does not name, another for a confused request */
+/** @throws Problem `host_denied` for a host that the policy does not name, another one for an ambiguous request */
 function hostFor({ request, line }: Tunnel, { tenant }: Caller): string {
   const host = parseAuthority(request.url ?? '');
   if (host === undefined || !tenant.hosts.has(host)) {
@@ -204,7 +207,7 @@ function hostFor({ request, line }: Tunnel, { tenant }: Caller): string {
   return host;
 }
 
-/** Answers what went wrong before the 200. */
+/** Answers with the error, before the 200. */
 function refuse({ client, line }: Tunnel, error: unknown): void {
   const problem = problemOf(error);
   line.status = problem.status;
@@ -222,7 +225,7 @@ function credentialOf(request: IncomingMessage): string | undefined {
   return headers.length === 1 ? principalIn(headers[0]?.value ?? '') : undefined;
 }
 
-/** RFC 9112 wants a Host header equal to the target; any other is an attempt to confuse. */
+/** RFC 9112 requires a Host header equal to the target; a request with another one is ambiguous. */
 function agreesWithTarget(request: IncomingMessage, host: string): boolean {
   const hosts = rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'host');
   if (hosts.length > 1) return false;

@@ -6,10 +6,10 @@ const codeOf = (error: Error): string =>
 
 const LOST_CODES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** Whether the connection broke, rather than what the host sent on it was wrong. */
+/** Whether the connection failed, and not what the host sent on it. */
 export const isConnectionLost = (error: Error): boolean => LOST_CODES.has(codeOf(error));
 
-/** Turns undici's failures into our own; our own pass unchanged. */
+/** Converts undici's errors to a Problem; a Problem is returned unchanged. */
 export function upstreamProblem(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
   const code = codeOf(error);

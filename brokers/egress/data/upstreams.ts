@@ -13,7 +13,9 @@ import type { Tenant } from '../policies/tenant.ts';
 import { Connections } from './connections.ts';
 import type { DataLimits } from './limits.ts';
 
-/** Connections to the hosts of stored inputs. Each Assistant has its own, so that no state of one reaches another. */
+/**
+ * Connections to the hosts of stored inputs. Each Assistant has its own, so that no state is shared between Assistants.
+ */
 export interface Upstreams {
   of(tenant: Tenant, host: string): Connections;
   close(): Promise<void>;
@@ -26,7 +28,10 @@ interface Entry {
 }
 
 const KEEP_ALIVE_MS = 30_000;
-/** Long enough to serve most requests that a stall has piled up; short beside a handshake with a distant host. */
+/**
+ * Milliseconds: long enough to serve most requests that a stall has delayed, and short compared with a handshake with a
+ * distant host.
+ */
 const OPEN_DELAY_MS = 10;
 const SWEEP_MS = 60_000;
 const OLDEST: SecureVersion = 'TLSv1.2';
@@ -34,11 +39,11 @@ const OLDEST: SecureVersion = 'TLSv1.2';
 export function createUpstreams(options: {
   readonly dialler: Dialler;
   readonly limits: DataLimits;
-  /** PEM of authorities beside those that Node knows. */
+  /** Authorities in PEM, in addition to those of Node. */
   readonly authorities?: string | undefined;
 }): Upstreams {
   const { dialler, limits, authorities } = options;
-  // One context for all connections: to read all authorities takes longer than a handshake.
+  // One context for all connections, since parsing all authorities takes longer than a handshake.
   const secureContext = createSecureContext({
     minVersion: OLDEST,
     ...(authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }),
@@ -66,7 +71,7 @@ export function createUpstreams(options: {
     return entry;
   }
 
-  // Closes what nobody uses, such as the connections of an Assistant that is gone.
+  // Closes unused connections, such as those of an Assistant that is gone.
   const sweep = setInterval(() => {
     for (const entry of all) {
       if (entry.connections.inUse || performance.now() - entry.usedAt < SWEEP_MS) continue;
@@ -94,7 +99,7 @@ export function createUpstreams(options: {
   };
 }
 
-/** A TLS connection to the host, verified, within the time for it. */
+/** Opens a verified TLS connection to the host, within the time limit. */
 async function openSecure(
   {
     dialler,
@@ -113,7 +118,7 @@ async function openSecure(
   };
   socket.once('error', fail);
   socket.once('secureConnect', () => {
-    // An error must not end the process before undici listens; undici asks whether there was one.
+    // An error must not end the process before undici listens; undici checks whether there was one.
     socket.off('error', fail).on('error', () => undefined);
     resolve(socket);
   });

@@ -5,11 +5,11 @@ import { TurnedAway } from '../policies/strangers.ts';
 import type { OpenConnection, Tenant } from '../policies/tenant.ts';
 import type { DataLimits } from './limits.ts';
 
-/** Counts what each Assistant and each Capsule uses, and says no beyond its share. */
+/** Counts what each Assistant and each Capsule uses, and refuses more than its share. */
 export interface Usage {
   /**
-   * One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all slots are taken; TurnedAway
-   * when its Capsule was refused as often as it may begin.
+   * Counts a request or tunnel that begins. @throws Problem `rate_limited`, or `unavailable` if all slots are taken;
+   * TurnedAway if its Capsule was refused as often as it may begin
    */
   begin(tenant: Tenant, kind: 'tunnels' | 'requests', connection: OpenConnection): () => void;
   /** Reserves memory for this many bytes of a body until they are given back. @throws Problem as `begin` */
@@ -31,7 +31,7 @@ type UsageLimits = Pick<
   | 'allSignedBytes'
 >;
 
-/** Bytes are held in slots of this size: few for the largest body, and none that costs far more than it counts. */
+/** Bytes are counted in slots of this size: few for the largest body, and small compared with every body. */
 const SLOT_BYTES = 16 * 1024;
 const slotsFor = (bytes: number): number => Math.ceil(bytes / SLOT_BYTES);
 
@@ -47,7 +47,8 @@ export function createUsage(
   const refusals = new RateLimit(ofCapsule);
   const open = new WeakMap<Tenant, { tunnels: number; requests: number }>();
   let refusal: ShareRefusal = 'full';
-  // The first Capsule gets its whole share, and each that comes later the same part of what is left: there is some.
+  // The first Capsule gets its whole share, and each later one the same share of the rest, so that there is always
+  // some.
   const placesOf = (resource: SharedResource, total: number, perKey: number) =>
     new SharedSlots({ total, perKey, ofFree: perKey / (total - perKey) }, (reason) => {
       refusal = reason;
@@ -62,7 +63,7 @@ export function createUsage(
       slotsFor(limits.capsuleSignedBytes),
     ),
   };
-  /** What the Capsule has used up is its own doing; what all have is nobody's. */
+  /** A used-up share is the Capsule's own fault (429); a used-up total is not (503). */
   const placeOf = (tenant: Tenant, kind: SharedResource): GiveBack => {
     const slot = shared[kind].tryTake(tenant.capsule);
     if (slot !== undefined) return slot;
@@ -102,7 +103,7 @@ export function createUsage(
       try {
         return begin(tenant, kind, connection);
       } catch (error) {
-        // An answer and a line for each cost as much as what is refused.
+        // An answer and a log line for each refusal would cost as much as what is refused.
         if (refusals.take(tenant.capsule) === undefined) throw error;
         onTurnedAway();
         throw new TurnedAway();

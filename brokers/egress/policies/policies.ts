@@ -15,7 +15,7 @@ export class Policies {
   readonly #custody: Custody;
   readonly #tenants = new Map<string, Tenant>();
   readonly #byPrincipal = new Map<string, Tenant>();
-  /** An address may belong to two Assistants for a moment, when it passes from an ending pod to a new one. */
+  /** For a moment, an address may belong to two Assistants: when it passes from an ending pod to a new one. */
   readonly #byAddress = new Map<string, Set<Tenant>>();
   readonly #removed = new Set<string>();
   readonly #watchers = new Set<() => void>();
@@ -116,7 +116,7 @@ export class Policies {
     return { revision: put.revision, reentry, resealed };
   }
 
-  /** Removes what the request does not name and adds nothing, for a manifest that cannot be put whole. */
+  /** Removes what the message does not name and adds nothing, for a manifest that cannot take effect as a whole. */
   narrow(request: PolicyNarrow): boolean {
     const tenant = this.#currentFor(request);
     if (tenant === undefined) return false;
@@ -147,7 +147,7 @@ export class Policies {
       for (const connection of connections.snapshot()) connection.end();
   }
 
-  /** Finds the policy that a message is about; one of another UID is not it. */
+  /** Finds the policy that a message is about; one with another UID is not. */
   #currentFor(
     about: Pick<PolicyPut, 'capsule_id' | 'app_id' | 'assistant_uid' | 'generation'>,
   ): Tenant | undefined {

@@ -2,7 +2,7 @@ import { type GiveBack, RateLimit, SharedSlots } from '@space/broker-kit';
 import type { TurnedAwayReason } from '../metrics.ts';
 import type { Policies } from './policies.ts';
 
-/** Closes a connection without an answer or a log line: both would cost more than the call did. */
+/** Closes a connection without an answer or a log line, since both would cost more than the call did. */
 export class TurnedAway extends Error {
   constructor() {
     super('turned away');
@@ -19,7 +19,10 @@ export interface StrangerLimits {
   readonly burst: number;
 }
 
-/** The address of the replica's own health check, which has limits of its own so that no caller crowds it out. */
+/**
+ * Whether the address is that of the replica's own health check, which has separate limits so that callers cannot crowd
+ * it out.
+ */
 export const isLoopback = (address: string): boolean => address === '127.0.0.1' || address === '::1';
 
 /**
@@ -56,7 +59,7 @@ export class Strangers {
   /** Counts a refusal that is about to be answered. @throws TurnedAway when the address was refused too often */
   refuse(address: string): void {
     const capsule = this.#policies.capsuleAt(address);
-    // Some clients ask without their credential first, for each tunnel that they open.
+    // Some clients first send a request without their credential for each tunnel that they open.
     const wait = capsule === undefined ? this.#unknown.take(address) : this.#known.take(address);
     if (wait !== undefined) this.#turnAway('refusals');
   }

@@ -5,7 +5,7 @@ import { compileRoutes, type RouteMatch } from '../core/route.ts';
 import type { Slot } from '../core/slot.ts';
 import type { Owner } from '../custody.ts';
 
-/** A stored input, ready to decide over requests. */
+/** A stored input with everything that decides about requests. */
 export interface LiveInput {
   readonly key: string;
   readonly host: string;
@@ -22,14 +22,14 @@ export interface LiveInput {
 
 /** A tunnel or request that a policy permits, and that ends when a later policy does not. */
 export interface OpenConnection extends Indexed {
-  /** Whether the policy of this moment would let it begin. */
+  /** Whether the present policy would let it begin. */
   permitted(): boolean;
-  /** What it is to: the host, and the stored input once it is known. */
+  /** Its destination: the host, and the stored input once it is known. */
   called(): { readonly host: string; readonly key?: string } | undefined;
   end(): void;
 }
 
-/** What one Assistant may do, and what it is doing. */
+/** The policy of one Assistant, and its open connections. */
 export interface Tenant {
   readonly capsule: string;
   readonly app: string;
