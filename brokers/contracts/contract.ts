@@ -4,33 +4,36 @@ import type { ErrorCode } from './errors.ts';
 /** Who may call an operation: the Space's provisioner, the Capsule that the request names, or a read-only observer. */
 export type Authority = 'provisioner' | 'capsule' | 'observer';
 
-/** The service and kind of caller that a token is for. It is in the token's prefix, so that leaks are found and mix-ups refused early. */
+/**
+ * The service and kind of caller that a token is for. It is the token's prefix, so that leaked tokens can be found and
+ * exchanged ones are refused early.
+ */
 export type Audience = 'prv' | 'dbp' | 'osp' | 'osw' | 'egr' | 'obs';
 
-/** One operation: what is asked, by whom, what is answered, and what may be refused. */
+/** One operation: its authority, request, response and errors. */
 export interface Operation {
   readonly path: `/v1/${string}`;
   readonly authority: Authority;
   readonly summary: string;
-  /** Closed. */
+  /** A strict schema. */
   readonly request: z.ZodObject;
-  /** Closed; has `trace_id`. */
+  /** A strict schema with `trace_id`. */
   readonly response: z.ZodObject;
-  /** What it may be refused with, beside the errors of every operation. */
+  /** Errors in addition to those that every operation may return. */
   readonly errors: readonly ErrorCode[];
-  /** Served for the operator of the same release; the driver document does not tell of it. */
+  /** Not listed in the driver document, since it is served for the operator of the same release. */
   readonly unlisted?: true;
 }
 
-/** A document that is served word for word, to anybody. */
+/** A document that is served unchanged to everybody. */
 interface Document {
   readonly operation: string;
   readonly summary: string;
 }
 
 /**
- * All that the two ends of a control listener agree on. The service's routes, its clients, its OpenAPI document and its
- * driver document are made from it.
+ * Everything that both sides of a control listener agree on. The service's routes, its clients, its OpenAPI document
+ * and its driver document are derived from it.
  */
 export interface Contract {
   readonly title: string;
@@ -39,14 +42,14 @@ export interface Contract {
   /** The documents by path. */
   readonly documents: Readonly<Record<`/v1/${string}`, Document>>;
   readonly operations: Readonly<Record<string, Operation>>;
-  /** What a status means here, where it means more than everywhere. */
+  /** The meaning of a status in this contract, if it is more specific than elsewhere. */
   readonly meanings: Readonly<Record<number, string>>;
-  /** Bytes of the longest request and of the longest answer. */
+  /** The most bytes of a request and of an answer. */
   readonly longest: { readonly request: number; readonly answer: number };
 }
 
 export type OperationName<C extends Contract> = keyof C['operations'] & string;
-/** What nobody changes once it is said. */
+/** A type whose content is read-only at every level. */
 type Said<T> = T extends readonly (infer E)[]
   ? readonly Said<E>[]
   : T extends object
@@ -63,7 +66,7 @@ export function operationsOf<C extends Contract>({ operations }: C): readonly Op
   return Object.keys(operations);
 }
 
-/** One operation; its name is of the contract, so it is there. */
+/** The operation of this name; the type guarantees that there is one. */
 export function operationOf<C extends Contract, Name extends OperationName<C>>(
   { operations }: C,
   name: Name,

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { AnswerOf, Contract, RequestOf } from './contract.ts';
 import { id, traceId } from './fields.ts';
 
-/** The wire of the egress gateway: for the operator, and for the console, which looks and changes nothing. */
+/** The wire of the egress gateway: for the operator, and for the console, which only reads. */
 
 /** Methods of requests that may carry a stored input. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -42,7 +42,7 @@ const route = z.strictObject({
     .exactOptional(),
 });
 
-/** What a manifest says of where a stored input goes; the texts about it are not part of it. */
+/** Where a stored input goes according to a manifest, without the texts for people. */
 const definition = z
   .strictObject({
     host,
@@ -65,16 +65,16 @@ const definition = z
 
 const assistant = { capsule_id: id, app_id: id, assistant_uid: uid };
 const envelope = z.string().min(1).max(16_384);
-/** Random for each start of a replica: another one has forgotten everything. */
+/** A random identifier of a replica's process; another process has no policies. */
 const instance = z.string().regex(/^[0-9a-f]{32}$/);
 
 const policy = z.strictObject({
   ...assistant,
-  /** `metadata.generation` of the Assistant: an older one never replaces a newer one. */
+  /** `metadata.generation` of the Assistant: an older policy never replaces a newer one. */
   generation: z.int().min(0),
-  /** Names this content; it is what replicas acknowledge. */
+  /** Identifies this content; replicas acknowledge it. */
   revision: sha256,
-  /** SHA-256 of each egress principal that is valid now; two while one is replaced. */
+  /** SHA-256 of each valid egress principal; two during an exchange. */
   principals: z.array(sha256).min(1).max(2),
   /** The addresses of the Assistant's pods. */
   addresses: z.array(z.string().max(64)).max(1_000),
@@ -83,8 +83,8 @@ const policy = z.strictObject({
 });
 
 /**
- * How a tunnel or request ended, as its log line says it: `ok` and `ended` (by a policy that no longer permits it) are none of
- * the refusals of docs/wire/egress.md.
+ * How a tunnel or request ended, as in its log line. `ok` and `ended` (by a policy that no longer permits it) are not
+ * refusals in docs/wire/egress.md.
  */
 export const ENDINGS = [
   'ok',
@@ -124,16 +124,16 @@ export const ENDINGS = [
 ] as const;
 export type Ending = (typeof ENDINGS)[number];
 
-/** How it is with a call: it goes on, or has ended so. */
+/** The state of a call: open, or how it ended. */
 export type CallState = 'open' | Ending;
 
-/** Rows of an Assistant's calls: those that a replica keeps, to hosts of its policy and to others, and of what goes on. */
+/** The most rows of an Assistant's calls in a replica: to hosts of its policy, to others, and of open calls. */
 export const MOST_CALLS = { known: 192, others: 32, open: 64 } as const;
 
 const calls = z.strictObject({
-  /** Missing where what was asked for is no name of a host on port 443. */
+  /** Absent if the request did not name a host on port 443. */
   host: host.exactOptional(),
-  /** The stored input, where one was asked for. */
+  /** The stored input, if the request was for one. */
   input: identifier.exactOptional(),
   ending: z.enum(['open', ...ENDINGS]),
   count: z.int().min(1),
@@ -153,9 +153,9 @@ export const EGRESS = {
       request: policy,
       response: z.strictObject({
         revision: sha256,
-        /** Stored inputs whose value was entered for another definition, and so cannot be used. */
+        /** Stored inputs whose value was entered for another definition, so that they cannot be used. */
         reentry: z.array(identifier),
-        /** New envelopes of those that were sealed under a key which is to be retired. */
+        /** New envelopes for those that are sealed with a key that will be retired. */
         resealed: z.record(identifier, envelope),
         instance,
         trace_id: traceId,
@@ -170,7 +170,7 @@ export const EGRESS = {
         ...assistant,
         generation: z.int().min(0),
         allowed_hosts: z.array(host).max(32),
-        /** SHA-256 of the definitions that may stay, by key. */
+        /** SHA-256 of the definitions that stay permitted, by key. */
         stored_inputs: z.record(identifier, sha256),
       }),
       response: z.strictObject({ narrowed: z.boolean(), instance, trace_id: traceId }),
@@ -190,7 +190,7 @@ export const EGRESS = {
       errors: [],
       request: z.strictObject(assistant),
       response: z.strictObject({
-        /** Stored inputs whose host told their value in so many answers that it is not used any more. */
+        /** Stored inputs that are suspended, since their host has returned the value in too many answers. */
         suspended: z.array(identifier),
         instance,
         trace_id: traceId,
@@ -214,9 +214,9 @@ export const EGRESS = {
       request: z.strictObject(assistant),
       response: z.strictObject({
         calls: z.array(calls).max(MOST_CALLS.known + MOST_CALLS.others + MOST_CALLS.open),
-        /** Calls whose row had to make room for another. */
+        /** Calls whose row was removed for another one. */
         forgotten: z.int().min(0),
-        /** When the replica began to count: it remembers in memory alone. */
+        /** When the replica began to count; counts are only in memory. */
         since: z.iso.datetime(),
         instance,
         trace_id: traceId,
@@ -235,7 +235,7 @@ export const EGRESS = {
       authority: 'provisioner',
       summary: 'Tell this start of the replica that it was told of every Assistant',
       errors: ['conflict'],
-      /** The start that was told of every Assistant: a later one was not. */
+      /** Names the process that was told of every Assistant, since a later process was not. */
       request: z.strictObject({ instance }),
       response: z.strictObject({ instance, trace_id: traceId }),
     },

@@ -1,4 +1,4 @@
-/** The closed catalogue of error codes on every wire of ours, with their HTTP status. */
+/** The error codes of all wires, with their HTTP status; there are no others. */
 export const STATUS = {
   invalid_request: 400,
   forbidden: 403,
@@ -27,6 +27,6 @@ export const STATUS = {
 
 export type ErrorCode = keyof typeof STATUS;
 
-/** What a candidate failed at, told with `verification_failed`; closed as the codes are. */
+/** The failed check of a candidate, sent with `verification_failed`; there are no others. */
 export const VERIFICATION_CHECKS = ['unreachable', 'tls', 'auth', 'permission', 'bucket', 'timeout'] as const;
 export type VerificationCheck = (typeof VERIFICATION_CHECKS)[number];

@@ -2,7 +2,7 @@ import { isId } from '@space/manifests';
 import * as z from 'zod';
 import { capsuleName } from '../../manifests/rules/capsule.ts';
 
-/** Fields that more than one wire has. */
+/** Fields that several wires have. */
 
 /** `capsule_id` and `app_id` have the shape of a manifest's id. */
 export const id = z

@@ -85,7 +85,7 @@ const principals = {
   },
 } as const satisfies Readonly<Record<string, Operation>>;
 
-/** What a submission may hold in this field, by the form that is served. Throws for a field that the form lacks. */
+/** The schema of a submitted field, according to the served form. Throws for a field that the form lacks. */
 function fieldOf(name: string) {
   const field = form.forms[0]?.fields.find((one) => one.id === name);
   const format = field && formats[field.format];
@@ -96,7 +96,7 @@ function fieldOf(name: string) {
   return refused === undefined ? text : text.refine((value) => !refused.test(value), 'not in its format');
 }
 
-/** The values of the form `s3-access-key`, closed. */
+/** The fields of the form `s3-access-key`, as a strict schema. */
 const fields = z.strictObject({
   endpoint: fieldOf('endpoint'),
   region: fieldOf('region'),
@@ -112,7 +112,7 @@ export type Fields = z.infer<typeof fields>;
 export const MAX_SETS = form.max_sets;
 
 const setId = z.string().regex(/^ocs_[A-Za-z0-9_-]{22}$/);
-/** The shape of an Identifier of the manifest. */
+/** The form of an Identifier in a manifest. */
 const name = z
   .string()
   .max(64)
@@ -120,7 +120,7 @@ const name = z
 const idempotencyKey = z.string().regex(/^[A-Za-z0-9_-]{16,64}$/);
 const time = z.iso.datetime({ precision: 3 });
 
-/** No value of a set is in any answer. */
+/** No answer contains a secret value of a set. */
 const record = {
   set_id: setId,
   name,

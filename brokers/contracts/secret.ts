@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 const HIDDEN = '[secret]';
 
-/** A value that cannot be printed, serialised or inspected by accident; `reveal` is the one way out. */
+/** A value that cannot be printed, serialised or inspected by accident; only `reveal` returns it. */
 export class Secret<T = string> {
   readonly #value: T;
 

@@ -11,13 +11,13 @@ import { understand } from './understand.ts';
 
 export type BrokerFailure = 'unreachable' | 'untrusted' | 'not-ours' | 'refused';
 
-/** Which broker, as people and as its Deployment call it. */
+/** The broker's name for people, and that of its Deployment. */
 export interface BrokerName {
   readonly name: string;
   readonly deployment: string;
 }
 
-/** Why a broker did not do what it was asked. `code` is the broker's own, from its closed list. */
+/** A call to a broker failed. `code` is the broker's own, from its catalogue. */
 export class BrokerError extends Error {
   override readonly name = 'BrokerError';
   readonly broker: BrokerName;
@@ -42,9 +42,9 @@ export class BrokerError extends Error {
 export interface BrokerOptions {
   readonly broker: BrokerName;
   readonly url: string;
-  /** Its discovery document, as it is built in. */
+  /** The expected discovery document. */
   readonly driver: Buffer;
-  /** The only authority whose certificates are believed; with it, plain HTTP is refused. */
+  /** The only trusted authority; with it, plain HTTP is refused. */
   readonly readCa?: (() => Promise<string>) | undefined;
   readonly onCall?: (operation: string, code: string, tookMs: number) => void;
 }
@@ -63,14 +63,14 @@ export type Call<C extends Contract> = <Name extends OperationName<C>>(
 ) => Promise<AnswerOf<C, Name>>;
 
 const CALL_MS = 15_000;
-/** What was asked for goes beyond a quota: trying again is no use by itself. */
+/** A quota is exceeded, so repeating the call does not help. */
 const NO_ROOM = 507;
-/** A broker that was ours is believed for so long: a burst of Assistants asks once. */
+/** Milliseconds for which a verified broker counts as verified, so that a burst of Assistants needs one check. */
 const IDENTIFIED_MS = 5_000;
 
 /**
- * The way to one broker. A call is made once; the caller tries again. No token is sent before the broker's discovery
- * document was seen to be, byte for byte, the one built in.
+ * A client of one broker. A call is made once; the caller repeats it. No token is sent before the broker's discovery
+ * document was compared, byte for byte, with the expected one.
  */
 export function brokerClient<C extends Contract>(contract: C, options: BrokerOptions): Call<C> {
   const { broker, driver, readCa } = options;
@@ -110,7 +110,7 @@ export function brokerClient<C extends Contract>(contract: C, options: BrokerOpt
     if (understood.kind === 'done') return understood.value;
     if (status === 200)
       throw new BrokerError(broker, 'unreachable', `the ${name} answered in no known form`, { status });
-    // What is not in the broker's own words comes from something in front of it.
+    // An answer without the broker's own error comes from a proxy in front of it.
     if (understood.kind === 'foreign' || (status >= 500 && status !== NO_ROOM) || status === 429)
       throw new BrokerError(broker, 'unreachable', `the ${name} could not do it now (${status})`, { status });
     const { code } = understood;

@@ -3,10 +3,10 @@ import { request } from 'undici';
 import { connecting, type Trust } from './trust.ts';
 
 export interface TransportOptions {
-  /** Without it, the system's authorities, or plain HTTP. */
+  /** Without it, the system's authorities are trusted, or plain HTTP is used. */
   readonly trust?: Trust | undefined;
   readonly connectMs?: number;
-  /** Told of each call that ended, however it ended. */
+  /** Called for each call that has ended, whether it succeeded or not. */
   readonly onCall?: ((operation: string, code: string, tookMs: number) => void) | undefined;
 }
 
@@ -16,14 +16,14 @@ export interface Sending {
   readonly url: string;
   readonly token?: Token;
   readonly body?: unknown;
-  /** Bytes of the longest answer that is read. */
+  /** The most bytes of an answer. */
   readonly longest: number;
   readonly timeoutMs: number;
-  /** Ends the call before its time is over. */
+  /** Aborts the call before its deadline. */
   readonly signal?: AbortSignal;
 }
 
-/** A secret, which shows itself when it is asked to. */
+/** A secret that has to be revealed explicitly. */
 export interface Token {
   reveal(): string;
 }
@@ -35,7 +35,9 @@ export interface Answer {
 
 const CONNECT_MS = 10_000;
 
-/** The way of every client to every service: one attempt, one deadline, one trace; the caller owns the next attempt. */
+/**
+ * The transport of every client: one attempt with a deadline and a trace id. The caller decides about further attempts.
+ */
 export function createTransport(options: TransportOptions): (sending: Sending) => Promise<Answer> {
   const { trust, connectMs = CONNECT_MS, onCall } = options;
   const connection = connecting(trust, connectMs);
@@ -43,7 +45,7 @@ export function createTransport(options: TransportOptions): (sending: Sending) =
     const { operation, url, token, body, longest, timeoutMs } = sending;
     const started = performance.now();
     let code = '<error>';
-    // No `AbortSignal.timeout`: it lives until its time is over, and of thousands of short calls each would.
+    // An `AbortSignal.timeout` would live until its time is over, which adds up over thousands of short calls.
     const late = new AbortController();
     const timer = setTimeout(
       () => late.abort(new DOMException(`not done in ${timeoutMs} ms`, 'TimeoutError')),

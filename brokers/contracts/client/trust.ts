@@ -2,13 +2,15 @@ import { Agent, type Dispatcher } from 'undici';
 
 /** The servers that a client trusts. */
 export interface Trust {
-  /** The only authority whose certificates are believed, PEM. */
+  /** The only trusted authority, in PEM. */
   readonly readCa: () => Promise<string>;
-  /** The name that the certificate must be for, where it is not the host that is called. */
+  /** The name in the certificate, if it differs from the host. */
   readonly name?: string;
 }
 
-/** How calls connect: the authority's text is read for each, so that an exchanged file is taken at the next one. */
+/**
+ * Returns how calls connect. The authority is read for each call, so that an exchanged file is used by the next one.
+ */
 export function connecting(trust: Trust | undefined, connectMs: number): () => Promise<Dispatcher> {
   let known: { readonly ca: string | undefined; readonly agent: Agent } | undefined;
   return async () => {
@@ -18,13 +20,13 @@ export function connecting(trust: Trust | undefined, connectMs: number): () => P
     const servername = trust?.name === undefined ? {} : { servername: trust.name };
     const tls = ca === undefined ? {} : { ca, ...servername, minVersion: 'TLSv1.3' as const };
     known = { ca, agent: new Agent({ connect: { ...tls, timeout: connectMs } }) };
-    // Calls that are under way end on the connections that they have.
+    // Running calls end on their own connections.
     void before?.close();
     return known.agent;
   };
 }
 
-/** OpenSSL's and Node's words for a certificate that is not vouched for, is of another name, or is out of its time. */
+/** Codes of OpenSSL and Node for certificates that are not trusted, have another name, or are not valid now. */
 const UNTRUSTED = new Set([
   'CERT_HAS_EXPIRED',
   'CERT_NOT_YET_VALID',
@@ -38,7 +40,7 @@ const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** Whether a call failed because whoever answered could not prove to be the service. */
+/** Whether a call failed because the server could not prove to be the service. */
 export function isUntrusted(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause)
     if ('code' in at && typeof at.code === 'string' && UNTRUSTED.has(at.code)) return true;

@@ -3,7 +3,7 @@ import type { Contract, OperationName } from '../contract.ts';
 import { type AnswerOf, operationOf } from '../contract.ts';
 import type { Answer } from './transport.ts';
 
-/** What an answer says: what was asked for, a refusal in the service's own words, or nothing of ours. */
+/** The meaning of an answer: the result, a refusal with the service's own code, or something else. */
 export type Understood<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'refused'; readonly code: string }
@@ -11,7 +11,7 @@ export type Understood<T> =
 
 const Refusal = z.object({ error: z.object({ code: z.string().regex(/^[a-z_]{1,40}$/) }) });
 
-/** Reads an answer by its contract. */
+/** Interprets an answer by its contract. */
 export function understand<C extends Contract, Name extends OperationName<C>>(
   contract: C,
   name: Name,
@@ -26,7 +26,7 @@ export function understand<C extends Contract, Name extends OperationName<C>>(
   return parsed.success ? { kind: 'done', value: parsed.data as AnswerOf<C, Name> } : { kind: 'foreign' };
 }
 
-/** The same form, where what a newer service adds is left out instead of refused. */
+/** The same schema, but unknown fields, which a newer service may add, are dropped and not refused. */
 function open(schema: z.core.$ZodType): z.ZodType {
   if (schema instanceof z.ZodObject)
     return z.object(

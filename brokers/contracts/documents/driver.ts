@@ -1,6 +1,6 @@
 import { type Contract, operationOf, operationsOf } from '../contract.ts';
 
-/** The operations as a driver document tells them. */
+/** The operations in the form of a driver document. */
 export function listedOperations(contract: Contract) {
   return operationsOf(contract).flatMap((name) => {
     const { path, authority, request, response, unlisted } = operationOf(contract, name);
@@ -12,7 +12,7 @@ export function listedOperations(contract: Contract) {
 
 const LINE_WIDTH = 110;
 
-/** JSON for people, who know the service by these very bytes: a list of names is one line where there is room for it. */
+/** Formatted JSON. Clients compare these exact bytes. A list of names is on one line if it fits. */
 export function printed(value: unknown): string {
   const expanded = /^( *)("[a-z_]+": )\[\n((?: *"[^"\n]*",?\n)+) *\](,?)$/gm;
   const text = JSON.stringify(value, null, 2).replace(expanded, (whole, indent, key, items, comma) => {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { VERIFICATION_CHECKS } from '../errors.ts';
 
-/** What every OpenAPI document of ours says in the same words. */
+/** The parts that all OpenAPI documents have in common. */
 
 const MEANING: Readonly<Record<number, string>> = {
   400: 'The request is not what the operation takes.',
@@ -30,7 +30,7 @@ export function openApiFrame(
   };
 }
 
-/** The answers with an error, by status; `meanings` where one means more than everywhere. */
+/** The error answers by status; `meanings` are more specific descriptions. */
 export function errorAnswers(statuses: readonly number[], meanings: Readonly<Record<number, string>>) {
   return Object.fromEntries(
     [...new Set(statuses)]
@@ -93,7 +93,7 @@ const ERROR = {
   additionalProperties: false,
 };
 
-/** The one error that tells more than its code: what a candidate failed at. */
+/** The only error with more than a code: it names the failed check of a candidate. */
 const VERIFICATION_ERROR = {
   ...ERROR,
   properties: {

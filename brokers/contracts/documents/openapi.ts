@@ -4,7 +4,7 @@ import { bearer, errorAnswers, jsonContent, openApiFrame, schemaOf } from './ope
 
 const EDGE_ERRORS = [400, 403, 413, 415, 429, 500, 503] as const;
 
-/** OpenAPI 3.1, made from the contract that the service parses requests with. */
+/** The OpenAPI 3.1 document of a contract, from the same schemas that parse requests. */
 export function openApiDocument(contract: Contract): object {
   const { capsule, observer } = contract.audiences;
   const documents = Object.entries(contract.documents).map(([path, { operation, summary }]) => [
