@@ -159,6 +159,27 @@ it('what Helm will do next is written by nobody who only enters stored inputs', 
   must(await helm('home', 'rollback', 'home', '1', '--no-hooks'));
 });
 
+it.each(['postgres', 's3'])(
+  'another size for the volume of %s is refused before anything changes',
+  async (part) => {
+    const at = '/apis/apps/v1/namespaces';
+    const operator = () =>
+      server.client.call<KubeObject>({ method: 'GET', path: `${at}/home-system/deployments/home-operator` });
+    const before = await operator();
+    const size = `${part}.storage.size`;
+    const refused = await upgrade('home', 'home', '--set', `${size}=41Gi`, '--set', 'operator.replicas=3');
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(`${size} is 41Gi, and the volume was made with `);
+    expect(refused.stderr).toContain('docs/postgres.md, "A larger volume"');
+    expect((await operator())['spec']).toEqual(before['spec']);
+    // The same size in other words is no other size.
+    must(await upgrade('home', 'home', '--set', `${size}=${5 * 1024}Mi`));
+    // What the document says goes: the claim is enlarged and the StatefulSet made again.
+    await server.client.call({ method: 'DELETE', path: `${at}/home-services/statefulsets/${part}` });
+    must(await upgrade('home', 'home', '--set', `${size}=41Gi`));
+  },
+);
+
 it('the RuntimeClass is made by the first that is told to, and stays when that one goes', async () => {
   for (const name of ['first', 'second']) {
     await namespace(name);

@@ -295,6 +295,19 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- end }}
 {{- end }}
 
+{{- /* The API server refuses another size of a StatefulSet's claim halfway through an upgrade, without a word of ours. `size` is to be that of `of`. */}}
+{{- define "space.sameVolume" -}}
+{{- $made := lookup "apps/v1" "StatefulSet" (include "space.services" .root) .of | default dict }}
+{{- range dig "spec" "volumeClaimTemplates" list $made }}
+{{- $had := dig "spec" "resources" "requests" "storage" "" . | toString }}
+{{- if regexMatch "^[0-9]+([KMGTP]i|[kMGTP])?$" $had }}
+{{- if ne (include "space.bytes" $had) (include "space.bytes" $.size) }}
+{{- fail (printf "%s.storage.size is %s, and the volume was made with %s: enlarge the claim and delete the StatefulSet without its pod first (docs/postgres.md, \"A larger volume\"); nothing was changed" $.of (toString $.size) $had) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Where the API server is, if that was narrowed: the gateway connects to none of it. A JSON array. */}}
 {{- define "space.narrowApiServer" -}}
 {{- $narrow := list }}
