@@ -72,8 +72,8 @@ export async function tried<T>(call: () => Promise<T>): Promise<Tried<T>> {
 
 function refusalOf({ name, $metadata, $response }: S3ServiceException): Refusal {
   const retryAfter = $response?.headers['retry-after'];
-  // The SDK gives an error in an answer of 200 another status.
-  const late = $response?.headers['transfer-encoding'] === 'chunked' && ($metadata.httpStatusCode ?? 0) < 502;
+  // The SDK gives an error in an answer of 200 another status, 503 where its code is InternalError.
+  const late = $response?.headers['transfer-encoding'] === 'chunked' && retryAfter === undefined;
   return {
     status: $metadata.httpStatusCode ?? 0,
     code: name,
