@@ -175,8 +175,12 @@ it.each(['postgres', 's3'])(
     // The same size in other words is no other size.
     must(await upgrade('home', 'home', '--set', `${size}=${5 * 1024}Mi`));
     // What the document says goes: the claim is enlarged and the StatefulSet made again.
-    await server.client.call({ method: 'DELETE', path: `${at}/home-services/statefulsets/${part}` });
+    const forget = () =>
+      server.client.call({ method: 'DELETE', path: `${at}/home-services/statefulsets/${part}` });
+    await forget();
     must(await upgrade('home', 'home', '--set', `${size}=41Gi`));
+    await forget();
+    must(await upgrade('home', 'home'));
   },
 );
 
