@@ -268,6 +268,11 @@ describe('what is refused', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False CrashLooping');
     await space.patch(ASSISTANT, 'ledger', { spec: { image: IMAGE } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    // Each is told once, though Ready has the reason, too.
+    const reasons = async () => (await space.events('ledger')).map(({ reason }) => reason);
+    await eventually(async () => (await reasons()).includes('AssistantReady'), { what: 'the last Event' });
+    for (const one of ['ImagePullFailed', 'CrashLooping'])
+      expect((await reasons()).filter((reason) => reason === one)).toEqual([one]);
     await space.removed(CAPSULE, home);
   });
 });

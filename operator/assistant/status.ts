@@ -80,8 +80,10 @@ function recordEvents(
         note,
       });
     }
+    // Ready has the reason of another condition, which is told by itself.
     if (
       status === 'False' &&
+      type !== 'Ready' &&
       (EVENT_TYPES.has(type) || EVENT_REASONS.has(reason)) &&
       !QUIET_REASONS.has(reason)
     ) {
