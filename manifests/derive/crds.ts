@@ -7,6 +7,9 @@ const GROUP = 'platform.space';
 
 const integer: Structural = { type: 'integer', format: 'int64' };
 const text: Structural = { type: 'string' };
+const said = (description: string, of: Structural = text): Structural => ({ ...of, description });
+const OBSERVED =
+  'The generation of the object that the operator last looked at; -1 before it has looked at any.';
 
 /**
  * An object that the operator has not seen yet is of no generation, and so not current: without a status, tools that
@@ -17,32 +20,60 @@ const UNSEEN = { observedGeneration: -1 };
 /** Conditions as in the Kubernetes API conventions. */
 const conditions: Structural = {
   type: 'array',
+  description:
+    'What holds of the object. Ready sums up the others: it has the reason and the message of the first that is False, else of the first that is Unknown. Stalled is there only while nothing but another spec helps.',
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['type'],
   items: {
     type: 'object',
     required: ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
     properties: {
-      type: { type: 'string', maxLength: 316 },
-      status: { type: 'string', enum: ['True', 'False', 'Unknown'] },
-      observedGeneration: { ...integer, minimum: 0 },
-      lastTransitionTime: { type: 'string', format: 'date-time' },
-      reason: { type: 'string', minLength: 1, maxLength: 1024 },
-      message: { type: 'string', maxLength: 32_768 },
+      type: said('What the condition is about, such as Ready or DatabaseReady.', {
+        type: 'string',
+        maxLength: 316,
+      }),
+      status: said('Whether it holds: True, False or Unknown.', {
+        type: 'string',
+        enum: ['True', 'False', 'Unknown'],
+      }),
+      observedGeneration: said('The generation of the object that this was found of.', {
+        ...integer,
+        minimum: 0,
+      }),
+      lastTransitionTime: said('When the condition last became True, False or Unknown.', {
+        type: 'string',
+        format: 'date-time',
+      }),
+      reason: said('Why, in one word that programs can compare.', {
+        type: 'string',
+        minLength: 1,
+        maxLength: 1024,
+      }),
+      message: said('Why, and what to do, for people.', { type: 'string', maxLength: 32_768 }),
     },
   },
 };
 
-const usage: Structural = { type: 'object', properties: { database: text, storage: text } };
+const usage = (whose: string): Structural =>
+  said('What is used, in coarse steps.', {
+    type: 'object',
+    properties: {
+      database: said(`Bytes of ${whose} databases, as a quantity.`),
+      storage: said(`Bytes of ${whose} objects, as a quantity.`),
+    },
+  });
 
 const capsuleStatus: Structural = {
   type: 'object',
   default: UNSEEN,
   properties: {
-    observedGeneration: integer,
-    namespace: text,
-    assistants: { type: 'object', properties: { total: integer, ready: integer } },
-    usage,
+    observedGeneration: said(OBSERVED, integer),
+    namespace: said('The namespace in which the pods of its Assistants run.'),
+    assistants: said('How many Assistants name this Capsule.', {
+      type: 'object',
+      properties: { total: said('All of them.', integer), ready: said('Those that are Ready.', integer) },
+    }),
+    usage: usage("the Capsule's"),
     conditions,
   },
 };
@@ -51,10 +82,17 @@ const assistantStatus: Structural = {
   type: 'object',
   default: UNSEEN,
   properties: {
-    observedGeneration: integer,
-    manifest: { type: 'object', properties: { id: text, version: text, digest: text } },
-    deletionPolicy: text,
-    usage,
+    observedGeneration: said(OBSERVED, integer),
+    manifest: said('The manifest that was accepted last.', {
+      type: 'object',
+      properties: {
+        id: said('Its platform.id.'),
+        version: said('Its platform.version.'),
+        digest: said('Its digest: sha256: and the 64 hex digits over its canonical JSON.'),
+      },
+    }),
+    deletionPolicy: said('What becomes of its data when it is deleted: Drop or Retain.'),
+    usage: usage("the Assistant's"),
     conditions,
   },
 };
