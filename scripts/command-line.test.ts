@@ -149,3 +149,10 @@ it.each([
   expect([status, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^usage: /);
 });
+
+it('the gateway of a developer names the file that it cannot read', () => {
+  const args = ['brokers/egress/dev.ts', '--manifest', 'nofile.yaml'];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/^--manifest nofile\.yaml: the file cannot be read\nusage: /);
+});

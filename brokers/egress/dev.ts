@@ -51,9 +51,17 @@ function readArguments() {
   return { ...values, manifest: values.manifest, input: new Map(inputs) };
 }
 
+async function contentOf(option: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch {
+    throw new UsageError(`${option} ${file}: the file cannot be read`);
+  }
+}
+
 async function start() {
   const args = readArguments();
-  const parsed = parseManifest(await readFile(args.manifest));
+  const parsed = parseManifest(await contentOf('--manifest', args.manifest));
   if (!parsed.ok) throw new UsageError(`${args.manifest}: ${summarize(parsed.errors)}`);
   const { policy, finding } = compileEgress(parsed.manifest);
   if (finding.status !== 'True') throw new UsageError(`${finding.reason}: ${finding.message}`);
@@ -77,7 +85,7 @@ async function start() {
     resolve: withFixed(fixedMap(args.resolve), async () => []),
     guard: addressGuard(),
     names: ['127.0.0.1', 'localhost', 'assistant-egress'],
-    authorities: args.ca === undefined ? undefined : await readFile(args.ca, 'utf8'),
+    authorities: args.ca === undefined ? undefined : (await contentOf('--ca', args.ca)).toString(),
     // Developers try hosts that send back what they receive.
     limits: { reflections: 0 },
     metrics: createMetrics(),
