@@ -55,17 +55,28 @@ async function renew() {
   }
 }
 
+/** Milliseconds after which it listens again where it was refused, which a browser does not do by itself. */
+const AGAIN_MS = 15_000;
 let stream;
+let again;
 /** A browser has six connections to the console, and a page that nobody looks at needs none. */
 function listen() {
   stream?.close();
+  clearTimeout(again);
   if (document.hidden) return;
   stream = new EventSource(`/live?page=${encodeURIComponent(location.pathname)}`);
   // What changed before it listened is not told.
   stream.onopen = renew;
+  stream.onerror = () => {
+    // The console or its API server is away, or this person has too many pages open: none of that is for ever.
+    if (stream.readyState === EventSource.CLOSED) again = setTimeout(listen, AGAIN_MS);
+  };
   stream.addEventListener('changed', renew);
 }
 document.addEventListener('visibilitychange', listen);
 document.addEventListener('focusout', () => isDue && setTimeout(renew));
-addEventListener('pagehide', () => stream?.close());
+addEventListener('pagehide', () => {
+  stream?.close();
+  clearTimeout(again);
+});
 listen();

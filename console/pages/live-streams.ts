@@ -34,8 +34,8 @@ export class LiveStreams {
   }
 
   /**
-   * Serves a stream. A person who is not signed in or may not watch gets a 204, after which a browser does not ask
-   * again.
+   * Serves a stream. A person who is not signed in or may not watch gets a 204. After that and after a 503 a browser
+   * does not ask again by itself; the page's script does, somewhat later.
    */
   async serve(request: Request, response: Response, session: Session | undefined): Promise<void> {
     if (session === undefined) return void response.status(204).end();

@@ -1,7 +1,9 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { windowOf } from '../testing/browser-window.ts';
+import { openLine } from '../../testing/line.ts';
+import { freePort } from '../../testing/ports.ts';
+import { signedIn, windowOf } from '../testing/browser-window.ts';
 import { launchChromium } from '../testing/chromium.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { condition, input, type Subjects, subjects } from '../testing/subjects.ts';
@@ -68,5 +70,26 @@ describe('a page that somebody looks at', () => {
     await page.locator('h1').click();
     await page.getByText('And once more.').first().waitFor();
     await context.close();
+  });
+
+  it('shows what changed again once an API server is back that was away', async () => {
+    const { url } = environment.judged.server;
+    const port = Number(new URL(url).port);
+    const line = await openLine({ port });
+    const KUBERNETES_URL = url.replace(`:${port}`, `:${line.port}`);
+    const { origin, stop } = await environment.start({ KUBERNETES_URL });
+    const { context, page } = await signedIn(browser, { origin, token: environment.tokens.admin });
+    const refused = page.waitForResponse((one) => one.url().includes('/live?') && one.status() === 503);
+    await page.goto(ASKING);
+    await tell('Before it was away.');
+    await page.getByText('Before it was away.').first().waitFor();
+    line.lead(await freePort());
+    await refused;
+    line.lead(port);
+    await tell('After it was away.');
+    await page.getByText('After it was away.').first().waitFor({ timeout: 120_000 });
+    await context.close();
+    await stop();
+    await line.close();
   });
 });
