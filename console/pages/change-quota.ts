@@ -5,7 +5,7 @@ import { changeAndRecord } from '../kubernetes/record.ts';
 import { capsulePath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { capsulePage } from './capsule.ts';
-import { QUOTA_KEYS, type QuotaProblem } from './quota-form.ts';
+import { QUOTA_KEYS, type QuotaProblem, seenName } from './quota-form.ts';
 
 export const changeQuota: Route = {
   method: 'POST',
@@ -19,7 +19,8 @@ async function change(visit: Visit): Promise<Outcome> {
   const name = visit.params['capsule'] ?? '';
   const entered = QUOTA_KEYS.flatMap((key) => {
     const text = visit.form.get(key)?.trim() ?? '';
-    if (text === '') return [];
+    // What somebody else changed since the page was shown must not be set back by a field that nobody touched.
+    if (text === '' || text === visit.form.get(seenName(key))) return [];
     return [[key, key === 'assistants' && /^[0-9]{1,9}$/.test(text) ? Number(text) : text] as const];
   });
   if (entered.length === 0)

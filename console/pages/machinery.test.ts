@@ -82,8 +82,8 @@ describe('a quota that is exceeded', () => {
     expect(
       page.forms.filter((form) => form.action === action).map(({ fields }) => Object.keys(fields)),
     ).toEqual([
-      ['form_token', 'database'],
-      ['form_token', 'assistants'],
+      ['form_token', 'database', 'seen-database'],
+      ['form_token', 'assistants', 'seen-assistants'],
     ]);
     const shown = await admin.send(page, action, { database: '2Gi' });
     expect([shown.status, shown.path]).toEqual([200, '/capsules/household']);

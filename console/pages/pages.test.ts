@@ -259,7 +259,9 @@ describe('what happened', () => {
     expect((await lines()).filter((line) => line.includes(' quota - '))).toHaveLength(7);
     const who = as['capsule-admin'];
     for (let time = 0; time < 14; time += 1)
-      await who.send(await who.get('/capsules/lively'), '/capsules/lively/quota', { database: '9Gi' });
+      await who.send(await who.get('/capsules/lively'), '/capsules/lively/quota', {
+        database: `${time + 10}Gi`,
+      });
     expect(await lines()).toHaveLength(20);
   });
 

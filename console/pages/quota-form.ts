@@ -3,6 +3,7 @@ import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { CapsuleView } from '../kubernetes/space.ts';
 import { postForm, type Visit } from '../visit.ts';
+import { hidden } from './credential-form.ts';
 
 /** The parts of a quota whose usage is known, and which can be changed here. */
 const QUOTA = {
@@ -12,6 +13,9 @@ const QUOTA = {
 } as const;
 export type QuotaKey = keyof typeof QUOTA;
 export const QUOTA_KEYS = Object.keys(QUOTA) as readonly QuotaKey[];
+
+/** The field with what a part of the quota was on the page. */
+export const seenName = (key: QuotaKey): string => `seen-${key}`;
 
 /** Why a quota was refused, and at which field. */
 export interface QuotaProblem {
@@ -25,7 +29,10 @@ interface FormState {
   readonly problem?: QuotaProblem | undefined;
 }
 
-/** The form to change a quota. Empty fields stay unchanged; admission decides which values are valid. */
+/**
+ * The form to change a quota. Fields that are empty or as they were shown stay unchanged; admission decides which values
+ * are valid.
+ */
 export function quotaForm(
   visit: Visit,
   { metadata: { name }, spec: { quota = {} } }: CapsuleView,
@@ -33,11 +40,12 @@ export function quotaForm(
 ): Html {
   const fields = only.map((key) => {
     const id = `quota-${name}-${key}`;
-    const value = visit.form.get(key) ?? quota[key];
+    const now = quota[key] ?? '';
+    const value = visit.form.get(key) ?? now;
     const said = problem?.key === key ? problem.says : undefined;
     return html`<div class="field"><label for="${id}">${QUOTA[key].label}</label>${problemOf(id, said)}
 <input id="${id}" name="${key}" value="${value}" maxlength="32" autocomplete="off" spellcheck="false" aria-invalid="${said === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
-<p class="quiet" id="${id}-help">${QUOTA[key].help}</p></div>`;
+<p class="quiet" id="${id}-help">${QUOTA[key].help}</p>${hidden(seenName(key), now)}</div>`;
   });
   const onTop =
     problem !== undefined && problem.key === undefined ? problemOf(`quota-${name}`, problem.says) : '';
