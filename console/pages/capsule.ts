@@ -15,7 +15,7 @@ import { conditionTable, readiness, readyOf } from './conditions.ts';
 import { setsSection } from './credential-sets.ts';
 import { longTable } from './long-table.ts';
 import { quotaBars } from './quota-bars.ts';
-import { type QuotaProblem, quotaForm } from './quota-form.ts';
+import { QUOTA_KEYS, type QuotaProblem, quotaForm } from './quota-form.ts';
 import { timeline } from './timeline.ts';
 
 const GROUP = 'platform.space';
@@ -70,10 +70,11 @@ export async function capsulePage(visit: Visit, name: string, problem?: QuotaPro
     what: 'Assistants',
   });
   const isSuspended = spec.suspend === true;
+  const isEntered = problem !== undefined || QUOTA_KEYS.some((key) => visit.form.has(key));
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
 ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}
-<h2 id="quota">Quota beside use</h2>${quotaBars(view)}${mayPatch ? html`<details ${flag('open', problem !== undefined)}><summary>Change the quota</summary>${quotaForm(visit, view, { problem })}</details>` : ''}
+<h2 id="quota">Quota beside use</h2>${quotaBars(view)}${mayPatch ? html`<details ${flag('open', isEntered)}><summary>Change the quota</summary>${quotaForm(visit, view, { problem })}</details>` : ''}
 <h2>Assistants</h2>${list}
 <h2>Integrations that it is granted</h2>${grants(spec.integrations)}
 ${sets}

@@ -6,6 +6,7 @@ import { type Subjects, subjects } from '../testing/subjects.ts';
 /** Forms of a page that is older than what it is about. */
 
 const HOUSEHOLD = '/capsules/household';
+const SESSION = '__Host-space-session';
 
 let environment: TestEnvironment;
 let made: Subjects;
@@ -39,5 +40,18 @@ describe('a quota', () => {
     expect(page.status).toBe(422);
     expect(page.text).toContain('Nothing was changed. Enter how much it may have.');
     expect((await quotaOf()).database).toBe('4Gi');
+  });
+
+  it('that was entered when the session had ended is there again after the sign-in', async () => {
+    const who = await environment.signedIn('capsule-admin');
+    const old = await who.get(HOUSEHOLD);
+    who.cookies.delete(SESSION);
+    const interrupted = await who.send(old, action, { storage: '77Gi' });
+    expect(interrupted.text).toContain('What you entered is there again');
+    const page = await who.send(interrupted, '/sign-in', { token: environment.tokens['capsule-admin'] });
+    expect(page.path).toBe(HOUSEHOLD);
+    expect(page.html).toMatch(/<details open[^>]*><summary>Change the quota/);
+    expect((await who.send(page, action)).status).toBe(200);
+    expect((await quotaOf()).storage).toBe('77Gi');
   });
 });

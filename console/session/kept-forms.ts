@@ -7,8 +7,8 @@ import type { Sealed } from './sealed.ts';
 
 const stored = z.strictObject({ page: z.string(), fields: z.record(z.string(), z.string()) });
 
-/** The names of inputs that may be kept; those of secrets are named `secret-…` or `value`. */
-const MAY_BE_KEPT = /^(?:name|field-[a-z0-9-]{1,40})$/;
+/** The names of inputs that may be kept, a quota's among them; those of secrets are named `secret-…` or `value`. */
+const MAY_BE_KEPT = /^(?:name|database|storage|assistants|field-[a-z0-9-]{1,40})$/;
 const SECONDS = 900;
 const NOTHING: Form = new Map();
 
