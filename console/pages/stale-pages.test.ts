@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
 import type { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
-import { type Subjects, subjects } from '../testing/subjects.ts';
+import { condition, input, inputDigest, type Subjects, subjects } from '../testing/subjects.ts';
 
 /** Forms of a page that is older than what it is about. */
 
 const HOUSEHOLD = '/capsules/household';
+const SECRETS = '/api/v1/namespaces/home/secrets';
 const SESSION = '__Host-space-session';
 
 let environment: TestEnvironment;
@@ -18,6 +20,9 @@ const quotaOf = async () =>
 beforeAll(async () => {
   environment = await startEnvironment();
   made = subjects(environment);
+  await environment.grant('admin', [
+    { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
+  ]);
   admin = await environment.signedIn('admin');
   await made.capsule('household', { quota: { database: '1Gi', storage: '10Gi', assistants: 5 } });
 });
@@ -53,5 +58,46 @@ describe('a quota', () => {
     expect(page.html).toMatch(/<details open[^>]*><summary>Change the quota/);
     expect((await who.send(page, action)).status).toBe(200);
     expect((await quotaOf()).storage).toBe('77Gi');
+  });
+});
+
+describe('a stored input whose Secret somebody deleted', () => {
+  const at = (name: string) => `${HOUSEHOLD}/assistants/${name}`;
+  const asking = (name: string, secret: string) =>
+    made.assistant(
+      name,
+      {
+        capsule: 'household',
+        manifest: manifest(name, { stored_inputs: { bank: input() } }),
+        storedInputs: { bank: { secretKeyRef: { name: secret, key: 'value' } } },
+      },
+      [condition('Ready', 'False', 'InputSecretNotFound', 'The Secret is missing.')],
+    );
+
+  it('is entered anew into one of the same name', async () => {
+    await asking('bereft', 'household.bereft.bank');
+    const value = 'S3cret-of-the-bank';
+    const page = await admin.send(await admin.get(at('bereft')), `${at('bereft')}/inputs/bank`, { value });
+    expect(page.status).toBe(200);
+    expect(await made.get(`${SECRETS}/household.bereft.bank`)).toMatchObject({
+      type: 'platform.space/stored-input',
+      metadata: {
+        labels: { 'platform.space/capsule': 'household' },
+        annotations: { 'platform.space/entered-for': expect.stringContaining(inputDigest()) },
+      },
+      data: { value: Buffer.from(value).toString('base64') },
+    });
+  });
+
+  it('is not entered into a new one of a name that somebody chose, and the page says which is missing', async () => {
+    await asking('chosen', 'of-somebody');
+    const value = 'S3cret-of-the-bank';
+    const page = await admin.send(await admin.get(at('chosen')), `${at('chosen')}/inputs/bank`, { value });
+    expect(page.status).toBe(409);
+    expect(page.text).toContain('The Assistant names the Secret of-somebody, which is not there.');
+    const { items } = await made.get(SECRETS);
+    expect(items.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).not.toContain(
+      'of-somebody',
+    );
   });
 });

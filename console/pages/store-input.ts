@@ -7,7 +7,15 @@ import { MERGE, record, recording } from '../kubernetes/record.ts';
 import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { assistantOf, assistantPage } from './assistant.ts';
-import { boundOf, ENTERED_FOR, INPUT_TYPE, type StoredInput, secretOf, seenOf } from './stored-inputs.ts';
+import {
+  boundOf,
+  ENTERED_FOR,
+  INPUT_TYPE,
+  isOwnName,
+  type StoredInput,
+  secretOf,
+  seenOf,
+} from './stored-inputs.ts';
 
 const CAPSULE_LABEL = 'platform.space/capsule';
 
@@ -43,7 +51,7 @@ async function store(visit: Visit): Promise<Outcome> {
     // The random part makes each entry different, so that the same value can be entered again.
     enteredFor: `${definition} ${randomBytes(12).toString('base64url')}`,
   };
-  if (bound !== undefined || !(await created(visit, secret))) await replaced(visit, secret);
+  await stored(visit, secret, { isBound: bound !== undefined, isOwn: isOwnName(view, key, reference) });
   if (bound === undefined) await bind(visit, view, key, reference);
   else
     await record(visit, assistantPath(visit.names.namespace, view.metadata.name), {
@@ -73,6 +81,30 @@ interface Stored {
   readonly enteredFor: string;
 }
 
+/**
+ * Stores the value whether its Secret is there or not: somebody may have deleted one that the Assistant names. It is made
+ * again only under the name that it has from the console, so that an author makes nobody create a Secret of any name.
+ */
+async function stored(
+  visit: Visit,
+  secret: Stored,
+  { isBound, isOwn }: { readonly isBound: boolean; readonly isOwn: boolean },
+): Promise<void> {
+  if (isBound && (await replaced(visit, secret))) return;
+  if (isBound && !isOwn)
+    throw new PageError(
+      409,
+      'The Secret is gone',
+      `The Assistant names the Secret ${secret.name}, which is not there. Nothing was stored: make it again with kubectl.`,
+    );
+  if ((await created(visit, secret)) || (await replaced(visit, secret))) return;
+  throw new PageError(
+    409,
+    'Somebody was faster',
+    'The Secret was made and deleted meanwhile. Nothing was stored: look at the Assistant again.',
+  );
+}
+
 /** Creates the Secret; returns false if there is one of its name. */
 async function created(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<boolean> {
   const body = {
@@ -97,9 +129,9 @@ async function created(visit: Visit, { capsule, name, key, value, enteredFor }: 
 
 /**
  * Replaces the whole content of the Secret, if it is a stored input of this Capsule; the API server checks that in the
- * same request.
+ * same request. Returns false if there is none.
  */
-async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<void> {
+async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }: Stored): Promise<boolean> {
   const tests = [
     { op: 'test', path: '/type', value: INPUT_TYPE },
     { op: 'test', path: `/metadata/labels/${pointed(CAPSULE_LABEL)}`, value: capsule },
@@ -121,7 +153,9 @@ async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }:
         value: { [ENTERED_FOR]: enteredFor },
       });
     });
+    return true;
   } catch (error) {
+    if (error instanceof KubernetesError && error.status === 404) return false;
     if (isUnprocessable(error))
       throw new PageError(
         409,

@@ -24,10 +24,23 @@ export const boundOf = ({ spec: { storedInputs = {} } }: AssistantView, key: str
   Object.hasOwn(storedInputs, key) ? storedInputs[key]?.secretKeyRef : undefined;
 
 /** The name and key of an input's Secret. No identifier contains a dot, so no two inputs of a Space share a name. */
-export function secretOf(view: AssistantView, key: string): { readonly name: string; readonly key: string } {
-  const { metadata, spec } = view;
+export const secretOf = (view: AssistantView, key: string): SecretOf =>
+  boundOf(view, key) ?? ownSecret(view, key);
+
+interface SecretOf {
+  readonly name: string;
+  readonly key: string;
+}
+
+function ownSecret({ metadata, spec }: AssistantView, key: string): SecretOf {
   const id = spec.manifest?.platform.id ?? metadata.name;
-  return boundOf(view, key) ?? { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' };
+  return { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' };
+}
+
+/** Whether it is the Secret that the console makes for this input, and not one of a name that somebody chose. */
+export function isOwnName(view: AssistantView, key: string, { name, key: field }: SecretOf): boolean {
+  const own = ownSecret(view, key);
+  return name === own.name && field === own.key;
 }
 
 /** What a person sees of an input: where its value goes, in which form, and in which Secret it is stored. */
