@@ -77,13 +77,16 @@ subscribe('undici:request:headers', (message) => {
 });
 
 export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
-  const dispatcher = new Agent({ connect: connectorBy(authority), keepAliveTimeout: 30_000 });
-  // With HTTP/2, Node itself keeps the request for as long as the answer lasts.
+  const keepAliveTimeout = 30_000;
+  const shared = new Agent({ connect: connectorBy(authority), keepAliveTimeout });
+  // With HTTP/2, Node itself keeps the request for as long as the answer lasts, and undici joins the headers of several
+  // groups to one, which is the name of no group.
   const allowH2 = false;
-  const watching = new Agent({ connect: connectorBy(authority, { allowH2 }), allowH2 });
+  const single = new Agent({ connect: connectorBy(authority, { allowH2 }), allowH2, keepAliveTimeout });
   return {
     async ask(caller, ask) {
       const signal = AbortSignal.timeout(timeoutMs);
+      const dispatcher = caller.person === undefined ? shared : single;
       const { status, body } = await send(dispatcher, url, caller, ask, signal);
       const json = parse(await textOf(body));
       if (status >= 300) throw refusal(status, json);
@@ -91,12 +94,12 @@ export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOp
       throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
     },
     async follow(caller, ask, signal) {
-      const { status, body } = await send(watching, url, caller, ask, signal);
+      const { status, body } = await send(single, url, caller, ask, signal);
       if (status >= 300) throw refusal(status, parse(await textOf(body)));
       return eventsOf(body);
     },
     close: async () => {
-      await Promise.all([dispatcher.destroy(), watching.destroy()]);
+      await Promise.all([shared.destroy(), single.destroy()]);
     },
   };
 }

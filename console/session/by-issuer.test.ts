@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
@@ -127,6 +128,17 @@ describe('by the word of an issuer', () => {
     for (const [name, value] of copy) again.cookies.set(name, value);
     expect((await again.once('GET', path)).status).toBe(502);
     expect(again.cookies.has(SESSION)).toBe(false);
+  });
+
+  it('somebody in several groups is in each of them, also for the stream of a page', async () => {
+    issuer.claims = { sub: 'mia', groups: ['cluster-owners', 'stewards'] };
+    const who = new Browser(origin);
+    await comeBack(who);
+    expect((await who.get('/capsules')).status).toBe(200);
+    const cookie = [...who.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const { statusCode, body } = await request(`${origin}/live?page=/capsules`, { headers: { cookie } });
+    body.on('error', () => {}).destroy();
+    expect(statusCode).toBe(200);
   });
 
   it('one gets a new session, whatever the browser brought, and goes to a page of ours alone', async () => {
