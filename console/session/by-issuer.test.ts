@@ -11,6 +11,8 @@ import { bindGroup, startWithIssuer } from '../testing/with-issuer.ts';
 
 const SESSION = '__Host-space-session';
 const TRIP = '__Host-space-trip';
+/** Groups of somebody who is in many. */
+const MANY = Array.from({ length: 80 }, (_, index) => `team-${index}`);
 
 let environment: TestEnvironment;
 let issuer: TestIssuer;
@@ -19,7 +21,8 @@ let settings: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
   environment = await startEnvironment();
-  ({ issuer, origin, settings } = await startWithIssuer(environment, ['stewards', 'cluster-owners']));
+  const groups = ['stewards', 'cluster-owners', ...MANY];
+  ({ issuer, origin, settings } = await startWithIssuer(environment, groups));
   await bindGroup(environment, 'stewards', 'viewer');
 });
 afterAll(async () => {
@@ -139,6 +142,14 @@ describe('by the word of an issuer', () => {
     const { statusCode, body } = await request(`${origin}/live?page=/capsules`, { headers: { cookie } });
     body.on('error', () => {}).destroy();
     expect(statusCode).toBe(200);
+  });
+
+  it('somebody in eighty groups that count is signed in, and stays so', async () => {
+    issuer.claims = { sub: 'mia', groups: [...MANY, 'stewards'] };
+    const who = new Browser(origin);
+    expect((await comeBack(who)).status).toBe(200);
+    const page = await who.get('/capsules');
+    expect([page.path, page.status]).toEqual(['/capsules', 200]);
   });
 
   it('one gets a new session, whatever the browser brought, and goes to a page of ours alone', async () => {
