@@ -152,6 +152,18 @@ describe('by the word of an issuer', () => {
     expect([page.path, page.status]).toEqual(['/capsules', 200]);
   });
 
+  it('whoever set out in two windows is signed in by the later, also when the other comes back first', async () => {
+    const who = new Browser(origin);
+    const [first, second] = [
+      await who.once('GET', '/sign-in/issuer'),
+      await who.once('GET', '/sign-in/issuer'),
+    ].map(({ headers }) => String(headers['location']));
+    expect((await who.once('GET', await issuer.goThrough(first ?? ''))).status).toBe(502);
+    expect(who.cookies.has(SESSION)).toBe(false);
+    expect((await who.once('GET', await issuer.goThrough(second ?? ''))).status).toBe(200);
+    expect(who.cookies.has(SESSION)).toBe(true);
+  });
+
   it('one gets a new session, whatever the browser brought, and goes to a page of ours alone', async () => {
     const who = new Browser(origin);
     who.cookies.set(SESSION, 'planted');

@@ -121,8 +121,11 @@ export class SignIn {
     const { issuer, sealed } = this.#options;
     if (issuer === undefined) throw notFound();
     const cookie = readCookie(request.headers.cookie, 'trip');
-    endCookie(response, 'trip');
     const trip = cookie === undefined ? undefined : await sealed.open('trip', cookie, storedTrip);
+    // An answer to a window that set out before leaves the trip of the last one as it is.
+    if (trip !== undefined && queryOf(request).get('state') !== trip.state)
+      issuerFailed(new IssuerError('the answer is not to the last question'));
+    endCookie(response, 'trip');
     if (trip === undefined)
       return { problem: 'This browser was not sent to sign in, or too long ago.', wanted: undefined };
     const answer = new URL(`${origin}${CALLBACK.text}?${queryOf(request)}`);
