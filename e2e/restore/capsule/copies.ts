@@ -8,7 +8,11 @@ import type { Places } from './model.ts';
 
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
 const PROGRESS_MS = 100;
-const ARCHIVED_WITHIN_MS = 120_000;
+/**
+ * A try to archive a segment takes up to a minute where the bucket does not answer, and after three that failed the server waits
+ * for another minute: one short fault of the network is no reason to give up.
+ */
+const ARCHIVED_WITHIN_MS = 300_000;
 
 /**
  * Has the server archive what it has written, so that the log reaches any moment that has been. A transaction of its own
