@@ -67,7 +67,10 @@ const assistantContainer = {
   image: 'registry.test/ledger:1',
   securityContext: confined,
 };
-/** A pod of an Assistant, as the cluster's own controllers make it. */
+/** In the range of the test's API server. */
+const CANARY = '10.96.1.77';
+const TRIED = [`-the canary=${CANARY}:7002`, '+PostgreSQL=10.96.0.7:5432'];
+/** A pod of an Assistant, as the cluster's own controllers make it: its policy may hold when it is made. */
 const ledger = {
   ...named('ledger', { 'platform.space/assistant': 'ledger' }, { 'platform.space/revision': '1' }),
   spec: {
@@ -78,7 +81,9 @@ const ledger = {
       {
         name: 'attest',
         image: ATTESTER,
-        command: ['/attest'],
+        command: ['/attest', 'hold', ...TRIED],
+        restartPolicy: 'Always',
+        lifecycle: { postStart: { exec: { command: ['/attest', ...TRIED] } } },
         securityContext: confined,
       },
     ],
@@ -118,7 +123,10 @@ beforeAll(async () => {
   await create(core('cabin', 'secrets'), named('capsule-household-database'));
   await create(core(CAPSULE, 'secrets'), named('ledger-database'));
   await create(core(OTHER_CAPSULE, 'secrets'), named('ledger-database'));
-  await create(core(CAPSULE, 'pods'), ledger);
+  const canary = { ...named('canary'), spec: { clusterIP: CANARY, ports: [{ port: 7001 }] } };
+  await create(core('home-services', 'services'), canary);
+  const made = () => create(core(CAPSULE, 'pods'), ledger).then(() => true);
+  await eventually(made, { what: 'the policy of pods to know the canary, if it holds already' });
   await create(bindings(CAPSULE), bindSecrets);
   // As Helm makes it, the release's namespace has no label of ours.
   for (const metadata of [
