@@ -83,7 +83,7 @@ describe('a restored registry', () => {
       /Capsule emptied: server b has no such Capsule\n.*own backup.*with the same --at; or .*--accept-lost emptied$/s,
     );
     expect(await compared(['emptied'], ['emptied'])).toMatchObject({ lost: ['emptied'] });
-    // Of one that nobody has any more nothing is missed.
+    // A Capsule that is in no state is not missed.
     expect(await compared(['here'])).toMatchObject({ lost: [] });
   });
 

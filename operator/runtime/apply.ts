@@ -2,7 +2,7 @@ import { APPLY, type ApiClient, type ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
 import { ApiError, isNotFound, isOfWebhook, WriteRefusedError } from './errors.ts';
-import { foreignOwners, ownersBut } from './foreign.ts';
+import { foreignOwners, keptOwners } from './foreign.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 
 /** An object as its owner wants it; fields that it does not name are left to the API server. */
@@ -64,11 +64,11 @@ export class Writer {
     const wish = this.wish(desired);
     const digest = wish.metadata.annotations?.[this.#options.digestAnnotation] ?? '';
     const path = pathOf(resource, desired.metadata.namespace, desired.metadata.name);
-    return this.#says(wish, live) || this.#isSettled(path, digest, wish, live);
+    return this.#isAsWished(wish, live) || this.#isSettled(path, digest, wish, live);
   }
 
   /** All that is wished, and in its spec nothing that somebody else wrote there. */
-  #says(wish: Desired, live: KubeObject): boolean {
+  #isAsWished(wish: Desired, live: KubeObject): boolean {
     const { fieldManager } = this.#options;
     return covers(wish, live) && !('spec' in wish && foreignOwners(live, fieldManager).length > 0);
   }
@@ -88,7 +88,7 @@ export class Writer {
     if (live && this.stands(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
     const after = await this.#patch<KubeObject>(resource, path, APPLY, body, signal);
-    if (this.#says(wish, after)) this.#settled.delete(path);
+    if (this.#isAsWished(wish, after)) this.#settled.delete(path);
     else {
       const replaced = await this.#replace(resource, path, body, after, signal);
       this.#settled.set(path, { digest, version: versionOf(replaced) });
@@ -98,9 +98,9 @@ export class Writer {
   }
 
   /**
-   * Server-side apply of the status alone; as a whole where the server cannot merge it into what an older schema stored (it
-   * answers 500), so that whoever made that object is told. A condition that has another owner, too, outlives an apply that
-   * leaves it out, and is taken away by what replaces the list.
+   * Server-side apply of the status only. If the API server cannot merge it into an object that an older schema stored
+   * (it answers 500), the status is replaced, so that the object's author still sees it. A condition that somebody else
+   * owns, too, stays when an apply leaves it out; a merge patch then replaces the whole list.
    */
   async applyStatus(
     resource: Resource,
@@ -225,7 +225,7 @@ export class Writer {
     const { fieldManager } = this.#options;
     const { resourceVersion } = live.metadata;
     // Who owns a field that stays would be told for ever, though nothing of theirs is left.
-    const managedFields = ownersBut(live, fieldManager);
+    const managedFields = keptOwners(live, fieldManager);
     const replaced = await this.#send<KubeObject>('update', resource, body.metadata.name, {
       method: 'PUT',
       path,

@@ -20,8 +20,8 @@ export function foreignOwners(object: Owned, manager: string): readonly FieldOwn
   return (object.metadata.managedFields ?? []).filter((owner) => isForeign(owner, manager));
 }
 
-/** The same owners without those. */
-export function ownersBut(object: Owned, manager: string): readonly FieldOwner[] {
+/** The owners that stay when those are taken out. */
+export function keptOwners(object: Owned, manager: string): readonly FieldOwner[] {
   return (object.metadata.managedFields ?? []).filter((owner) => !isForeign(owner, manager));
 }
 

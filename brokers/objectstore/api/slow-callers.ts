@@ -29,7 +29,7 @@ export interface PaceOptions {
   /** The limits while others wait; in one tick, as many transfers end as callers wait. */
   readonly pressedWindowMs: number;
   readonly pressedLeastBytes: number;
-  /** Milliseconds between signs of progress to a caller that waits for long work, if its protocol has any. */
+  /** Milliseconds between signs of progress to a caller that waits for long work. Not every protocol has them. */
   readonly signOfLifeMs: number;
 }
 

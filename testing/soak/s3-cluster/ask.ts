@@ -72,7 +72,7 @@ export async function tried<T>(call: () => Promise<T>): Promise<Tried<T>> {
 
 function refusalOf({ name, $metadata, $response }: S3ServiceException): Refusal {
   const retryAfter = $response?.headers['retry-after'];
-  // The SDK gives an error in an answer of 200 another status, 503 where its code is InternalError.
+  // The SDK makes an error within an answer of 200 a 503. Only such an answer is chunked: a refusal has a length.
   const late = $response?.headers['transfer-encoding'] === 'chunked' && retryAfter === undefined;
   return {
     status: $metadata.httpStatusCode ?? 0,
