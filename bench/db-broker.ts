@@ -86,7 +86,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       },
       notes: [
         ...verdicts(figures),
-        'Create again sets the password of the role once more, since the tenant may have changed it and only a superuser could look, and writes an audit entry: it commits as a create does. COMMIT alone says how much of that is the disk.',
+        'Create again sets the password of the role once more, since the tenant may have changed it and only a superuser could look, and writes an audit entry; it does not wait for the disk. COMMIT alone says what that saves.',
       ],
     };
   } finally {

@@ -118,7 +118,11 @@ interface Reissue {
   readonly outcome: 'existing' | 'rotated';
 }
 
-/** Sets the role's password on the server again, which reverts changes by the tenant, and returns the URL. */
+/**
+ * Sets the role's password on the server again, which reverts changes by the tenant, and returns the URL. The same
+ * password is not waited for until it is on disk: a crash could only bring the tenant's own change back, until the next
+ * create. An eviction ends with a commit that is.
+ */
 async function reissue(
   context: Context,
   session: Session,
@@ -135,6 +139,7 @@ async function reissue(
   }
   if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
+    outcome === 'existing' && session.run('commit early', 'SET LOCAL synchronous_commit = off'),
     session.run('assert password', passwordStatement(name, verifier, attempt.contested ? 'insist' : 'cut')),
     // A session that proved the old password and waits for the lock would otherwise be admitted when the transaction
     // ends.
