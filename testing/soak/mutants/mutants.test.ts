@@ -33,7 +33,13 @@ it.each([
   ['an operand is left out', 'x = a && b;', ['x = (a);', 'x = (b);']],
   ['a bound moves by one', 'x = a < b;', ['x = a <= b;']],
   ['what is equal is not', 'x = a === b;', ['x = a !== b;']],
+  [
+    'only the operator of a calculation changes',
+    'x = (a + b) * c;',
+    ['x = (a + b) / c;', 'x = (a - b) * c;'],
+  ],
   ['a negation is taken back', 'x = !a;', ['x = !!a;']],
+  ['a negation is taken back as a whole', 'x = !(a in b);', ['x = !!(a in b);']],
   ['a throw is left out', 'throw a;', [';']],
   ['a call is left out, awaited or not', 'await a();', [';']],
   [

@@ -22,7 +22,7 @@ interface Node {
 }
 
 type Edit = readonly [place: Pick<Node, 'start' | 'end'>, instead: string];
-type Operator = (node: Node, textOf: (node: Node) => string) => readonly Edit[];
+type Operator = (node: Node, textOf: (place: Pick<Node, 'start' | 'end'>) => string) => readonly Edit[];
 
 const SWAPPED: Readonly<Record<string, string>> = {
   ...{ '<': '<=', '<=': '<', '>': '>=', '>=': '>', '===': '!==', '!==': '===' },
@@ -53,12 +53,16 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
           [node, `(${textOf(child(node, 'right'))})`],
         ],
   BinaryExpression(node, textOf) {
-    const swapped = SWAPPED[String(node.operator)];
+    const operator = String(node.operator);
+    const swapped = SWAPPED[operator];
     if (swapped === undefined) return [];
-    return [[node, `${textOf(child(node, 'left'))} ${swapped} ${textOf(child(node, 'right'))}`]];
+    const [left, right] = [child(node, 'left'), child(node, 'right')];
+    // Parentheses are between the operands, but in neither of them.
+    const text = (start: number, end: number) => textOf({ start, end });
+    const between = text(left.end, right.start).replace(operator, swapped);
+    return [[node, text(node.start, left.end) + between + text(right.start, node.end)]];
   },
-  UnaryExpression: (node, textOf) =>
-    node.operator === '!' ? [[node, `!!${textOf(child(node, 'argument'))}`]] : [],
+  UnaryExpression: (node, textOf) => (node.operator === '!' ? [[node, `!${textOf(node)}`]] : []),
   ThrowStatement: (node) => [[node, ';']],
   ExpressionStatement(node, textOf) {
     const { type, argument } = child(node, 'expression') as { type: string; argument?: Node };
