@@ -1,9 +1,10 @@
 import { Secret } from '@space/broker-kit';
 import type { PolicyPut } from '@space/contracts/egress';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Custody, createCustody, passingKeyring } from '../custody.ts';
 import { digest } from '../testing/gateway.ts';
-import { Policies } from './policies.ts';
+import { Policies, plainAddress } from './policies.ts';
+import type { OpenConnection, Tenant } from './tenant.ts';
 
 const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' };
 const put = (changes: Partial<PolicyPut> = {}): PolicyPut => ({
@@ -17,7 +18,22 @@ const put = (changes: Partial<PolicyPut> = {}): PolicyPut => ({
   ...changes,
 });
 type Sealed = PolicyPut['stored_inputs'][string];
+const definition: Sealed['definition'] = {
+  host: 'api.bank.org',
+  routes: [{ method: 'GET', path: '/v1' }],
+  header: 'X-Api-Key',
+};
+const own = (): Tenant | undefined => policies.of(about);
 const OTHER = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2' };
+
+const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
+const sealed = (envelope: string, key = 'bank') => ({ [key]: { definition, envelope } });
+/** A connection of the Assistant that lasts until its policy does not permit it any more. */
+function connect(tenant: Tenant, permitted: () => boolean) {
+  const connection = { index: -1, permitted, called: () => undefined, end: vi.fn() };
+  tenant.connections.add(connection satisfies OpenConnection);
+  return connection;
+}
 
 let custody: Custody;
 let policies: Policies;
@@ -29,7 +45,7 @@ beforeEach(() => {
   sealing = Promise.withResolvers();
   custody = {
     ...real,
-    open: () => new Secret('sk_live_4eC39HqLyjWDarjtT1zdp7dc'),
+    open: () => new Secret(VALUE),
     // As while the operator retires a key: each put seals anew, which takes its time.
     isOld: () => true,
     seal: async (...about) => {
@@ -42,14 +58,7 @@ beforeEach(() => {
 
 describe('the policies of a replica', () => {
   it('keep the later of two messages of one generation, though the earlier one took longer', async () => {
-    const definition: Sealed['definition'] = {
-      host: 'api.bank.org',
-      routes: [{ method: 'GET', path: '/v1' }],
-      header: 'X-Api-Key',
-    };
-    const earlier = policies.put(
-      put({ allowed_hosts: ['gone.org'], stored_inputs: { bank: { definition, envelope: 'k0:x' } } }),
-    );
+    const earlier = policies.put(put({ allowed_hosts: ['gone.org'], stored_inputs: sealed('k0:x') }));
     await policies.put(put({ revision: digest('2'), allowed_hosts: ['kept.org'], addresses: ['10.1.0.2'] }));
     sealing.resolve();
     await expect(earlier).rejects.toMatchObject({ code: 'conflict' });
@@ -59,15 +68,8 @@ describe('the policies of a replica', () => {
   });
 
   it('keep what was narrowed while an earlier message was at work', async () => {
-    const definition: Sealed['definition'] = {
-      host: 'a.org',
-      routes: [{ method: 'GET', path: '/' }],
-      query: 'k',
-    };
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'] }));
-    const earlier = policies.put(
-      put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: { bank: { definition, envelope: 'k0:x' } } }),
-    );
+    const earlier = policies.put(put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: sealed('k0:x') }));
     policies.narrow({ ...about, generation: 1, allowed_hosts: ['a.org'], stored_inputs: {} });
     sealing.resolve();
     await expect(earlier).rejects.toMatchObject({ code: 'conflict' });
@@ -104,4 +106,185 @@ describe('the policies of a replica', () => {
     policies.remove(OTHER);
     expect(['10.1.0.1', '10.1.0.2'].map((at) => policies.capsuleAt(at))).toEqual([undefined, undefined]);
   });
+});
+
+describe('an Assistant', () => {
+  it('is found by its principal and an address of its own together, and by its names and UID together', async () => {
+    await policies.put(put());
+    const tenant = policies.find(digest('own'), '10.1.0.1');
+    expect(tenant).toMatchObject({ capsule: 'home', app: 'ledger', uid: 'uid-1' });
+    expect(policies.find(digest('own'), '10.1.0.2')).toBeUndefined();
+    expect(policies.find(digest('other'), '10.1.0.1')).toBeUndefined();
+    expect(policies.of(about)).toBe(tenant);
+    expect(policies.of({ ...about, assistant_uid: 'uid-9' })).toBeUndefined();
+    expect(policies.of({ ...about, app_id: 'other' })).toBeUndefined();
+    expect(policies.size).toBe(1);
+  });
+
+  it('has what its last message says and nothing of the one before', async () => {
+    sealing.resolve();
+    await policies.put(put({ allowed_hosts: ['a.org'], stored_inputs: sealed('k1:a') }));
+    await policies.put(
+      put({ generation: 2, revision: digest('2'), principals: [digest('new')], allowed_hosts: ['b.org'] }),
+    );
+    expect(own()).toMatchObject({ generation: 2, revision: digest('2'), principals: [digest('new')] });
+    expect([...own()!.hosts]).toEqual(['b.org']);
+    expect(own()!.inputs.size).toBe(0);
+    expect(policies.find(digest('own'), '10.1.0.1')).toBeUndefined();
+    expect(policies.find(digest('new'), '10.1.0.1')).toBe(own());
+  });
+
+  it('keeps its own principals in each further message', async () => {
+    const both = [digest('own'), digest('next')];
+    await policies.put(put());
+    await policies.put(put({ principals: both }));
+    for (const principal of both) expect(policies.find(principal, '10.1.0.1')?.capsule).toBe('home');
+  });
+
+  it.each([
+    ['widens', 'put', () => policies.put(put({ allowed_hosts: ['a.org'] }))],
+    [
+      'narrows',
+      'narrow',
+      async () => policies.narrow({ ...about, generation: 1, allowed_hosts: [], stored_inputs: {} }),
+    ],
+  ])('is not changed by a message of an older generation that %s it', async (_, _name, message) => {
+    await policies.put(put({ generation: 2, allowed_hosts: ['kept.org'] }));
+    await expect(message()).rejects.toMatchObject({ code: 'stale_generation' });
+    expect([...own()!.hosts]).toEqual(['kept.org']);
+  });
+
+  it('that was made anew under its name has nothing of the earlier one, whose connections end', async () => {
+    await policies.put(put({ generation: 7, allowed_hosts: ['a.org'] }));
+    const earlier = own()!;
+    const connection = connect(earlier, () => earlier.hosts.has('a.org'));
+    await policies.put(put({ assistant_uid: 'uid-2', principals: [digest('new')], addresses: ['10.1.0.9'] }));
+    expect(connection.end).toHaveBeenCalledOnce();
+    expect(own()).toBeUndefined();
+    expect(policies.find(digest('own'), '10.1.0.1')).toBeUndefined();
+    expect(policies.capsuleAt('10.1.0.1')).toBeUndefined();
+    expect(policies.find(digest('new'), '10.1.0.9')).toMatchObject({ uid: 'uid-2', generation: 1 });
+    expect(policies.size).toBe(1);
+  });
+
+  it('is asked for its value again where that cannot be opened, or is not fit any more', async () => {
+    custody.isOld = () => false;
+    for (const [value, reentry] of [
+      [VALUE, []],
+      ['short', ['bank']],
+      [undefined, ['bank']],
+    ] as const) {
+      custody.open = () => (value === undefined ? undefined : new Secret(value));
+      const taken = await policies.put(put({ stored_inputs: sealed('k1:a') }));
+      expect(taken).toEqual({ revision: digest('1'), reentry, resealed: {} });
+      expect(own()!.inputs.get('bank')?.usable).toBe(reentry.length === 0);
+      expect([...policies.keysInUse()]).toEqual(reentry.length === 0 ? ['k1'] : []);
+    }
+  });
+
+  it('has only a value sealed anew that can be used, and whose key is to be retired', async () => {
+    sealing.resolve();
+    const seal = vi.spyOn(custody, 'seal');
+    custody.isOld = (envelope) => envelope === 'k0:old';
+    const stored = { ...sealed('k0:old', 'old'), ...sealed('k1:new', 'new') };
+    const { resealed } = await policies.put(put({ stored_inputs: stored }));
+    expect(resealed).toEqual({ old: expect.stringMatching(/^k1:/) });
+    custody.open = () => undefined;
+    expect((await policies.put(put({ stored_inputs: sealed('k0:old') }))).resealed).toEqual({});
+    expect(seal).toHaveBeenCalledOnce();
+  });
+
+  it('loses by a narrowing what that does not name, and gets nothing by it', async () => {
+    custody.isOld = () => false;
+    const stored = { ...sealed('k1:a', 'kept'), ...sealed('k1:b', 'gone'), ...sealed('k1:c', 'changed') };
+    await policies.put(put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: stored }));
+    const { digest: kept } = own()!.inputs.get('kept')!;
+    const narrowed = policies.narrow({
+      ...{ ...about, generation: 3, allowed_hosts: ['b.org', 'c.org'] },
+      stored_inputs: { kept, changed: digest('another'), added: kept },
+    });
+    expect(narrowed).toBe(true);
+    expect([...own()!.hosts]).toEqual(['b.org']);
+    expect([...own()!.inputs.keys()]).toEqual(['kept']);
+    expect(own()!.generation).toBe(3);
+    const unknown = { ...OTHER, generation: 1, allowed_hosts: [], stored_inputs: {} };
+    expect(policies.narrow(unknown)).toBe(false);
+  });
+});
+
+describe('a change of a policy', () => {
+  it.each([
+    ['a message', () => policies.put(put())],
+    ['a narrowing', () => policies.narrow({ ...about, generation: 1, allowed_hosts: [], stored_inputs: {} })],
+    ['a removal', () => policies.remove(about)],
+  ])('by %s ends what is not permitted any more and nothing else, and wakes who waits', async (_, change) => {
+    await policies.put(put({ allowed_hosts: ['a.org'] }));
+    const tenant = own()!;
+    const permitted = connect(tenant, () => true);
+    const ended = connect(tenant, () => tenant.hosts.has('a.org'));
+    const [woken, asleep] = [vi.fn(), vi.fn()];
+    policies.watch(woken);
+    policies.watch(asleep)();
+    await change();
+    expect(ended.end).toHaveBeenCalledOnce();
+    expect(permitted.end).not.toHaveBeenCalled();
+    expect(woken).toHaveBeenCalled();
+    expect(asleep).not.toHaveBeenCalled();
+  });
+
+  it('ends everything when the replica ends', async () => {
+    await policies.put(put());
+    const connection = connect(own()!, () => true);
+    policies.endAll();
+    expect(connection.end).toHaveBeenCalledOnce();
+  });
+});
+
+describe('a removed Assistant', () => {
+  it('is not brought back by a message that comes late', async () => {
+    await policies.put(put());
+    expect(policies.remove(about)).toBe(true);
+    expect(policies.size).toBe(0);
+    await expect(policies.put(put({ generation: 9 }))).rejects.toMatchObject({ code: 'conflict' });
+    expect(() =>
+      policies.narrow({ ...about, generation: 9, allowed_hosts: [], stored_inputs: {} }),
+    ).toThrow();
+    expect(policies.find(digest('own'), '10.1.0.1')).toBeUndefined();
+  });
+
+  it('leaves alone the one that was made anew under its name', async () => {
+    await policies.put(put({ assistant_uid: 'uid-2' }));
+    expect(policies.remove(about)).toBe(false);
+    expect(policies.find(digest('own'), '10.1.0.1')?.uid).toBe('uid-2');
+  });
+
+  it('is remembered until ten thousand others are', async () => {
+    policies.remove(about);
+    for (let index = 1; index < 10_000; index += 1)
+      policies.remove({ ...about, assistant_uid: `gone-${index}` });
+    await expect(policies.put(put())).rejects.toMatchObject({ code: 'conflict' });
+    policies.remove({ ...about, assistant_uid: 'one-more' });
+    await policies.put(put());
+    expect(own()).toBeDefined();
+    await expect(policies.put(put({ assistant_uid: 'one-more' }))).rejects.toMatchObject({
+      code: 'conflict',
+    });
+  });
+});
+
+it('a replica is in step once the operator has said so, and not before', () => {
+  expect(policies.inStep).toBe(false);
+  policies.markInStep();
+  expect(policies.inStep).toBe(true);
+});
+
+it('an address of IPv4 is the same one however a listener reports it, and no other is changed', () => {
+  for (const [told, plain] of [
+    ['::ffff:10.1.0.1', '10.1.0.1'],
+    ['::FFFF:10.1.0.1', '10.1.0.1'],
+    ['10.1.0.1', '10.1.0.1'],
+    ['::ffff:a01:1', '::ffff:a01:1'],
+    ['fd00::ffff:10.1.0.1', 'fd00::ffff:10.1.0.1'],
+  ] as const)
+    expect(plainAddress(told)).toBe(plain);
 });

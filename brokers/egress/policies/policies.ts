@@ -194,9 +194,9 @@ export class Policies {
     tenant.addresses = addresses;
   }
 
-  #forgetPrincipals(tenant: Tenant): void {
-    for (const principal of tenant.principals)
-      if (this.#byPrincipal.get(principal) === tenant) this.#byPrincipal.delete(principal);
+  /** A principal belongs to one Assistant, so none of these is another's. */
+  #forgetPrincipals({ principals }: Tenant): void {
+    for (const principal of principals) this.#byPrincipal.delete(principal);
   }
 
   #apply(tenant: Tenant): void {
