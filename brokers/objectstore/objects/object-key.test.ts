@@ -5,6 +5,10 @@ import {
   type Bucket,
   decodePath,
   decodeQueryValue,
+  folderOf,
+  isBucket,
+  isMarker,
+  isUnderPrefix,
   logicalKey,
   MAX_KEY_BYTES,
   parseKey,
@@ -92,6 +96,17 @@ describe('a path', () => {
     expect(decodePath(raw)).toBeUndefined();
   });
 
+  test('keeps a mark of the byte order, which would make two names one', () => {
+    expect(decodePath('%EF%BB%BFa')).toBe('\ufeffa');
+    expect(decodeQueryValue('%EF%BB%BFa')).toBe('\ufeffa');
+  });
+
+  test('of a query is decoded only where all of it may be there', () => {
+    for (const raw of ['a b', '"a', 'a"', 'a%zz', 'a%2', 'ä', '%ff'])
+      expect(decodeQueryValue(raw)).toBeUndefined();
+    expect(decodeQueryValue('a/b?c=d%2F')).toBe('a/b?c=d/');
+  });
+
   test('is decoded once', () => {
     expect(decodePath('a%2525')).toBe('a%25');
     expect(decodePath('%C3%A4/b')).toBe('ä/b');
@@ -148,4 +163,34 @@ test('a prefix may end within a segment, and may not climb', () => {
 test('a room is made of places that we made', () => {
   expect(() => prefixesOf(`${place('1')}a/2/`, `${place('1')}s/`)).toThrow();
   expect(() => prefixesOf('', `${place('1')}s/`)).toThrow();
+  const [data, shared] = [`${place('1')}a/${'2'.repeat(40)}/`, `${place('1')}s/`];
+  expect(prefixesOf(data, shared)).toEqual({ data, shared });
+  for (const other of ['', `x${shared}`, `${shared}x`, place('1'), `${place('1')}a/`]) {
+    expect(() => prefixesOf(data, other)).toThrow('not a prefix of ours');
+    expect(() => prefixesOf(other, shared)).toThrow('not a prefix of ours');
+  }
+});
+
+test('of the keys of the bucket a tenant has those below a place that we made', () => {
+  const [data, shared] = [`${place('1')}a/${'2'.repeat(40)}/`, `${place('1')}s/`];
+  for (const prefix of [data, shared]) {
+    expect(isUnderPrefix(`${prefix}x`)).toBe(true);
+    expect(isUnderPrefix(prefix)).toBe(false);
+    expect(isUnderPrefix(`x/${prefix}x`)).toBe(false);
+    expect(folderOf(`${prefix}x`)).toBeUndefined();
+    expect(folderOf(`${prefix}x/`)).toBeUndefined();
+    expect(folderOf(`${prefix}x/y`)).toBe(`${prefix}x/`);
+    expect(folderOf(`${prefix}x/y/z`)).toBe(`${prefix}x/y/`);
+    expect(folderOf(`${prefix}x\n/y`)).toBe(`${prefix}x\n/`);
+    expect(folderOf(`x/${prefix}x/y`)).toBeUndefined();
+  }
+});
+
+test('a caller has two buckets, and directories are marked by a slash', () => {
+  expect(['data', 'shared', '', 'Data', 'other'].map((name) => isBucket(name))).toEqual([
+    ...[true, true],
+    ...[false, false, false],
+  ]);
+  expect(isMarker(parseKey('a/')!)).toBe(true);
+  expect(isMarker(parseKey('a')!)).toBe(false);
 });

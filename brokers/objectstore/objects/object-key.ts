@@ -24,7 +24,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function parseKey(text: string): ObjectKey | undefined {
   if (text === '' || !isCleanText(text)) return undefined;
   const segments = text.split('/');
-  if (segments.length > 1 && segments.at(-1) === '') segments.pop();
+  if (segments.at(-1) === '') segments.pop();
   return segments.every(isSegment) ? (text as ObjectKey) : undefined;
 }
 
@@ -44,7 +44,7 @@ export function parsePrefix(text: string): KeyPrefix | undefined {
 /** The key in the raw path of a request, percent-decoded once, as UTF-8. An escaped slash is not a separator. */
 export function decodePath(raw: string): string | undefined {
   if (!RAW_PATH.test(raw) || /%2f/i.test(raw)) return undefined;
-  return raw.includes('%') ? decodeBytes(raw) : raw;
+  return percentDecoded(raw);
 }
 
 /**
@@ -53,7 +53,7 @@ export function decodePath(raw: string): string | undefined {
  */
 export function decodeQueryValue(raw: string): string | undefined {
   if (!/^(?:[A-Za-z0-9\-._~!$'()*,;:@/?=]|%[0-9A-Fa-f]{2})*$/.test(raw)) return undefined;
-  return raw.includes('%') ? decodeBytes(raw) : raw;
+  return percentDecoded(raw);
 }
 
 function isCleanText(text: string): boolean {
@@ -69,7 +69,8 @@ function isSegment(segment: string): boolean {
   return segment !== '' && segment !== '.' && segment !== '..';
 }
 
-function decodeBytes(raw: string): string | undefined {
+function percentDecoded(raw: string): string | undefined {
+  if (!raw.includes('%')) return raw;
   const bytes = Buffer.alloc(raw.length);
   let length = 0;
   for (let i = 0; i < raw.length; i += 1) {
