@@ -43,10 +43,11 @@ beforeEach(() => {
   const ring = passingKeyring();
   const real = createCustody('test', () => ring);
   sealing = Promise.withResolvers();
+  sealing.resolve();
   custody = {
     ...real,
     open: () => new Secret(VALUE),
-    // As while the operator retires a key: each put seals anew, which takes its time.
+    // As while the operator retires a key: each put seals anew.
     isOld: () => true,
     seal: async (...about) => {
       await sealing.promise;
@@ -58,6 +59,7 @@ beforeEach(() => {
 
 describe('the policies of a replica', () => {
   it('keep the later of two messages of one generation, though the earlier one took longer', async () => {
+    sealing = Promise.withResolvers();
     const earlier = policies.put(put({ allowed_hosts: ['gone.org'], stored_inputs: sealed('k0:x') }));
     await policies.put(put({ revision: digest('2'), allowed_hosts: ['kept.org'], addresses: ['10.1.0.2'] }));
     sealing.resolve();
@@ -68,6 +70,7 @@ describe('the policies of a replica', () => {
   });
 
   it('keep what was narrowed while an earlier message was at work', async () => {
+    sealing = Promise.withResolvers();
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'] }));
     const earlier = policies.put(put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: sealed('k0:x') }));
     policies.narrow({ ...about, generation: 1, allowed_hosts: ['a.org'], stored_inputs: {} });
@@ -122,7 +125,6 @@ describe('an Assistant', () => {
   });
 
   it('has what its last message says and nothing of the one before', async () => {
-    sealing.resolve();
     await policies.put(put({ allowed_hosts: ['a.org'], stored_inputs: sealed('k1:a') }));
     await policies.put(
       put({ generation: 2, revision: digest('2'), principals: [digest('new')], allowed_hosts: ['b.org'] }),
@@ -183,7 +185,6 @@ describe('an Assistant', () => {
   });
 
   it('has only a value sealed anew that can be used, and whose key is to be retired', async () => {
-    sealing.resolve();
     const seal = vi.spyOn(custody, 'seal');
     custody.isOld = (envelope) => envelope === 'k0:old';
     const stored = { ...sealed('k0:old', 'old'), ...sealed('k1:new', 'new') };

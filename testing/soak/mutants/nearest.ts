@@ -3,6 +3,8 @@ import { type Exported, exportedBy, importsOf, sourcesOf } from '../../../script
 
 /** More seldom find what these do not, and each takes its time with each mutant that survives. */
 const MOST = 6;
+/** Starts openssl alone, which takes a moment; tests that start a server or more are too slow to run for each mutant. */
+const QUICK_TO_START = 'testing/certificates.ts';
 /** Imports that such a test may be further away than the nearest. */
 const FURTHER = 1;
 
@@ -10,7 +12,7 @@ const FURTHER = 1;
 export function nearestTests(root: string): (file: string) => readonly string[] {
   const sources = sourcesOf(root);
   const exported: Exported = exportedBy(root);
-  const starting = startingPrograms(sources, exported);
+  const starting = startingPrograms(new Map([...sources, [QUICK_TO_START, '']]), exported);
   const importers = new Map<string, Set<string>>();
   for (const [file, text] of sources)
     for (const { target, isType } of importsOf(file, text, exported))

@@ -18,8 +18,9 @@ export interface Result {
 
 type Verdict = 'killed' | 'timed out' | 'survived';
 
-/** A mutant may need this many times as long as the start with the file itself, or this long, before it is said to hang. */
-const PATIENCE = { times: 4, atLeastMs: 20_000 };
+/** A mutant may need this many times as long as the file itself, or this long, before it is said to hang. */
+const PATIENCE = { times: 10, atLeastMs: 30_000 };
+const NOTHING: Change = { start: 0, end: 0, instead: '' };
 
 /** Tries the mutants of one file, in a process that is ended and started anew when one hangs. */
 export class Session {
@@ -56,8 +57,11 @@ export class Session {
     const program = join(import.meta.dirname, 'child.ts');
     const child = fork(program, [ROOT, JSON.stringify(this.#begin)], { cwd: ROOT, stdio: 'ignore' });
     this.#child = child;
+    const first = await this.#answer(child, undefined);
+    // Once more, since the first time all that is imported is compiled, too.
     const began = performance.now();
-    const unbroken = await this.#answer(child, undefined);
+    child.send(NOTHING);
+    const unbroken = first && (await this.#answer(child, undefined));
     if (unbroken === undefined || unbroken.by !== undefined || unbroken.tests === 0) {
       await this.close();
       throw new Error(
