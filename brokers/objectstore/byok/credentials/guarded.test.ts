@@ -1,5 +1,14 @@
-import { expect, test } from 'vitest';
-import { type ReachSettings, reachGuard } from './guarded.ts';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { type Dialler, dialler, portOf } from '@space/broker-kit';
+import type { Dispatcher } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeAuthority } from '../../../../testing/certificates.ts';
+import { guardedClient, guardedPool, openReach, type ReachSettings, reachGuard } from './guarded.ts';
 
 const settings: ReachSettings = {
   BYOK_FIXED_HOSTS: [],
@@ -16,7 +25,127 @@ test('what the network’s own NAT64 carries is judged, as an address of Capsule
   expect([inside, metadata, outside].map((at) => told.permits(at))).toEqual([false, false, true]);
 });
 
-test('a prefix that is none stops the start, by the setting’s name', () => {
+test('a prefix that is none stops the start, by the setting’s name and by what is wrong', () => {
   const wrong = { ...settings, BYOK_NAT64_PREFIXES: ['2a00:64::/97'] };
-  expect(() => reachGuard(wrong)).toThrow(/BYOK_NAT64_PREFIXES/);
+  expect(() => reachGuard(wrong)).toThrow(/BYOK_NAT64_PREFIXES.*2a00:64::\/97/);
+});
+
+const directory = mkdtempSync(join(tmpdir(), 'space-guarded-'));
+const authority = makeAuthority(directory, 'ca');
+const ca = readFileSync(authority.cert, 'utf8');
+const within = (ms = 60_000) => AbortSignal.timeout(ms);
+/** Leads every name to the loopback, and notes which ports were asked for. */
+function noting(port: () => number): Dialler & { readonly asked: number[] } {
+  const real = dialler({
+    resolve: async () => [{ address: '127.0.0.1', ttl: 60, trusted: true }],
+    guard: reachGuard(settings),
+  });
+  const asked: number[] = [];
+  const dial: Dialler['dial'] = (host, wanted, signal) => {
+    asked.push(wanted);
+    return real.dial(host, port(), signal);
+  };
+  return { ...real, asked, dial };
+}
+
+afterAll(() => rmSync(directory, { recursive: true }));
+
+test('what an administrator trusts beside the system’s authorities is read from the file that is named', async () => {
+  expect((await openReach(settings)).ca).toBeUndefined();
+  expect((await openReach({ ...settings, BYOK_CA_FILE: authority.cert })).ca).toBe(ca);
+});
+
+describe('a connection to a host that a tenant has named', () => {
+  let server: HttpsServer;
+  let seen: { alpn: unknown; name: unknown; protocol: unknown } | undefined;
+  beforeAll(async () => {
+    const { cert, key } = authority.sign('s3', ['DNS:s3.tenant.example']);
+    const pair = { cert: readFileSync(cert), key: readFileSync(key) };
+    server = createHttps({ ...pair, ALPNProtocols: ['h2', 'http/1.1'] }, ({ socket }, response) => {
+      const { alpnProtocol, servername, getProtocol } = socket as TLSSocket & { servername: unknown };
+      seen = { alpn: alpnProtocol, name: servername, protocol: getProtocol.call(socket) };
+      response.end('answer');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(() => server.close());
+
+  const kinds: readonly [string, (origin: string, to: Dialler, ca: string | undefined) => Dispatcher][] = [
+    ['a client', (origin, to, ca) => guardedClient(origin, { dialler: to, ca, deadline: within() })],
+    ['a pool', (origin, to, ca) => guardedPool(origin, { dialler: to, ca, connections: 2 })],
+  ];
+
+  test.each(kinds)('of %s is one of HTTP/1.1 for that name, at the usual port', async (_, make) => {
+    const to = noting(() => portOf(server));
+    const client = make('https://s3.tenant.example', to, ca);
+    const { body } = await client.request({ path: '/', method: 'GET' });
+    expect(await body.text()).toBe('answer');
+    expect(seen).toEqual({ alpn: 'http/1.1', name: 's3.tenant.example', protocol: 'TLSv1.3' });
+    expect(to.asked).toEqual([443]);
+    await client.destroy();
+  });
+
+  test.each(kinds)('of %s goes to the port that was named', async (_, make) => {
+    const to = noting(() => portOf(server));
+    const client = make('https://s3.tenant.example:8443', to, ca);
+    await (await client.request({ path: '/', method: 'GET' })).body.dump();
+    expect(to.asked).toEqual([8_443]);
+    await client.destroy();
+  });
+
+  test.each(kinds)('of %s is given up where nobody trusted vouches for the name', async (_, make) => {
+    for (const [origin, trusted, code] of [
+      ['https://s3.tenant.example', undefined, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+      ['https://other.example', ca, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ] as const) {
+      const client = make(
+        origin,
+        noting(() => portOf(server)),
+        trusted,
+      );
+      await expect(client.request({ path: '/', method: 'GET' })).rejects.toMatchObject({ code });
+      await client.destroy();
+    }
+  });
+
+  test('of a pool sends as many bytes as it said, or none', async () => {
+    const pool = guardedPool('https://s3.tenant.example', {
+      ...{ dialler: noting(() => portOf(server)), ca, connections: 1 },
+    });
+    const headers = { 'content-length': '9' };
+    await expect(
+      pool.request({ path: '/', method: 'PUT', headers, body: Buffer.from('four') }),
+    ).rejects.toMatchObject({ code: 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH' });
+    await pool.destroy();
+  });
+});
+
+describe('a host that begins no TLS', () => {
+  let server: Server;
+  let onConnection: (socket: Socket) => void;
+  beforeAll(async () => {
+    server = createServer((socket) => onConnection(socket.on('error', () => undefined)));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(() => server.close());
+
+  const ask = (deadline: AbortSignal) =>
+    guardedClient('https://s3.tenant.example', {
+      ...{ dialler: noting(() => portOf(server)), ca: undefined, deadline },
+    }).request({ path: '/', method: 'GET' });
+
+  test('is waited for until the deadline', async () => {
+    const deadline = new AbortController();
+    onConnection = (socket) => socket.once('data', () => deadline.abort());
+    await expect(ask(deadline.signal)).rejects.toThrow('the deadline passed');
+  });
+
+  test('and hangs up, or sends something else, is an error', async () => {
+    onConnection = (socket) => socket.destroy();
+    await expect(ask(within())).rejects.toThrow();
+    onConnection = (socket) => socket.resetAndDestroy();
+    await expect(ask(within())).rejects.toThrow();
+    onConnection = (socket) => socket.end('SSH-2.0-OpenSSH_9\r\n');
+    await expect(ask(within())).rejects.toThrow();
+  });
 });

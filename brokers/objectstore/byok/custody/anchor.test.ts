@@ -1,6 +1,15 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Anchor, type AnchorVerdict, anchorKey, compare, readAnchor, writeAnchor } from './anchor.ts';
+import {
+  type Anchor,
+  type AnchorVerdict,
+  anchorKey,
+  anchorOf,
+  beyond,
+  compare,
+  readAnchor,
+  writeAnchor,
+} from './anchor.ts';
 import { emptyInventory, NO_HEAD } from './inventory.ts';
 
 const head = (digit: string) => digit.repeat(64);
@@ -32,6 +41,23 @@ it('bytes that are no anchor are none', () => {
       expect(readAnchor(bytes.subarray(0, at))).toBeUndefined();
     }),
   );
+});
+
+it.each([
+  ['a head with something before it', { head: `x${head('a')}` }],
+  ['a head with something behind it', { head: `${head('a')}x` }],
+  ['a head in capitals', { head: head('A') }],
+  ['no revision yet', { revision: 0 }],
+  ['a negative number', { generation: -1 }],
+  ['a fraction', { high: 0.5 }],
+  ['a number that is not exact', { high: Number.MAX_SAFE_INTEGER + 1 }],
+  ['another version', { v: 2 }],
+  ['something more', { more: 1 }],
+])('%s is no anchor', (_, changed) => {
+  const whole = { v: 1, revision: 1, generation: 0, high: 0, head: head('a') };
+  const read = (value: object) => readAnchor(Buffer.from(JSON.stringify(value)));
+  expect(read(whole)).toEqual({ revision: 1, generation: 0, high: 0, head: head('a') });
+  expect(read({ ...whole, ...changed })).toBeUndefined();
 });
 
 it('lies where no Capsule of any Space has another, and no tenant has a key', () => {
@@ -70,7 +96,23 @@ it.each<[string, typeof stored | undefined, Anchor | 'unreadable' | undefined, A
   ['a bucket that forgot', stored, undefined, 'rollback'],
   ['a bucket that forgot the first', { ...stored, revision: 1 }, undefined, 'rollback'],
   ['a bucket that counts otherwise', stored, { ...same, generation: 5 }, 'rollback'],
+  ['a bucket that has seen more changes', stored, { ...same, revision: 6 }, 'rollback'],
+  ['a bucket that has seen a higher number of a set', stored, { ...same, high: 4 }, 'rollback'],
   ['a bucket with something else there', stored, 'unreadable', 'rollback'],
 ])('%s', (_, registry, bucket, standing) => {
   expect(compare(registry, bucket)).toBe(standing);
+});
+
+it('a change is anchored with the numbers and the head that are stored', () => {
+  expect(anchorOf(stored)).toEqual(same);
+});
+
+it('an administrator goes on above all numbers of either side, and after the anchored head', () => {
+  const numbers = { revision: 5, generation: 4, high: 3 };
+  const anchored = { revision: 2, generation: 7, high: 3, head: head('c') };
+  expect(beyond(numbers, anchored)).toEqual({ revision: 6, generation: 8, high: 4, previous: head('c') });
+  expect(beyond(undefined, anchored)).toEqual({ revision: 3, generation: 8, high: 4, previous: head('c') });
+  for (const unknown of ['unreadable', undefined] as const)
+    expect(beyond(numbers, unknown)).toEqual({ revision: 6, generation: 5, high: 4, previous: NO_HEAD });
+  expect(beyond(undefined, undefined)).toEqual({ revision: 1, generation: 1, high: 1, previous: NO_HEAD });
 });

@@ -34,8 +34,10 @@ export function writeAnchor({ revision, generation, high, head }: Anchor): Buffe
 /** Undefined if the bytes are not a valid anchor. */
 export function readAnchor(bytes: Uint8Array): Anchor | undefined {
   try {
-    const { data } = schema.safeParse(JSON.parse(Buffer.from(bytes).toString('utf8')));
-    return data && { revision: data.revision, generation: data.generation, high: data.high, head: data.head };
+    const { revision, generation, high, head } = schema.parse(
+      JSON.parse(Buffer.from(bytes).toString('utf8')),
+    );
+    return { revision, generation, high, head };
   } catch {
     return undefined;
   }

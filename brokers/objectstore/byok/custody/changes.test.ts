@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Candidate, clear, planCreate, planned, planRotate, remove, select } from './changes.ts';
 import { type CredentialSet, emptyInventory, type Inventory, type SealedSet } from './inventory.ts';
 
@@ -101,4 +101,92 @@ it('whatever is asked in whatever order: what was expected was there, and no num
     }),
     { numRuns: 400 },
   );
+});
+
+describe('one change', () => {
+  const set = (id: string, changes: Partial<CredentialSet> = {}): SealedSet => {
+    const times = { createdAt: 1, rotatedAt: null };
+    return sealed({ ...candidate(0), setId: id, name: `name of ${id}`, generation: 3, ...times, ...changes });
+  };
+  const [first, second] = [set('ocs_a'), set('ocs_b')];
+  const inventory: Inventory = {
+    ...emptyInventory('home', 1),
+    ...{ generation: 7, high: 5, selected: 'ocs_a', sets: [first, second] },
+  };
+
+  const create = (changes: Partial<Parameters<typeof planCreate>[1]> = {}) =>
+    planCreate(inventory, {
+      ...{ name: 'new', expected: 7, candidate: candidate(1), setId: 'ocs_c', most: 3 },
+      ...changes,
+    });
+
+  it('makes a set under a name of its own, as long as there is room', () => {
+    expect(create()).toEqual({
+      set: {
+        ...{ ...candidate(1), setId: 'ocs_c', name: 'new', generation: 1 },
+        ...{ createdAt: 1, rotatedAt: null },
+      },
+    });
+    for (const name of [first.name, second.name]) expect(create({ name }).refused).toBe('already_exists');
+    expect(create({ most: 2 }).refused).toBe('quota_exceeded');
+    expect(create({ expected: 6 }).refused).toBe('stale_generation');
+  });
+
+  const rotate = (changes: Partial<Candidate> = {}, at: { setId?: string; expected?: number } = {}) =>
+    planRotate(inventory, {
+      ...{ setId: 'ocs_b', expected: 3, candidate: { ...candidate(0), verifiedAt: 9, ...changes } },
+      ...at,
+    });
+
+  it('gives a set another key of the same bucket at the same endpoint, and leaves the rest', () => {
+    expect(rotate({ region: 'other' })).toEqual({
+      set: {
+        ...{ ...candidate(0), verifiedAt: 9, region: 'other', setId: 'ocs_b', name: second.name },
+        ...{ generation: 4, createdAt: 1, rotatedAt: 9 },
+      },
+    });
+    expect(rotate({ endpoint: candidate(1).endpoint }).refused).toBe('invalid_request');
+    expect(rotate({ bucket: 'another' }).refused).toBe('invalid_request');
+    expect(rotate({}, { setId: 'ocs_c' }).refused).toBe('not_found');
+    expect(rotate({}, { expected: 2 }).refused).toBe('stale_generation');
+  });
+
+  it('puts a sealed set in the place of its earlier self, and never lowers the highest number', () => {
+    const rotated = set('ocs_a', { generation: 4 });
+    expect(planned(inventory, rotated)).toEqual({ ...inventory, generation: 8, sets: [rotated, second] });
+    const highest = set('ocs_c', { generation: 6 });
+    expect(planned(inventory, highest)).toMatchObject({ high: 6, sets: [first, second, highest] });
+  });
+
+  it('selects a set that is there, or none, and changes nothing when it is selected already', () => {
+    const chosen = (setId: string | null, expected = 7) => select(inventory, { setId, expected });
+    for (const setId of ['ocs_b', null])
+      expect(chosen(setId)).toEqual({ next: { ...inventory, generation: 8, selected: setId } });
+    expect(chosen('ocs_a')).toEqual({ next: inventory });
+    expect(chosen('ocs_c').refused).toBe('not_found');
+    expect(chosen('ocs_b', 6).refused).toBe('stale_generation');
+  });
+
+  it('deletes a set that is not selected, once, and says so of one that was deleted before', () => {
+    const removed = (setId: string, expected = 3, tombstone?: number) =>
+      remove(inventory, { setId, expected, tombstone });
+    expect(removed('ocs_b')).toEqual({
+      next: { ...inventory, generation: 8, sets: [first] },
+      alreadyAbsent: false,
+    });
+    expect(removed('ocs_a').refused).toBe('credential_selected');
+    expect(removed('ocs_b', 2).refused).toBe('stale_generation');
+    expect(removed('ocs_c').refused).toBe('not_found');
+    expect(removed('ocs_c', 3, 3)).toEqual({ next: inventory, alreadyAbsent: true });
+    expect(removed('ocs_c', 3, 2).refused).toBe('stale_generation');
+    // A set that is there is judged by itself, whatever was deleted under its id before.
+    expect(removed('ocs_b', 3, 2)).toMatchObject({ alreadyAbsent: false });
+  });
+
+  it('takes everything from a Capsule that is dropped, and goes on counting', () => {
+    expect(clear(inventory, 2)).toEqual({
+      ...{ ...inventory, generation: 8, incarnation: 2 },
+      ...{ selected: null, sets: [] },
+    });
+  });
 });
