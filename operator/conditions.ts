@@ -39,8 +39,9 @@ export type Reason =
   | 'Suspended'
   | 'Restoring'
   | 'Deleting'
-  // any write
+  // any write, any read
   | 'WriteRefused'
+  | 'ReadRefused'
   | 'GuardrailsMissing'
   | 'PolicyNotInForce'
   // the sandbox

@@ -11,10 +11,10 @@ import { SECRET } from './kinds.ts';
 import type { SpaceNames } from './names.ts';
 import type { Writer } from './runtime/apply.ts';
 import type { ApiClient } from './runtime/client.ts';
-import { isNotFound } from './runtime/errors.ts';
+import { isNotFound, ReadRefusedError } from './runtime/errors.ts';
 import type { EventRecorder } from './runtime/events.ts';
 import type { Kept } from './runtime/kept.ts';
-import { pathOf } from './runtime/kube-object.ts';
+import { makeKey, pathOf } from './runtime/kube-object.ts';
 import type { Stores } from './stores.ts';
 
 /** The operator's identity at the API server: the subject of the RoleBindings that it creates for itself. */
@@ -81,6 +81,31 @@ export async function readSecret(
     });
   } catch (error) {
     if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The longest time after which API servers go by a new RoleBinding. */
+const BINDING_MS = 10_000;
+
+/**
+ * Reads a Secret of a Capsule's namespace. A namespace that does not exist yet has none, and the API server would
+ * refuse the request, as it does for a moment after the operator has bound its role there: that is no missing right.
+ */
+export async function readCapsuleSecret(
+  context: Pick<Context, 'client' | 'stores' | 'now'>,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<SecretObject | undefined> {
+  const binding = context.stores.roleBindings.get(makeKey(namespace, 'space-operator'));
+  if (!binding) return undefined;
+  try {
+    return await readSecret(context, namespace, name, signal);
+  } catch (error) {
+    const since = Date.parse(binding.metadata.creationTimestamp ?? '');
+    if (error instanceof ReadRefusedError && Date.parse(context.now()) - since < BINDING_MS)
+      throw new Error(`the role of the operator in ${namespace} is not in force yet`, { cause: error });
     throw error;
   }
 }

@@ -1,11 +1,11 @@
 import { type Finding, no } from './conditions.ts';
-import { WriteRefusedError } from './runtime/errors.ts';
+import { ReadRefusedError, WriteRefusedError } from './runtime/errors.ts';
 import { oneLine } from './text.ts';
 
 const LONGEST = 400;
 
 /**
- * The finding of a step, and the error that is thrown after the finding is in the status, so that the write is retried.
+ * The finding of a step, and the error that is thrown after the finding is in the status, so that it is tried again.
  */
 export interface Refused {
   readonly finding: Finding;
@@ -13,10 +13,11 @@ export interface Refused {
 }
 
 /**
- * The finding about a refused write, or undefined for other errors. Refusals by a namespace that is being deleted are
+ * The finding about a refused write or read, or undefined for other errors. Refusals by a namespace that is being deleted are
  * not reported here, since a condition says that it is being deleted.
  */
 function refusalOf(error: unknown): Refused | undefined {
+  if (error instanceof ReadRefusedError) return { finding: unread(error), retry: error };
   if (!(error instanceof WriteRefusedError) || error.said.includes('because it is being terminated'))
     return undefined;
   const finding = no(
@@ -25,6 +26,13 @@ function refusalOf(error: unknown): Refused | undefined {
   );
   return { finding, retry: error };
 }
+
+/** A read is refused by what is asked for and not by what is stored, so the API server's words are without values. */
+const unread = ({ said }: ReadRefusedError): Finding =>
+  no(
+    'ReadRefused',
+    `The API server does not let the operator read what it needs: ${quoted(said)} It is tried again, and goes on by itself when the operator has this right; helm upgrade puts back those of the release.`,
+  );
 
 /** For `catch`: turns a refusal into the result of a step, and throws every other error. */
 export function asRefused(error: unknown): Refused {

@@ -35,6 +35,7 @@ const SAYS: Readonly<Record<string, string>> = {
   ProbeFailed: 'A probe failed',
   ProbePending: 'Being tried',
   QuotaExceeded: 'Over its quota',
+  ReadRefused: 'A right to read is missing',
   ScopesNotGranted: 'Integration is not granted',
   StartFailed: 'Did not start',
   TooFewReady: 'Runs in part',

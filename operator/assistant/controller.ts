@@ -1,8 +1,8 @@
 import type { AssistantStatus } from '@space/manifests';
-import { type Findings, isTrue } from '../conditions.ts';
+import { type Findings, isTrue, lastFindings } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CLOSED } from '../egress/compile.ts';
-import { ASSISTANT, type SecretObject } from '../kinds.ts';
+import { ASSISTANT, type Assistant, type SecretObject } from '../kinds.ts';
 import { ASSISTANT_FINALIZER } from '../names.ts';
 import { asRefused } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
@@ -11,7 +11,7 @@ import type { Key } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import type { Step } from '../step.ts';
 import { claimId } from './claim.ts';
-import { type Facts, gatherFacts, type RunFacts } from './facts.ts';
+import { type Facts, gatherFacts, type RunFacts, UnreadFactError } from './facts.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { reportAssistant } from './status.ts';
@@ -41,7 +41,9 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   if (!assistant) return {};
   if (assistant.metadata.deletionTimestamp !== undefined)
     return finalizeAssistant(context, assistant, signal);
-  const facts = await gatherFacts(context, assistant, signal);
+  const facts = await gatherFacts(context, assistant, signal).catch((error: unknown) =>
+    reportUnread(context, assistant, error, signal),
+  );
   const plan = planAssistant(facts);
   const outcome = await carryOut(context, facts, plan, signal).catch(refusedOutcome);
   const findings = { ...plan.findings, ...outcome.findings };
@@ -49,6 +51,27 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   await reportAssistant(context, assistant, report, findings, signal);
   if (outcome.retry) throw outcome.retry;
   return { requeueAfterMs: outcome.requeueAfterMs ?? requeueAfterMs(context, facts, plan, outcome) };
+}
+
+/**
+ * Nothing is decided without all facts, so the other conditions stay as they were found; of another spec only those
+ * about data do, which say what there is.
+ */
+async function reportUnread(
+  context: Context,
+  assistant: Assistant,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<never> {
+  if (!(error instanceof UnreadFactError)) throw error;
+  const { finding } = asRefused(error.cause);
+  const { conditions, manifest, observedGeneration } = assistant.status ?? {};
+  const known = lastFindings(conditions);
+  const { DatabaseReady, ObjectStoreReady } = known;
+  const data = { ...(DatabaseReady && { DatabaseReady }), ...(ObjectStoreReady && { ObjectStoreReady }) };
+  const kept = observedGeneration === assistant.metadata.generation ? known : data;
+  await reportAssistant(context, assistant, { manifest }, { ...kept, [error.condition]: finding }, signal);
+  throw error;
 }
 
 /** The combined result of the steps. */

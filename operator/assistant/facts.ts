@@ -1,10 +1,12 @@
 import { checkManifest, type ManifestResult } from '@space/manifests';
-import { type Finding, unknown } from '../conditions.ts';
-import { type Context, readSecret } from '../context.ts';
+import { type ConditionType, type Finding, unknown } from '../conditions.ts';
+import { type Context, readCapsuleSecret } from '../context.ts';
 import type { Assistant, Capsule, Deployment, Node, Pod, SecretObject } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, workloadObjectsSecretName, workloadSecretName } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
+import { ReadRefusedError } from '../runtime/errors.ts';
 import { makeKey } from '../runtime/kube-object.ts';
+import { together } from '../runtime/together.ts';
 import { reports } from '../sandbox/gate.ts';
 import { CANARY } from '../sandbox/network.ts';
 import { isReady } from '../sandbox/node.ts';
@@ -55,6 +57,23 @@ export interface RunFacts extends Facts {
   readonly workload: Workload;
 }
 
+/** A fact that the operator has no right to read, with the condition that says so. */
+export class UnreadFactError extends Error {
+  override readonly name = 'UnreadFactError';
+  readonly condition: ConditionType;
+
+  constructor(condition: ConditionType, cause: ReadRefusedError) {
+    super(`a right to read is missing: ${cause.message}`, { cause });
+    this.condition = condition;
+  }
+}
+
+const toldIn =
+  (condition: ConditionType) =>
+  (error: unknown): never => {
+    throw error instanceof ReadRefusedError ? new UnreadFactError(condition, error) : error;
+  };
+
 /** Gathers the facts. Only Secrets are read from the API server; everything else comes from the stores. */
 export async function gatherFacts(
   context: Context,
@@ -68,9 +87,10 @@ export async function gatherFacts(
   const workload = check.ok ? describeWorkload(names, assistant, check.manifest) : undefined;
   const id = workload?.manifest.platform.id;
   const namespace = capsuleNamespace(names.space, capsuleName);
-  const [{ databaseSecret, objectStoreSecret }, bound] = await Promise.all([
-    readSecrets(context, namespace, id, signal),
-    readInputs(context, workload, signal),
+  const [{ databaseSecret, objectStoreSecret }, bound] = await together([
+    // The conditions of database and files still say what there was, which a deletion decides by.
+    readSecrets(context, namespace, id, signal).catch(toldIn('WorkloadReady')),
+    readInputs(context, workload, signal).catch(toldIn('InputsBound')),
   ]);
   const addressOf = (component: string) => addressesOf(names, stores.services, component)[0];
   const owner = registeredOwner(databaseSecret);
@@ -108,7 +128,7 @@ async function readSecrets(
   signal: AbortSignal,
 ): Promise<Pick<Facts, 'databaseSecret' | 'objectStoreSecret'>> {
   const read = async (name: (id: string) => string) =>
-    id === undefined ? undefined : readWorkloadSecret(context, namespace, name(id), signal);
+    id === undefined ? undefined : readCapsuleSecret(context, namespace, name(id), signal);
   const [databaseSecret, objectStoreSecret] = await Promise.all([
     read(workloadSecretName),
     context.objectStore ? read(workloadObjectsSecretName) : undefined,
@@ -174,18 +194,4 @@ export function isRegistered(
     annotations?.[ANNOTATION.registered] === sha256(token) &&
     annotations[ANNOTATION.owner] === owner
   );
-}
-
-/**
- * Reads a Secret of the Capsule's namespace. A namespace that does not exist yet has none, and the API server would
- * refuse the request.
- */
-export async function readWorkloadSecret(
-  context: Context,
-  namespace: string,
-  name: string,
-  signal: AbortSignal,
-): Promise<SecretObject | undefined> {
-  if (!context.stores.roleBindings.get(makeKey(namespace, 'space-operator'))) return undefined;
-  return readSecret(context, namespace, name, signal);
 }

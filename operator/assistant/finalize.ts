@@ -1,5 +1,5 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
-import type { Context } from '../context.ts';
+import { type Context, readCapsuleSecret } from '../context.ts';
 import {
   ASSISTANT,
   type Assistant,
@@ -27,7 +27,6 @@ import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
 import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
 import { settleData, tellEnd } from './data.ts';
-import { readWorkloadSecret } from './facts.ts';
 import { decideFate, type Fate, ownsDatabase, staysWithCapsule } from './fate.ts';
 import { findsPods } from './pods.ts';
 import { reportAssistant } from './status.ts';
@@ -133,8 +132,8 @@ async function readSecrets(
   signal: AbortSignal,
 ): Promise<Secrets> {
   const namespace = capsuleNamespace(context.names.space, assistant.spec.capsule);
-  const claim = await readWorkloadSecret(context, namespace, workloadSecretName(id), signal);
-  const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
+  const claim = await readCapsuleSecret(context, namespace, workloadSecretName(id), signal);
+  const token = await readCapsuleSecret(context, namespace, workloadObjectsSecretName(id), signal);
   return { claim, token };
 }
 

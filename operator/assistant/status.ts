@@ -56,6 +56,7 @@ const EVENT_REASONS = new Set([
   'PodsRefused',
   'Unschedulable',
   'WriteRefused',
+  'ReadRefused',
   'GuardrailsMissing',
 ]);
 

@@ -2,7 +2,7 @@ import { type Dispatcher, errors } from 'undici';
 import { asYaml } from './as-yaml.ts';
 import type { Connection } from './connection.ts';
 import { withDeadline } from './deadline.ts';
-import { ApiError, SilenceError, TransportError } from './errors.ts';
+import { ApiError, ReadRefusedError, SilenceError, TransportError } from './errors.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -131,7 +131,8 @@ function apiError(asked: ApiRequest, answer: Dispatcher.ResponseData, text: stri
     // A proxy may have answered with another content type; then only the status code counts.
   }
   const retryAfter = Number(answer.headers['retry-after']);
-  return new ApiError({
+  const Failure = asked.method === 'GET' && answer.statusCode === 403 ? ReadRefusedError : ApiError;
+  return new Failure({
     status: answer.statusCode,
     reason: status.reason ?? '',
     message: `${asked.method} ${asked.path}: ${answer.statusCode} ${status.message ?? 'without a status object'}`,

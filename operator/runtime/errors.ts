@@ -45,6 +45,11 @@ export class WriteRefusedError extends ApiError {
 /** Whether a webhook refused a request, or could not be asked though it must be. */
 export const isOfWebhook = (said: string): boolean => /(?:admission|failed calling) webhook "/.test(said);
 
+/** A read that the API server refused: a right is missing. */
+export class ReadRefusedError extends ApiError {
+  override readonly name: string = 'ReadRefusedError';
+}
+
 /** No answer, or half of one: whether the call had an effect is not known. */
 export class TransportError extends Error {
   override readonly name: string = 'TransportError';

@@ -1,7 +1,7 @@
 import type { About } from '@space/contracts/egress';
 import { canonicalJson, definitionDigest } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../../conditions.ts';
-import { type Context, readSecret } from '../../context.ts';
+import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import type { EgressPolicy } from '../../egress/compile.ts';
 import type { Acknowledged } from '../../egress/gateways.ts';
 import { ReplicaError } from '../../egress/replica.ts';
@@ -119,9 +119,8 @@ export async function removeEgress(
     [names.systemNamespace, sealedSecretName(capsule, id)],
   ] as const;
   for (const [namespace, name] of places) {
-    const inCapsule = namespace !== names.systemNamespace;
-    if (inCapsule && !context.stores.roleBindings.get(`${namespace}/space-operator`)) continue;
-    const secret = await readSecret(context, namespace, name, signal);
+    const read = namespace === names.systemNamespace ? readSecret : readCapsuleSecret;
+    const secret = await read(context, namespace, name, signal);
     if (secret?.metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid && secret)
       await context.writer.remove(SECRET, secret, signal);
   }

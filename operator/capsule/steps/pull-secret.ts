@@ -1,4 +1,4 @@
-import { type Context, readSecret } from '../../context.ts';
+import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
 import { PULL_SECRET } from '../../names.ts';
 import type { CapsuleFacts } from '../facts.ts';
@@ -27,7 +27,7 @@ export async function ensurePullSecret(
     for (const [registry, auth] of Object.entries(authsOf(source))) auths[registry] ??= auth;
   }
   const wanted = Object.keys(auths).length > 0 ? encode({ auths }) : undefined;
-  const found = await readSecret(context, namespace, PULL_SECRET, signal);
+  const found = await readCapsuleSecret(context, namespace, PULL_SECRET, signal);
   if (found?.data?.[KEY] === wanted && (!found || found.type === TYPE)) return;
   // The type of a Secret is immutable.
   if (found && (wanted === undefined || found.type !== TYPE)) await writer.remove(SECRET, found, signal);
