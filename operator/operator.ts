@@ -11,6 +11,7 @@ import { egressGateways } from './egress/gateways.ts';
 import { keepInStep } from './egress/in-step.ts';
 import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
+import { forgetGone } from './forget.ts';
 import type { GrantKey } from './grants/sign.ts';
 import { type Inventory, inventoryOf } from './inventory.ts';
 import { Leadership } from './leadership.ts';
@@ -102,6 +103,7 @@ export function startOperator(options: OperatorOptions): Operator {
   for (const reflector of Object.values(reflectors.all)) reflector.onHealth(gate.check);
 
   const context = makeContext(options, { stores, leadership, gate, network, clock });
+  forgetGone(stores, context);
   const manager = startManager({
     reflectors: reflectors.all,
     async lead(signal) {

@@ -29,6 +29,7 @@ export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens, parseTokens } from './provisioners.ts';
+export { RecentMap } from './recent-map.ts';
 export { closeAll, keepFile, type Resources, watched } from './resources.ts';
 export { type GiveBack, SharedSlots, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';

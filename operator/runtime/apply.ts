@@ -51,6 +51,11 @@ export class Writer {
     this.#options = options;
   }
 
+  /** The number of objects that are remembered as stored differently. */
+  get remembered(): number {
+    return this.#settled.size;
+  }
+
   /** The desired object with the annotation that records its digest. */
   wish(desired: Desired): Desired {
     const { uid: _, ...metadata } = desired.metadata;
@@ -161,10 +166,16 @@ export class Writer {
   /** Deletes the object with this UID; an object that is gone already counts as deleted. */
   async remove(resource: Resource, object: KubeObject, signal?: AbortSignal): Promise<void> {
     const { name, namespace, uid } = object.metadata;
+    const path = pathOf(resource, namespace, name);
+    this.#settled.delete(path);
+    // What is in a namespace goes with it.
+    if (resource.kind === 'Namespace')
+      for (const known of this.#settled.keys())
+        if (known.includes(`/namespaces/${name}/`)) this.#settled.delete(known);
     try {
       await this.#send('delete', resource, name, {
         method: 'DELETE',
-        path: pathOf(resource, namespace, name),
+        path,
         body: { propagationPolicy: 'Background', ...(uid ? { preconditions: { uid } } : {}) },
         signal,
       });

@@ -1,4 +1,4 @@
-import type { Logger } from '@space/broker-kit';
+import { type Logger, RecentMap } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
 /** Milliseconds after which a statement counts as waiting for another session. */
@@ -39,6 +39,7 @@ const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::tex
 /** The shorter patience, in milliseconds, with a tenant whose client has recently stood still while a drop waited. */
 const AGAIN_MS = 200;
 const NOT_LONG_AGO_MS = 600_000;
+const MOST_STALLED = 10_000;
 /** A session that can react to its end has ended after this many milliseconds. */
 const STUCK_MS = 10_000;
 
@@ -62,7 +63,7 @@ export class Blockers {
   /** When each session was first seen to stall while a drop waited. */
   #stalled = new Map<string, number>();
   /** When a client of each tenant was last disconnected for standing still. */
-  readonly #stalledLast = new Map<string, number>();
+  readonly #stalledLast = new RecentMap<string, number>(MOST_STALLED);
   /** When the sessions that drops wait for were first told to end. */
   #told = new Map<string, { readonly pid: number; readonly since: string; readonly at: number }>();
   #waiting = 0;

@@ -1,4 +1,4 @@
-import { type Logger, ServiceError } from '@space/broker-kit';
+import { type Logger, RecentMap, ServiceError } from '@space/broker-kit';
 import { StepError } from '@space/broker-kit/postgres';
 import { decideRoute, type Placed, type Route } from './decide.ts';
 import { findPlacement, hasLeft } from './placements.ts';
@@ -14,6 +14,8 @@ export interface Routes {
 
 const MOVING_SECONDS = 10;
 const NOT_CONFIGURED_SECONDS = 60;
+/** More Capsules than a Space has; those of long ago are gone. */
+const MOST_FOUND = 10_000;
 
 export const moving = (): ServiceError =>
   new ServiceError('unavailable', 'the Capsule is being moved', { retryAfter: MOVING_SECONDS });
@@ -23,7 +25,7 @@ export function createRoutes(all: readonly [DatabaseServer, ...DatabaseServer[]]
   const byName = new Map(all.map((server) => [server.name, server]));
   const configured = new Set(byName.keys());
   /** Where Capsules were found. Only positive results are cached. */
-  const found = new Map<string, string>();
+  const found = new RecentMap<string, string>(MOST_FOUND);
   const missing = new Set<string>();
 
   function requireConfigured(route: Extract<Route, { name: string }>): DatabaseServer {
