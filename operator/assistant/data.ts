@@ -1,8 +1,8 @@
 import type { DatabaseBroker } from '../brokers/database.ts';
-import { isForbidden, isRefusal, principalFinding } from '../brokers/findings.ts';
+import { isForbidden, isRefusal, missingPrincipal, principalFinding } from '../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
-import { type Finding, no } from '../conditions.ts';
+import type { Finding } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { ASSISTANT, type Assistant, type SecretObject } from '../kinds.ts';
 import { objectPrincipalSecretName, principalSecretName } from '../names.ts';
@@ -104,7 +104,9 @@ async function dropDatabase(
   const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
   // If the Capsule is gone, nothing can authorise the call, and there is nothing left to drop.
-  return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
+  return context.stores.capsules.get(makeKey(context.names.namespace, capsule))
+    ? lost(context, capsule, name)
+    : undefined;
 }
 
 /** Drops the objects. An Assistant that was never registered has no principal to drop them with. */
@@ -123,7 +125,7 @@ async function dropObjects(
     ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',
   );
   const left = context.stores.capsules.get(makeKey(context.names.namespace, capsule));
-  return had && left ? lost(name) : undefined;
+  return had && left ? lost(context, capsule, name) : undefined;
 }
 
 async function dropApp(
@@ -155,10 +157,7 @@ function blockedBy(
   return { finding, cause: error };
 }
 
-function lost(name: string): Blocked {
-  const finding = no(
-    'PrincipalLost',
-    `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
-  );
+function lost({ names }: Context, capsule: string, secretName: string): Blocked {
+  const finding = missingPrincipal({ names, capsule, secretName });
   return { finding, cause: new Error('a principal is missing') };
 }

@@ -38,7 +38,7 @@ export function brokerFinding(error: unknown, principal?: PrincipalRef): Finding
       return error.code === 'conflict'
         ? no(
             'PrincipalLost',
-            `The ${name} knows this Capsule with another principal. Put the Capsule's Secret back from a backup, or replace the principal with the broker's administrator command${principal ? `: ${replaceCommand(deployment, principal)}` : '.'}`,
+            `The ${name} knows this Capsule with another principal than its Secret has, as after the Secret was lost or changed. Put the Secret back from a backup. Without one, tell the broker's administrator command the principal that is in the Secret now${principal ? `: ${replaceCommand(deployment, principal)}` : '.'} If that answers that there is no principal to replace, the Capsule was dropped: delete it and apply it anew.`,
           )
         : no(
             'BrokerRefused',
@@ -65,6 +65,13 @@ export function principalFinding(error: unknown, principal: PrincipalRef): Findi
 /** Whether a broker refused the call with this status. */
 export const isRefusal = (error: unknown, status: number): error is BrokerError =>
   error instanceof BrokerError && error.failure === 'refused' && error.status === status;
+
+/** A finding of an Assistant whose Capsule has no principal. The Capsule's own reconcile makes another one. */
+export const missingPrincipal = ({ names, capsule, secretName }: PrincipalRef): Finding =>
+  no(
+    'PrincipalLost',
+    `Secret "${secretName}" of namespace "${names.systemNamespace}" lacks the principal of Capsule "${capsule}". Put it back from a backup. Without one, the operator makes another, and the conditions of the Capsule say how to tell the broker of it.`,
+  );
 
 /** Whether a broker refused the principal: it is retired, or not the one that the broker knows. */
 export const isForbidden = (error: unknown): error is BrokerError => isRefusal(error, 403);

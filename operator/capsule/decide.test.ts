@@ -65,6 +65,14 @@ describe('the principal', () => {
     ],
     ['that was emptied is refused', secret(mine, {}), 'refuse PrincipalLost'],
   ])('%s', (_, found, expected) => expect(verdict(decidePrincipal(capsule, found))).toBe(expected));
+
+  test('that was emptied says where it is, and what to do without a backup', () => {
+    const refused = decidePrincipal(capsule, secret({ ...mine, namespace: 'home-system' }, {}));
+    const message = 'finding' in refused ? refused.finding.message : '';
+    expect(message).toMatch(
+      /Secret "s" of namespace "home-system" .* delete the Secret \(annotate it platform.space\/open=true first\)/,
+    );
+  });
 });
 
 describe('what a broker was told before', () => {

@@ -61,7 +61,7 @@ export type PrincipalVerdict =
 
 export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefined): PrincipalVerdict {
   if (!secret) return { act: 'create' };
-  const { name, annotations, labels } = secret.metadata;
+  const { name, namespace, annotations, labels } = secret.metadata;
   if (annotations?.[ANNOTATION.owner] !== capsule.metadata.uid) {
     if (labels?.[LABEL.retained] === 'true' && labels[LABEL.capsule] === capsule.metadata.name)
       return { act: 'adopt' };
@@ -78,7 +78,7 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
       act: 'refuse',
       finding: no(
         'PrincipalLost',
-        `Secret "${name}" has no key "principal". Put the Capsule's principal back from a backup.`,
+        `Secret "${name}" of namespace "${namespace}" has no key "principal". Put the Capsule's principal back there from a backup. Without one, delete the Secret (annotate it ${ANNOTATION.open}=true first): the operator makes another principal, and this condition says how to tell the broker of it.`,
       ),
     };
   }

@@ -1,6 +1,6 @@
-import { principalFinding } from '../../brokers/findings.ts';
+import { missingPrincipal, principalFinding } from '../../brokers/findings.ts';
 import { encode, principalOf } from '../../capsule/principal.ts';
-import { no, yes } from '../../conditions.ts';
+import { yes } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import { ASSISTANT, SECRET, type SecretObject } from '../../kinds.ts';
 import { principalSecretName } from '../../names.ts';
@@ -40,10 +40,7 @@ export async function ensureDatabase(
   const name = principalSecretName(capsule);
   const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (!principal?.data?.['principal']) {
-    const finding = no(
-      'PrincipalLost',
-      `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
-    );
+    const finding = missingPrincipal({ names: context.names, capsule, secretName: name });
     return { finding, output, retry: new Error('a principal is missing') };
   }
   try {

@@ -1,8 +1,8 @@
 import { Secret } from '@space/contracts/secret';
-import { principalFinding } from '../../brokers/findings.ts';
+import { missingPrincipal, principalFinding } from '../../brokers/findings.ts';
 import { newWorkloadPrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
 import { encode, principalOf } from '../../capsule/principal.ts';
-import { no, yes } from '../../conditions.ts';
+import { yes } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import { SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../../names.ts';
@@ -49,10 +49,7 @@ export async function ensureFiles(
     readSecret(context, context.names.systemNamespace, name, signal),
   ]);
   if (!principal?.data?.['principal']) {
-    const finding = no(
-      'PrincipalLost',
-      `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
-    );
+    const finding = missingPrincipal({ names: context.names, capsule, secretName: name });
     return { finding, retry: new Error('a principal is missing') };
   }
   try {
