@@ -22,7 +22,7 @@ import {
 } from './pods.ts';
 import { lookAtBackup, type States } from './preflight/index.ts';
 import { RestoreProblem } from './problem.ts';
-import { capsulesIn, merge } from './state.ts';
+import { merge, provisionedIn } from './state.ts';
 import { compareServers } from './whereabouts.ts';
 
 /** What was restored, and up to which moment. */
@@ -64,7 +64,7 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   ]);
   await steps.run('install the release', () => install(about));
   const compared = await steps.run('compare the registry with its servers', (step) =>
-    compareServers({ ...about, capsules: capsulesIn(state.then), isFilled: isEmbedded(objects) }, step),
+    compareServers({ ...about, capsules: provisionedIn(state.then), isFilled: isEmbedded(objects) }, step),
   );
   const exchanged = await steps.run('exchange every credential', (step) => exchangeCredentials(about, step));
   const places = [`${about.space}-services`, `${about.space}-system`];

@@ -2,7 +2,8 @@ import { Encrypter, generateIdentity, identityToRecipient } from 'age-encryption
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { SavedObject } from '../../operator/backup/collect.ts';
 import { type StateHeader, seal } from '../../operator/backup/seal.ts';
-import { merge, openState, type State } from './state.ts';
+import { merge, openState, provisionedIn, type State } from './state.ts';
+import { judge } from './whereabouts.ts';
 
 const HEADER: StateHeader = {
   format: 1,
@@ -117,5 +118,37 @@ describe('a Space as it was at a moment', () => {
       secret('later', 'y'),
       capsule('deleted'),
     ]);
+  });
+});
+
+describe('a Capsule that a server was chosen for and that was never provisioned', () => {
+  const principal = (of: string, data: Record<string, string>, annotations: Record<string, string>) => ({
+    ...secret(`capsule-${of}-database`, '', 'home-system'),
+    metadata: { name: `capsule-${of}-database`, namespace: 'home-system', annotations },
+    data: { principal: 'c3BjX2RicA==', ...data },
+  });
+  const owner = { 'platform.space/owner-uid': 'u' };
+  const limits = { ...owner, 'platform.space/database-limits': 'default' };
+  const state: State = {
+    ...{ space: HEADER.space, namespaces: HEADER.namespaces, taken: HEADER.taken },
+    objects: [
+      principal('placed', {}, owner),
+      principal('lost', { 'database-url': 'cG9zdGdyZXM=' }, limits),
+      // Its databases were kept for it, and it takes them up at that moment.
+      principal('adopting', {}, limits),
+      ...['placed', 'lost', 'adopting', 'without-secret'].map(capsule),
+    ],
+  };
+  const judged = (...names: readonly string[]) => {
+    const found = names.map((name) => ({ capsule: name, noted: 'b', movingTo: null, on: [], missing: [] }));
+    return judge(found, { capsules: provisionedIn(state), isFilled: true, acceptedLost: [] });
+  };
+
+  it('is not missed, since it had no databases', () => {
+    expect(judged('placed').lost).toEqual([]);
+  });
+
+  it.each(['lost', 'adopting', 'without-secret'])('is told from one that is %s', (name) => {
+    expect(() => judged(name)).toThrow(`--accept-lost ${name}`);
   });
 });

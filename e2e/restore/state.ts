@@ -110,3 +110,18 @@ export const capsulesIn = ({ namespaces, objects }: State): readonly string[] =>
   objects
     .filter(({ kind, metadata }) => kind === 'Capsule' && metadata.namespace === namespaces.release)
     .map(({ metadata }) => metadata.name);
+
+/** Those that the database broker had been told of; a Capsule waits for that with a principal, and without URL and limits. */
+export function provisionedIn(state: State): readonly string[] {
+  const { namespaces, objects } = state;
+  const waiting = objects.filter(
+    ({ kind, metadata, data = {} }) =>
+      kind === 'Secret' &&
+      metadata.namespace === namespaces.system &&
+      data['principal'] !== undefined &&
+      data['database-url'] === undefined &&
+      metadata.annotations?.['platform.space/database-limits'] === undefined,
+  );
+  const names = new Set(waiting.map(({ metadata }) => metadata.name));
+  return capsulesIn(state).filter((capsule) => !names.has(`capsule-${capsule}-database`));
+}

@@ -24,7 +24,7 @@ interface ServerLine {
 }
 
 export interface Comparing extends Asking {
-  /** Capsules of the state. */
+  /** Capsules of the state that had been provisioned. */
   readonly capsules: readonly string[];
   /** Whether the registry is out of the backup; else it is on a server of somebody else's. */
   readonly isFilled: boolean;
