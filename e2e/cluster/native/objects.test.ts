@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { components } from './components.ts';
 import { nodeLayouts } from './layout.ts';
 import { baseObjects } from './objects.ts';
 
@@ -39,15 +40,16 @@ test('volumes are directories of this node, so that the kubelet gives them to th
   });
 });
 
-test('the first node makes itself known, and every further one has its pods’ addresses before it does', async () => {
-  const nodesAmong = (all: readonly Item[]) => all.filter(({ kind }) => kind === 'Node');
-  expect(nodesAmong(items)).toEqual([]);
-  expect(
-    nodesAmong(await itemsOf(3)).map(({ metadata, spec }) => [metadata.name, spec?.['podCIDR']]),
-  ).toEqual([
+test('every node is told its pods’ addresses, and nobody else gives it others', async () => {
+  const nodes = (await itemsOf(3)).filter(({ kind }) => kind === 'Node');
+  expect(nodes.map(({ metadata, spec }) => [metadata.name, spec?.['podCIDR']])).toEqual([
+    ['lab', '10.244.0.0/24'],
     ['lab-2', '10.244.1.0/24'],
     ['lab-3', '10.244.2.0/24'],
   ]);
+  const [first] = nodeLayouts('lab', 3);
+  const manager = components(first).find(({ name }) => name === 'kube-controller-manager');
+  expect(manager?.command.join(' ')).not.toContain('--allocate-node-cidrs');
 });
 
 test('each node has volumes of its own, and no two have a name in common', async () => {

@@ -17,11 +17,11 @@ export async function baseObjects(nodes: readonly Layout[], corednsImage: string
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'List',
-    items: [...objects, ...nodes.slice(1).map(nodeObject), ...volumeManifests(nodes)],
+    items: [...objects, ...nodes.map(nodeObject), ...volumeManifests(nodes)],
   });
 }
 
-/** It is there before its kubelet is, so that its pods have the addresses that the other nodes have a route to. */
+/** Its pods have the addresses that the other nodes have a route to. Nobody else gives it any, also if its kubelet makes the object first. */
 const nodeObject = ({ node, pods }: Layout) => ({
   apiVersion: 'v1',
   kind: 'Node',
