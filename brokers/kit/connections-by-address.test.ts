@@ -1,7 +1,12 @@
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { boundConnections, type ConnectionRefusal, sharesByAddress } from './connections-by-address.ts';
+import {
+  boundConnections,
+  type ConnectionRefusal,
+  type ConnectionShare,
+  sharesByAddress,
+} from './connections-by-address.ts';
 import { portOf } from './metrics.ts';
 
 let server: Server;
@@ -9,6 +14,7 @@ const callers = new Set<Socket>();
 afterEach(() => {
   for (const socket of callers) socket.destroy();
   callers.clear();
+  vi.restoreAllMocks();
   server?.close();
 });
 
@@ -67,8 +73,11 @@ describe('connections of a server', () => {
       for (let i = 0; i < 4; i += 1) greedy.push((await call(from)).socket);
     expect((await call('127.0.0.4')).heard).toBe(true);
     await vi.waitFor(() => expect(greedy.filter(({ closed }) => closed)).toHaveLength(1), 20_000);
+    // The newest of the first that has the most.
+    expect(greedy.findIndex(({ closed }) => closed)).toBe(3);
     expect(refusals).toEqual(['ceded']);
     expect(Math.max(...counts)).toBe(8);
+    expect(counts.at(-1)).toBe(8);
   });
 
   it('are not given up for one who would then have as many', async () => {
@@ -81,6 +90,81 @@ describe('connections of a server', () => {
   });
 });
 
+describe('a connection', () => {
+  /** A server that nobody can call, and connections of addresses as a test has them. */
+  function bounded(total: number, most: Readonly<Record<string, number>>) {
+    const made = createServer();
+    const heard: unknown[] = [];
+    made.on('connection', (socket) => heard.push(socket));
+    const refusals: ConnectionRefusal[] = [];
+    const maps = vi.spyOn(Map.prototype, 'set');
+    boundConnections(made, {
+      total,
+      // Each letter of an address is a counter.
+      shares: (address) => {
+        const [first = '', ...more] = [...address].map((key) => ({ key, most: most[key] ?? 100 }));
+        return [first as ConnectionShare, ...more];
+      },
+      onRefused: (reason) => void refusals.push(reason),
+    });
+    const from = (address: string | undefined) => {
+      const socket = new Socket();
+      Object.defineProperty(socket, 'remoteAddress', { value: address });
+      made.emit('connection', socket);
+      return { socket, heard: heard.includes(socket) };
+    };
+    const kept = () => new Set(maps.mock.contexts as Map<unknown, unknown>[]);
+    return { from, refusals, kept };
+  }
+  const closed = (...sockets: readonly Socket[]) =>
+    Promise.all(sockets.map((socket) => once(socket.destroy(), 'close')));
+
+  it('that is closed already is nobody’s', () => {
+    const { from, refusals } = bounded(1, {});
+    const { socket, heard } = from(undefined);
+    expect([heard, socket.destroyed, refusals]).toEqual([false, true, []]);
+    expect(from('a').heard).toBe(true);
+  });
+
+  it('is refused when one of its counters is full, whichever', () => {
+    const { from, refusals } = bounded(100, { b: 1 });
+    expect(['ab', 'cb', 'bc', 'ac'].map((address) => from(address).heard)).toEqual([
+      ...[true, false, false],
+      true,
+    ]);
+    expect(refusals).toEqual(['share', 'share']);
+  });
+
+  it('is counted in each of its counters until it is closed, and nothing is kept of it then', async () => {
+    const { from, kept } = bounded(100, { b: 2 });
+    const sockets = ['ab', 'cb'].map((address) => from(address).socket);
+    expect(from('db').heard).toBe(false);
+    await closed(sockets[0]!);
+    const next = from('db');
+    expect([next.heard, from('ab').heard]).toEqual([true, false]);
+    await closed(sockets[1]!, next.socket);
+    expect(kept().size).toBeGreaterThan(0);
+    for (const map of kept()) expect([...map]).toEqual([]);
+  });
+
+  it('is given up by who has the most of those that are open now', async () => {
+    const { from, refusals } = bounded(5, {});
+    const gone = ['a', 'a', 'a'].map((address) => from(address).socket);
+    await closed(...gone.slice(0, 2));
+    const open = ['b', 'b', 'b', 'a'].map((address) => from(address).socket);
+    expect(from('c').heard).toBe(true);
+    expect(open.map(({ destroyed }) => destroyed)).toEqual([false, false, true, false]);
+    expect(refusals).toEqual(['ceded']);
+  });
+
+  it('is not given up for one who has one less', () => {
+    const { from, refusals } = bounded(3, {});
+    for (const address of ['a', 'a', 'b']) from(address);
+    expect(from('b').heard).toBe(false);
+    expect(refusals).toEqual(['full']);
+  });
+});
+
 describe('the shares of an address', () => {
   const shares = sharesByAddress({ total: 400, perAddress: 10 });
 
@@ -89,11 +173,17 @@ describe('the shares of an address', () => {
     expect(shares('::ffff:10.1.2.3')).toEqual(shares('10.1.2.3'));
   });
 
+  it('are one for what is no address', () => {
+    expect(shares('nonsense')).toEqual([{ key: 'nonsense', most: 10 }]);
+  });
+
   it('are its own and those of its /64 for IPv6, which may be half of all', () => {
     const [own, block, ...more] = shares('2001:db8:1:2::7');
     expect([own.most, block?.most, more]).toEqual([10, 200, []]);
     expect(shares('2001:db8:1:2:ffff::8')[1]).toEqual(block);
     expect(shares('2001:db8:1:3::7')[1]).not.toEqual(block);
+    expect(shares('fd00::ffff:10.1.2.3')[1]).toEqual(shares('fd00::1')[1]);
+    expect(sharesByAddress({ total: 10, perAddress: 8 })('2001:db8::1')[1]?.most).toBe(8);
     expect(shares('fe80::1%eth0')[0]).toEqual({ key: 'fe80::1', most: 10 });
   });
 });

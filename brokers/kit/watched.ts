@@ -14,7 +14,7 @@ export interface Watched<T> {
 export interface WatchOptions<T> {
   readonly parse: (text: string) => T;
   /** Called when new content was accepted, or was invalid so that the last valid content stays. */
-  readonly onChange?: (outcome: { ok: true; value: T } | { ok: false; error: unknown }) => void;
+  readonly onChange?: ((outcome: { ok: true; value: T } | { ok: false; error: unknown }) => void) | undefined;
   readonly intervalMs?: number;
 }
 

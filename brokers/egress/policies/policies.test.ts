@@ -253,6 +253,17 @@ describe('a removed Assistant', () => {
     expect(policies.find(digest('own'), '10.1.0.1')).toBeUndefined();
   });
 
+  it('leaves nothing of its addresses behind', async () => {
+    const set = vi.spyOn(Map.prototype, 'set');
+    await policies.put(put());
+    const at = set.mock.calls.findIndex(([key]) => key === '10.1.0.1');
+    const addresses = set.mock.contexts[at] as Map<string, unknown>;
+    set.mockRestore();
+    expect([...addresses.keys()]).toEqual(['10.1.0.1']);
+    policies.remove(about);
+    expect([...addresses.keys()]).toEqual([]);
+  });
+
   it('leaves alone the one that was made anew under its name', async () => {
     await policies.put(put({ assistant_uid: 'uid-2' }));
     expect(policies.remove(about)).toBe(false);

@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseKeyring, watchKeyring } from './keyring.ts';
 
 const key = () => randomBytes(32).toString('base64url');
 const [k1, k2] = [key(), key()];
+const many = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, key()]));
 const text = (primary: string, keys: Record<string, string>) => JSON.stringify({ primary, keys });
 
 describe('a keyring file', () => {
@@ -24,27 +26,49 @@ describe('a keyring file', () => {
     expect(JSON.stringify(ring)).not.toContain(k1);
   });
 
-  it.each<[string, string]>([
-    ['empty', ''],
-    ['truncated', text('k1', { k1 }).slice(0, -2)],
-    ['a list', '[]'],
-    ['without keys', text('k1', {})],
-    ['with a primary that it lacks', text('k2', { k1 })],
-    ['with something unknown', JSON.stringify({ primary: 'k1', keys: { k1 }, more: 1 })],
-    ['with a short key', text('k1', { k1: k1.slice(1) })],
-    ['with a key of another spelling', text('k1', { k1: `${k1.slice(0, 42)}/` })],
-    ['with a key of spare bits', text('k1', { k1: `${'A'.repeat(41)}QB` })],
-    ['with zeros for a key', text('k1', { k1: 'A'.repeat(43) })],
-    ['with one key twice', text('k1', { k1, k2: k1 })],
-    ['with one id twice', `{"primary":"k1","keys":{"k1":"${k1}","k1":"${k2}"}}`],
-    ['with an id in capitals', text('K1', { K1: k1 })],
-    ['with a dangerous id', `{"primary":"__proto__","keys":{"__proto__":"${k1}"}}`],
-    [
-      'with seventeen keys',
-      text('k0', Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, key()]))),
-    ],
-  ])('%s is refused', (_, content) => {
+  it.each<[string, string, RegExp]>([
+    ['empty', '', /^not JSON$/],
+    ['truncated', text('k1', { k1 }).slice(0, -2), /^not JSON$/],
+    ['a list', '[]', /^not a JSON object$/],
+    ['nothing', 'null', /^not a JSON object$/],
+    ['a number', '5', /^not a JSON object$/],
+    ['with a list of keys', JSON.stringify({ primary: '0', keys: [k1] }), /^"keys" is not an object$/],
+    ['without keys', text('k1', {}), /^needs 1 to 16 keys$/],
+    ['with a primary that it lacks', text('k2', { k1 }), /^"primary" is not one of the keys$/],
+    ['without a primary', JSON.stringify({ keys: { k1 } }), /^"primary" is not one of the keys$/],
+    ['with something unknown', JSON.stringify({ primary: 'k1', keys: { k1 }, more: 1 }), /^only "primary"/],
+    ['with a short key', text('k1', { k1: k1.slice(1) }), /^k1: a key is 43 base64url characters$/],
+    ['with a key of 33 bytes', text('k1', { k1: randomBytes(33).toString('base64url') }), /^k1: a key is 43/],
+    ['with something before a key', text('k1', { k1: `.${k1}` }), /^k1: a key is 43/],
+    ['with a key in a list', JSON.stringify({ primary: 'k1', keys: { k1: [k1] } }), /^k1: a key is 43/],
+    ['with a key of another spelling', text('k1', { k1: `${k1.slice(0, 42)}/` }), /^k1: a key is 43/],
+    ['with a key of spare bits', text('k1', { k1: `${'A'.repeat(41)}QB` }), /^k1: not 32 random bytes$/],
+    ['with zeros for a key', text('k1', { k1: 'A'.repeat(43) }), /^k1: not 32 random bytes$/],
+    ['with one key twice', text('k1', { k1, k2: k1 }), /^two ids have the same key$/],
+    ['with one id twice', `{"primary":"k1","keys":{"k1":"${k1}","k1":"${k2}"}}`, /^not JSON$/],
+    ['with an id in capitals', text('K1', { K1: k1 }), /^a key id is/],
+    ['with an id that begins with a hyphen', text('-k1', { '-k1': k1 }), /^a key id is/],
+    ['with an id that ends with a slash', text('k1/', { 'k1/': k1 }), /^a key id is/],
+    ['with a dangerous id', `{"primary":"__proto__","keys":{"__proto__":"${k1}"}}`, /./],
+    ['with seventeen keys', text('k0', many(17)), /^needs 1 to 16 keys$/],
+  ])('%s is refused', (_, content, message) => {
     expect(() => parseKeyring(content)).toThrow(expect.objectContaining({ name: 'KeyringError' }));
+    expect(() => parseKeyring(content)).toThrow(message);
+  });
+
+  it('may have sixteen keys', () => {
+    expect(parseKeyring(text('k15', many(16))).has('k15')).toBe(true);
+  });
+
+  it('leaves no bytes of a key where they were read', () => {
+    const read = vi.spyOn(Buffer, 'from');
+    parseKeyring(text('k1', { k1, k2 }));
+    const copies = read.mock.results
+      .map(({ value }) => value as Buffer)
+      .filter(({ length }) => length === 32);
+    read.mockRestore();
+    expect(copies).toHaveLength(2);
+    for (const copy of copies) expect(copy.every((byte) => byte === 0)).toBe(true);
   });
 
   it('does not quote a key in its complaint', () => {

@@ -69,7 +69,7 @@ export function watchKeyring(path: string, { inUse, onChange }: KeyringOptions):
       throw new KeyringError(`keys that are still in use are missing: ${missing.join(', ')}`);
     return ring;
   };
-  return watchFile(path, { parse, ...(onChange === undefined ? {} : { onChange }) });
+  return watchFile(path, { parse, onChange });
 }
 
 function parsed(text: string): unknown {

@@ -50,12 +50,28 @@ describe('blocks', () => {
     '10.0.0.0/33',
     '10.0.0.0/-1',
     '10.0.0.0/08',
+    '0.0.0.0/-1',
+    '10.0.0.0/8x',
+    '10.0.0.0/',
     '::1/64',
     '::/129',
     'x/8',
     '10.0.0.0/8/8',
   ])('refuses %s', (text) => {
     expect(parseBlock(text)).toBeUndefined();
+  });
+
+  it('may be one address alone, with its length or without', () => {
+    for (const text of ['10.0.0.1', '10.0.0.1/32'])
+      expect(parseBlock(text)).toEqual({ bytes: [10, 0, 0, 1], bits: 32 });
+    for (const text of ['::1', '::1/128'])
+      expect(parseBlock(text)).toEqual({ bytes: [...Array(15).fill(0), 1], bits: 128 });
+  });
+
+  it('hold no address of the other family', () => {
+    const [v4, v6] = [parseBlock('0.0.0.0/0')!, parseBlock('::/0')!];
+    expect([contains(v4, [1, 2, 3, 4]), contains(v6, Array(16).fill(1))]).toEqual([true, true]);
+    expect([contains(v4, Array(16).fill(1)), contains(v6, [1, 2, 3, 4])]).toEqual([false, false]);
   });
 
   it('hold exactly the addresses that share their prefix', () => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createServer, type Server, Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { portOf } from '../metrics.ts';
 import { type DialFailure, dialler } from './dial.ts';
 import { addressGuard } from './guard.ts';
@@ -154,6 +154,82 @@ describe('dialling', () => {
     const dial = dialler({ resolve: withFixed(fixed, answers()), guard, connectMs: 1_000 });
     (await dial.dial('api.bank.org', 443)).destroy();
     await expect(dial.dial('other.bank.org', 443)).rejects.toMatchObject({ failure: 'unresolved' });
+  });
+});
+
+describe('an opened connection', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  });
+  const open = addressGuard({ allowed: ['127.0.0.0/8'] });
+  /** Called once the connection was begun, before it can have an outcome. */
+  const begun =
+    (act: () => void, ...addresses: string[]): Resolve =>
+    async () => {
+      process.nextTick(act);
+      return answers(...addresses)('');
+    };
+  /** Has each connection say that it is at this address, from when it is opened. */
+  const peerIs = (value: string | undefined) =>
+    vi.spyOn(Socket.prototype, 'setNoDelay').mockImplementation(function (this: Socket) {
+      return Object.defineProperty(this, 'remoteAddress', { value });
+    });
+  const dial = (resolve: Resolve, signal?: AbortSignal) =>
+    dialler({ resolve, guard: open, connectMs: 1_000 }).dial('api.bank.org', port, signal);
+
+  it('is one that is at the address that was checked, in either notation, and at no other', async () => {
+    for (const [checked, at, opened] of [
+      ['127.0.0.1', '127.0.0.1', true],
+      ['127.0.0.1', '::ffff:127.0.0.1', true],
+      ['127.0.0.1', '::ffff:127.0.0.2', false],
+      ['127.0.0.1', '::1.0.0.127', false],
+      ['127.0.0.1', '2001:db8::127.0.0.1', false],
+      ['127.0.0.1', undefined, false],
+    ] as const) {
+      peerIs(at);
+      const outcome = dial(answers(checked));
+      if (opened) (await outcome).destroy();
+      else await expect(outcome).rejects.toMatchObject({ failure: 'denied' });
+    }
+  });
+
+  it('is ended if it is at another address', async () => {
+    const quiet = createServer();
+    await new Promise<void>((resolve) => quiet.listen(0, '127.0.0.1', resolve));
+    const accepted = once(quiet, 'connection');
+    peerIs('10.0.0.1');
+    const dialling = dialler({ resolve: answers('127.0.0.1'), guard: open });
+    await expect(dialling.dial('api.bank.org', portOf(quiet))).rejects.toMatchObject({ failure: 'denied' });
+    const [socket] = (await accepted) as [Socket];
+    await once(socket.resume(), 'close');
+    quiet.close();
+  });
+
+  it('has no deadline any more, sends at once, and ends no process by an error that nobody hears', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const noDelay = vi.spyOn(Socket.prototype, 'setNoDelay');
+    const socket = await dial(answers('127.0.0.1'));
+    vi.advanceTimersByTime(60_000);
+    expect(socket.destroyed).toBe(false);
+    expect(noDelay).toHaveBeenCalledWith(true);
+    expect(() => socket.emit('error', new Error('reset'))).not.toThrow();
+    socket.destroy();
+  });
+
+  it('is given up when its time has passed, and leaves no timer when it fails before', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const late = begun(() => vi.advanceTimersByTime(1_000), '127.0.0.1');
+    await expect(dial(late)).rejects.toMatchObject({ failure: 'timeout' });
+    await expect(dial(answers('127.0.0.2'))).rejects.toMatchObject({ failure: 'unreachable' });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is given up when its caller gives up, and no further address is tried', async () => {
+    const ending = new AbortController();
+    const resolve = begun(() => ending.abort(new Error('over')), '127.0.0.1', '127.0.0.1');
+    const outcome = dial(resolve, ending.signal);
+    await expect(outcome).rejects.toMatchObject({ failure: 'unreachable', cause: { message: 'over' } });
   });
 });
 

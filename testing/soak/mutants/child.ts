@@ -1,10 +1,11 @@
 /**
  * A process that runs the tests of one file again and again, each time with another mutant in the file's place: started once,
- * vitest keeps what it has compiled of all else. Nothing is written to the disk. Whoever started it ends it.
+ * vitest keeps what it has compiled and loaded of all else. Nothing is written to the disk. Whoever started it ends it.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BaseSequencer, createVitest, type TestSpecification } from 'vitest/node';
+import { KeptThread } from './kept-thread.ts';
 import { type Change, mutated } from './operators.ts';
 import type { Begin, Result } from './session.ts';
 
@@ -28,12 +29,14 @@ class NearestFirst extends BaseSequencer {
   }
 }
 
+const thread = new KeptThread();
 const vitest = await createVitest(
   'test',
   {
     ...{ config: false, root, watch: true, include: ['**/*.test.ts'], reporters: [{}], bail: 1 },
     // What was compiled of the unbroken file must not be taken for the mutant's.
-    ...{ fsModuleCache: false, isolate: false, pool: 'threads', maxWorkers: 1 },
+    ...{ fsModuleCache: false, isolate: false, pool: thread, maxWorkers: 1 },
+    ...{ setupFiles: [join(import.meta.dirname, 'afresh.ts')], provide: { target } },
     // Whoever started this process has the patience.
     ...{ testTimeout: NEVER_MS, hookTimeout: NEVER_MS, sequence: { sequencer: NearestFirst } },
   },
@@ -68,8 +71,17 @@ async function run(): Promise<Result> {
 }
 
 process.on('disconnect', () => process.exit());
+/** A mutant that failed a test may have left the thread in disorder, and must not be the reason why the next one fails. */
+async function tidy(): Promise<void> {
+  current = text;
+  if ((await run()).by !== undefined) await thread.end();
+}
+
+let last = await run();
+process.send?.(last);
 process.on('message', async ({ start, end, instead }: Change) => {
+  if (last.by !== undefined) await tidy();
   current = mutated(text, { start, end, instead });
-  process.send?.(await run());
+  last = await run();
+  process.send?.(last);
 });
-process.send?.(await run());

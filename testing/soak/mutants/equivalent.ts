@@ -6,8 +6,11 @@ interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
   readonly reason: string;
 }
 
+const DIAL = 'brokers/kit/net/dial.ts';
 const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
+const GUARDED = 'brokers/objectstore/byok/credentials/guarded.ts';
+const POLICIES = 'brokers/egress/policies/policies.ts';
 const SCRUB = 'brokers/egress/core/scrub.ts';
 const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
@@ -211,6 +214,79 @@ export const EQUIVALENT: readonly Equivalent[] = [
     code: "if (!raw.includes('%')) return raw;",
     change: "!raw.includes('%') → false",
     reason: 'a text without escapes is decoded to itself, only more slowly',
+  },
+  {
+    file: POLICIES,
+    code: 'if (current !== undefined && (this.#lastApplied.get(current) ?? 0) > at)',
+    change:
+      'current !== undefined && (this.#lastApplied.get(current) ?? 0) > at → ((this.#lastApplied.get(current) ?? 0) > at)',
+    reason: 'nothing is kept under undefined: the comparison is for the compiler',
+  },
+  {
+    file: POLICIES,
+    code: 'if (current !== undefined && (this.#lastApplied.get(current) ?? 0) > at)',
+    change: '(this.#lastApplied.get(current) ?? 0) > at → (this.#lastApplied.get(current) ?? 0) >= at',
+    reason: 'no two messages have one number',
+  },
+  {
+    file: 'brokers/kit/connections-by-address.ts',
+    code: "const address = text.replace(/%.*$/, '').replace(/^::ffff:(?=[0-9.]+$)/i, '');",
+    change: '/%.*$/ → /%.*/',
+    reason: 'the pattern takes all that is left, and no address has a line end',
+  },
+  {
+    file: 'brokers/kit/custody/keyring.ts',
+    code: "if (typeof primary !== 'string' || !material.has(primary))",
+    change: "typeof primary !== 'string' || !material.has(primary) → (!material.has(primary))",
+    reason: 'ids are texts, so that nothing else is one of them: the comparison is for the compiler',
+  },
+  {
+    file: DIAL,
+    code: 'if (!(error instanceof DialError) || signal?.aborted) throw error;',
+    change: '!(error instanceof DialError) || signal?.aborted → (signal?.aborted)',
+    reason: 'whatever else is thrown is the reason of the signal: the comparison is for the compiler',
+  },
+  {
+    file: DIAL,
+    code: 'const socket = connect({ host, port, autoSelectFamily: false });',
+    change: 'false → true',
+    reason: 'the host is an address, which has one family',
+  },
+  {
+    file: DIAL,
+    code: "signal?.addEventListener('abort', abort, { once: true });",
+    change: 'true → false',
+    reason: 'a signal is aborted once',
+  },
+  {
+    file: DIAL,
+    code: "socket.off('error', fail);",
+    change: "socket.off('error', fail); → ;",
+    reason: 'a promise that is resolved is not rejected any more',
+  },
+  {
+    file: DIAL,
+    code: 'return x !== undefined && y !== undefined && x.join() === y.join();',
+    change: 'x !== undefined && y !== undefined → (x !== undefined)',
+    reason: 'only addresses are tried: the comparison is for the compiler',
+  },
+  {
+    file: GUARDED,
+    code: 'allowH2: false,',
+    change: 'false → true',
+    reason: 'the handshake offers HTTP/1.1 alone',
+  },
+  {
+    file: GUARDED,
+    code: "deadline.addEventListener('abort', stop, { once: true });",
+    change: 'true → false',
+    reason: 'a signal is aborted once',
+  },
+  {
+    file: GUARDED,
+    code: "const why = error instanceof Error ? error.message : 'not blocks of addresses';",
+    change: 'error instanceof Error → true',
+    reason: 'nothing else is thrown: the comparison is for the compiler',
   },
 ];
 
