@@ -1,5 +1,6 @@
 import { Turns } from '@space/broker-kit';
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { prepareScrubber } from '../core/scrub.ts';
 import type { Slot } from '../core/slot.ts';
 import { Scrubbers } from './scrubbers.ts';
 
@@ -7,8 +8,6 @@ const slot: Slot = { kind: 'header', name: 'x-api-key' };
 const about = (capsule: string, envelope: string) => ({ owner: { capsule }, envelope, slot });
 const value = (index: number) => () => `sk_live_4eC39HqLyjWDarjtT1zdp${index}`;
 const turns = new Turns();
-/** Costs most: every form of it is a text of its own. */
-const long = (index: number) => () => `${index}${'"<&\'>'.repeat(800)}`;
 
 it('requests with one value share what was prepared for it, and another value has its own', async () => {
   const scrubbers = new Scrubbers(turns);
@@ -78,50 +77,92 @@ it('what nobody has used for a while is forgotten', async () => {
   while (scrubbers.bytes > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
-it('a long value is made in slices, each in the turn of its Capsule, and a usual one of another at once', async () => {
-  const waiting: (() => void)[] = [];
-  const held = {
-    run: <T>(capsule: string, act: () => T) => {
-      expect(capsule).toBe('home');
-      return new Promise<T>((resolve) => waiting.push(() => resolve(act())));
-    },
-  };
-  const scrubbers = new Scrubbers(held);
-  let done = false;
-  const made = scrubbers.of(about('home', 'k1:long'), long(0)).finally(() => {
-    done = true;
+describe('tables', () => {
+  const MIB = 1024 * 1024;
+  let now: number;
+  beforeEach(() => {
+    now = 1_000_000;
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   });
-  const again = scrubbers.of(about('home', 'k1:long'), long(0));
-  const next = scrubbers.of(about('home', 'k1:next'), long(1));
-  let slices = 0;
-  while (!done) {
-    await new Promise((resolve) => setImmediate(resolve));
-    // One value after the other: they take memory while they are made.
-    expect(waiting.length).toBeLessThanOrEqual(1);
-    waiting.shift()?.();
-    slices += 1;
-    if (slices > 10) continue;
-    const usual = await scrubbers.of(about('other', `k1:${slices}`), value(1));
-    expect(usual.text(value(1)())).toBe('*'.repeat(value(1)().length));
-  }
-  expect(slices).toBeGreaterThan(20);
-  expect(await again).toBe(await made);
-  expect((await made).text(`x ${long(0)()}`)).toBe(`x ${'*'.repeat(long(0)().length)}`);
-  const pump = setInterval(() => waiting.shift()?.(), 0);
-  expect((await next).text(long(1)())).toBe('*'.repeat(long(1)().length));
-  clearInterval(pump);
-});
+  afterEach(() => vi.useRealTimers());
 
-it('a value that cannot be opened, or is one too many, keeps nobody in the line waiting', async () => {
-  const scrubbers = new Scrubbers(turns, { burstBytes: 1, bytesPerSecond: 1 });
-  const first = scrubbers.of(about('home', 'k1:0'), long(0));
-  const second = scrubbers.of(about('home', 'k1:1'), long(1));
-  const closed = scrubbers.of(about('third', 'k1:2'), () => {
-    throw new Error('closed');
+  /** Compiles nothing; a value is the size of its tables. */
+  const prepare = function* ([size]: readonly string[]) {
+    return { bytes: Number(size), text: (text: string) => text, body: () => expect.fail() };
+  } as typeof prepareScrubber;
+  const made = (limits: ConstructorParameters<typeof Scrubbers>[1] = {}) => {
+    const scrubbers = new Scrubbers(turns, limits, () => now, prepare);
+    return {
+      scrubbers,
+      of: (capsule: string, name: string, bytes: number) =>
+        scrubbers.of(about(capsule, name), () => String(bytes)),
+    };
+  };
+  /** Lets time pass to the next look for what nobody uses. */
+  const pass = (ms: number) => {
+    now += ms;
+    vi.advanceTimersByTime(ms);
+  };
+
+  it('of a Capsule are at most 12 MiB, of all Capsules 48 MiB, and what was used last stays', async () => {
+    const { scrubbers, of } = made();
+    const first = await of('c0', 'c0:first', 6 * MIB);
+    for (const capsule of ['c0', 'c1', 'c2', 'c3']) {
+      await of(capsule, `${capsule}:first`, 6 * MIB);
+      await of(capsule, `${capsule}:second`, 6 * MIB);
+    }
+    expect(scrubbers.bytes).toBe(48 * MIB);
+    expect(await of('c0', 'c0:first', 6 * MIB)).toBe(first);
+    await of('c4', 'c4:first', MIB);
+    // The second of c0 went: the first was used since.
+    expect(scrubbers.bytes).toBe(43 * MIB);
+    expect(await of('c0', 'c0:first', 6 * MIB)).toBe(first);
   });
-  const third = scrubbers.of(about('other', 'k1:3'), long(3));
-  await expect(closed).rejects.toThrow('closed');
-  await first;
-  await expect(second).rejects.toMatchObject({ code: 'rate_limited' });
-  expect((await third).bytes).toBeGreaterThan(0);
+
+  it('are compiled for 12 MiB at once and half a MiB each second, and a refusal tells for how long', async () => {
+    const { of } = made();
+    await of('home', 'a', 6 * MIB);
+    await of('home', 'b', 6 * MIB);
+    await expect(of('home', 'c', 1)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 1 });
+    now += 2_000;
+    await of('home', 'c', 6 * MIB);
+    await expect(of('home', 'd', 1)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 11 });
+    now += 10_000;
+    await expect(of('home', 'd', 1)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 1 });
+    now += 1_000;
+    await of('home', 'd', 1);
+  });
+
+  it('that nobody has used for as long as that go, and with them what was counted', async () => {
+    const { scrubbers, of } = made({ burstBytes: 100, bytesPerSecond: 10, idleMs: 60_000 });
+    await of('home', 'a', 600);
+    expect(vi.getTimerCount()).toBe(1);
+    pass(60_000);
+    // Its budget is full again at this moment.
+    expect([scrubbers.bytes, vi.getTimerCount()]).toEqual([0, 0]);
+  });
+
+  it('that go leave the debt that they were compiled on', async () => {
+    const { scrubbers, of } = made({ burstBytes: 100, bytesPerSecond: 10, idleMs: 60_000 });
+    await of('home', 'a', 1_000);
+    pass(60_000);
+    expect([scrubbers.bytes, vi.getTimerCount()]).toEqual([0, 1]);
+    await expect(of('home', 'b', 1)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 31 });
+    pass(60_000);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('that are used stay, and still count for their Capsule', async () => {
+    const { scrubbers, of } = made({ capsuleBytes: 15, burstBytes: 100, bytesPerSecond: 10, idleMs: 60_000 });
+    const kept = await of('home', 'a', 10);
+    pass(30_000);
+    expect(await of('home', 'a', 10)).toBe(kept);
+    pass(30_000);
+    expect(await of('home', 'a', 10)).toBe(kept);
+    await of('home', 'b', 10);
+    expect(scrubbers.bytes).toBe(10);
+    // What was dropped counts no more.
+    await of('home', 'c', 5);
+    expect(scrubbers.bytes).toBe(15);
+  });
 });

@@ -56,6 +56,7 @@ export class Scrubbers {
   readonly #limits: ScrubberLimits;
   readonly #turns: Pick<Turns, 'run'>;
   readonly #now: () => number;
+  readonly #prepare: typeof prepareScrubber;
   /** Scrubbers by envelope, least recently used first. */
   readonly #kept = new Map<string, Kept>();
   readonly #capsules = new Map<string, CapsuleUsage>();
@@ -70,10 +71,12 @@ export class Scrubbers {
     turns: Pick<Turns, 'run'>,
     limits: Partial<ScrubberLimits> = {},
     now: () => number = () => performance.now(),
+    prepare: typeof prepareScrubber = prepareScrubber,
   ) {
     this.#turns = turns;
     this.#limits = { ...LIMITS, ...limits };
     this.#now = now;
+    this.#prepare = prepare;
   }
 
   get bytes(): number {
@@ -118,7 +121,7 @@ export class Scrubbers {
     const { budget } = this.#account(owner.capsule);
     if (budget <= 0)
       throw new Problem('rate_limited', { retryAfter: Math.ceil(1 - budget / this.#limits.bytesPerSecond) });
-    return prepareScrubber(secretsIn(slot, reveal()), alphabetOf(slot));
+    return this.#prepare(secretsIn(slot, reveal()), alphabetOf(slot));
   }
 
   #made({ owner: { capsule }, envelope }: ValueRef, scrubber: CompiledScrubber): CompiledScrubber {
@@ -166,7 +169,8 @@ export class Scrubbers {
     for (const [capsule, { bytes, budget, at }] of this.#capsules)
       if (bytes === 0 && budget + ((now - at) / 1000) * bytesPerSecond >= burstBytes)
         this.#capsules.delete(capsule);
-    if (this.#kept.size > 0 || this.#capsules.size > 0) return;
+    // Whoever has tables has an account.
+    if (this.#capsules.size > 0) return;
     clearInterval(this.#sweep);
     this.#sweep = undefined;
   }

@@ -55,9 +55,12 @@ const [project] = vitest.projects;
 if (project === undefined) throw new Error('vitest has no project');
 const specifications = tests.map((test) => project.createSpecification(join(root, test)));
 
-async function run(): Promise<Result> {
+/** Those files that a run needs at most to come to where this one failed. */
+let upToFailure = specifications;
+
+async function run(some = specifications): Promise<Result> {
   vitest.invalidateFile(target);
-  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications, false);
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(some, false);
   if (seconds.size === 0)
     for (const one of testModules) seconds.set(one.moduleId, Math.floor(one.diagnostic().duration / 1_000));
   const all = testModules.flatMap((module) => [...module.children.allTests()]);
@@ -67,18 +70,20 @@ async function run(): Promise<Result> {
     failed?.fullName ??
     broken?.relativeModuleId ??
     (unhandledErrors.length > 0 ? 'an unhandled error' : undefined);
+  const longest = seconds.get(broken?.moduleId ?? '') ?? Number.POSITIVE_INFINITY;
+  upToFailure = specifications.filter(({ moduleId }) => (seconds.get(moduleId) ?? 0) <= longest);
   return { by, tests: all.length };
 }
 
-process.on('disconnect', () => process.exit());
 /** A mutant that failed a test may have left the thread in disorder, and must not be the reason why the next one fails. */
 async function tidy(): Promise<void> {
   current = text;
-  if ((await run()).by !== undefined) await thread.end();
+  if ((await run(upToFailure)).by !== undefined) await thread.end();
 }
 
 let last = await run();
 process.send?.(last);
+process.on('disconnect', () => process.exit());
 process.on('message', async ({ start, end, instead }: Change) => {
   if (last.by !== undefined) await tidy();
   current = mutated(text, { start, end, instead });
