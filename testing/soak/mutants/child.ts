@@ -4,7 +4,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BaseSequencer, createVitest, type TestSpecification } from 'vitest/node';
+import {
+  BaseSequencer,
+  createVitest,
+  type TestCase,
+  type TestModule,
+  type TestSpecification,
+} from 'vitest/node';
 import { KeptThread } from './kept-thread.ts';
 import { type Change, mutated } from './operators.ts';
 import type { Begin, Result } from './session.ts';
@@ -55,14 +61,28 @@ const [project] = vitest.projects;
 if (project === undefined) throw new Error('vitest has no project');
 const specifications = tests.map((test) => project.createSpecification(join(root, test)));
 
+/** The tests of each file that took no time worth mentioning while nothing was broken, by its path. */
+const quick = new Map<string, string[]>();
+const QUICK_MS = 200;
 /** Those files that a run needs at most to come to where this one failed. */
 let upToFailure = specifications;
+
+function measure(testModules: readonly TestModule[]): void {
+  for (const one of testModules) {
+    seconds.set(one.moduleId, Math.floor(one.diagnostic().duration / 1_000));
+    const isQuick = (test: TestCase) => (test.diagnostic()?.duration ?? 0) < QUICK_MS;
+    const tests = [...one.children.allTests()].filter(isQuick);
+    quick.set(
+      one.moduleId,
+      tests.map(({ id }) => id),
+    );
+  }
+}
 
 async function run(some = specifications): Promise<Result> {
   vitest.invalidateFile(target);
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(some, false);
-  if (seconds.size === 0)
-    for (const one of testModules) seconds.set(one.moduleId, Math.floor(one.diagnostic().duration / 1_000));
+  if (seconds.size === 0) measure(testModules);
   const all = testModules.flatMap((module) => [...module.children.allTests()]);
   const failed = all.find((test) => test.result().state === 'failed');
   const broken = testModules.find((module) => module.state() === 'failed');
@@ -75,10 +95,17 @@ async function run(some = specifications): Promise<Result> {
   return { by, tests: all.length };
 }
 
-/** A mutant that failed a test may have left the thread in disorder, and must not be the reason why the next one fails. */
+/**
+ * A mutant that failed a test may have left the thread in disorder, and must not be the reason why the next one fails: the
+ * quick tests show whether it has.
+ */
 async function tidy(): Promise<void> {
   current = text;
-  if ((await run(upToFailure)).by !== undefined) await thread.end();
+  const some = upToFailure.flatMap(({ moduleId, project }) => {
+    const testIds = quick.get(moduleId) ?? [];
+    return testIds.length === 0 ? [] : [project.createSpecification(moduleId, { testIds })];
+  });
+  if (some.length === 0 || (await run(some)).by !== undefined) await thread.end();
 }
 
 let last = await run();
