@@ -1,7 +1,7 @@
 import type { Changed } from './changed.ts';
 import { isEquivalent } from './equivalent.ts';
 import { FILES, mutantsOfFile, ROOT } from './files.ts';
-import { nearestTests } from './nearest.ts';
+import { nearestTests, ownFirst } from './nearest.ts';
 import type { AutomaticMutant } from './operators.ts';
 import { Session } from './session.ts';
 import type { Tried } from './tried.ts';
@@ -21,15 +21,27 @@ export async function tryAutomatic(
 ): Promise<void> {
   const nearest = nearestTests(ROOT);
   for (const [file, group] of Map.groupBy(mutants, (mutant) => mutant.file)) {
-    const session = new Session({ file, tests: nearest(file) });
+    // The others start only when a mutant survives the file's own.
+    const { own, others } = ownFirst(file, nearest(file));
+    const sessions = [own, others]
+      .filter(({ length }) => length > 0)
+      .map((tests) => new Session({ file, tests }));
     try {
       for (const mutant of group) {
         const { line, change } = mutant;
-        const verdict = isEquivalent(mutant) ? 'equivalent' : await session.try(mutant);
+        const verdict = isEquivalent(mutant) ? 'equivalent' : await tryIn(sessions, mutant);
         say({ ...{ file, where: `${file}:${line}`, change, verdict } });
       }
     } finally {
-      await session.close();
+      await Promise.all(sessions.map((session) => session.close()));
     }
   }
+}
+
+async function tryIn(sessions: readonly Session[], mutant: AutomaticMutant): Promise<Tried['verdict']> {
+  for (const session of sessions) {
+    const verdict = await session.try(mutant);
+    if (verdict !== 'survived') return verdict;
+  }
+  return 'survived';
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { EQUIVALENT, isOf } from './equivalent.ts';
 import { FILES, mutantsOfFile, ROOT } from './files.ts';
-import { nearestTests } from './nearest.ts';
+import { nearestTests, ownFirst } from './nearest.ts';
 import { automaticMutants, mutated } from './operators.ts';
 import { changedLines } from './patch.ts';
 import { scoreOf, type Tried } from './tried.ts';
@@ -52,6 +52,13 @@ it.each([
   ['one is enough, or all are needed', 'x = a.some(f);', ['x = a.every(f);']],
 ])('%s', (_, text, expected) => {
   expect(mutantTexts(text)).toEqual(expected);
+});
+
+it('tells the tests that have a file’s name from the others', () => {
+  expect(ownFirst('a/x.ts', ['a/x.test.ts', 'a/x-more.test.ts', 'a/xy.test.ts', 'b/x.test.ts'])).toEqual({
+    own: ['a/x.test.ts', 'a/x-more.test.ts'],
+    others: ['a/xy.test.ts', 'b/x.test.ts'],
+  });
 });
 
 it('leaves alone what is gone at run time, and what only tells', () => {

@@ -33,3 +33,13 @@ export function nearestTests(root: string): (file: string) => readonly string[] 
       .slice(0, MOST);
   };
 }
+
+/** Which of a file's tests are beside it and have its name: `x.test.ts` and `x-more.test.ts` of `x.ts`. */
+export function ownFirst(
+  file: string,
+  tests: readonly string[],
+): { readonly own: readonly string[]; readonly others: readonly string[] } {
+  const stem = file.replace(/\.ts$/, '');
+  const isOwn = (test: string) => [`${stem}.`, `${stem}-`].some((begin) => test.startsWith(begin));
+  return { own: tests.filter(isOwn), others: tests.filter((test) => !isOwn(test)) };
+}
