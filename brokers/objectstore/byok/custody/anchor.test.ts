@@ -99,6 +99,13 @@ it.each<[string, typeof stored | undefined, Anchor | 'unreadable' | undefined, A
   ['a bucket that has seen more changes', stored, { ...same, revision: 6 }, 'rollback'],
   ['a bucket that has seen a higher number of a set', stored, { ...same, high: 4 }, 'rollback'],
   ['a bucket with something else there', stored, 'unreadable', 'rollback'],
+  [
+    'a bucket with something else in place of the first',
+    { ...stored, revision: 1, previous: NO_HEAD },
+    'unreadable',
+    'rollback',
+  ],
+  ['a bucket with something else, and a registry that knows nothing', undefined, 'unreadable', 'rollback'],
 ])('%s', (_, registry, bucket, standing) => {
   expect(compare(registry, bucket)).toBe(standing);
 });
