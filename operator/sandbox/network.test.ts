@@ -96,6 +96,11 @@ describe('what is asked of a node', () => {
     expect(dnsServersOf(all)).toEqual(['10.96.0.10', 'fd00::a', '169.254.20.10']);
   });
 
+  test('is of addresses alone, and of those that only look like the pod itself', () => {
+    const servers = ['10.127.0.1', '::1234', 'dns.example', '127.0.0.53', '::1'];
+    expect(dnsServersOf(servers)).toEqual(['10.127.0.1', '::1234']);
+  });
+
   test('is nothing while there is no canary, no PostgreSQL, or one of another namespace', () => {
     expect(ask(canary)).toBeUndefined();
     expect(ask(postgres)).toBeUndefined();
@@ -209,6 +214,18 @@ describe('walls', () => {
       [wall('b', passed), wall('a', reached)],
       'False EnforcementFailed',
       'On node "a" a pod that may reach PostgreSQL alone reached: the API server',
+    ],
+    [
+      'it was reached on three',
+      [wall('b', reached), wall('a', reached), wall('c', reached)],
+      'False EnforcementFailed',
+      'On node "a" a pod',
+    ],
+    [
+      'two were not proved yet',
+      [wall('b', { verdict: 'untried' }), wall('a', { verdict: 'untried' })],
+      'Unknown EnforcementUnproven',
+      'Node "a": a probe is on its way',
     ],
     [
       'it was reached on one that is cordoned',

@@ -1,11 +1,13 @@
-import { expect, test } from 'vitest';
-import type { Node, Pod } from '../kinds.ts';
+import { describe, expect, test } from 'vitest';
+import type { Node, Pod, Service } from '../kinds.ts';
 import type { SpaceNames } from '../names.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { makeStores } from '../stores.ts';
+import { type KubeObject, makeKey } from '../runtime/kube-object.ts';
+import { makeStores, type Stores } from '../stores.ts';
 import { fakeClock } from '../testing/fake-clock.ts';
-import { probeObject, sandboxQuestion } from './probe.ts';
-import { type GateReflectors, watchGate } from './watch.ts';
+import { networkQuestion } from './network.ts';
+import { probeObject, type Question, sandboxQuestion } from './probe.ts';
+import { type GateReflectors, watchGate, watchNetwork } from './watch.ts';
 
 const names: SpaceNames = {
   space: 'home',
@@ -24,8 +26,8 @@ const node = (name: string, handler = 'runsc'): Node => ({
   spec: {},
   status: { conditions: [{ type: 'Ready', status: 'True' }], runtimeHandlers: [{ name: handler }] },
 });
-const probe = (of: Node, phase: string): Pod => {
-  const { metadata, spec } = probeObject(sandboxQuestion(names), of) as unknown as Required<Pod>;
+const probe = (of: Node, phase: string, question: Question = sandboxQuestion(names)): Pod => {
+  const { metadata, spec } = probeObject(question, of) as unknown as Required<Pod>;
   return { metadata, spec: { ...spec, nodeName: of.metadata.name }, status: { phase } };
 };
 const current = { health: 'current' };
@@ -76,4 +78,145 @@ test('a blindness closes the gate at once, and is told when it lasts', () => {
   stores.runtimeClasses.delete('gvisor', { metadata: { name: 'gvisor' }, handler: 'runsc' });
   expect(become('current')).toBe('RuntimeClassNotFound');
   expect(told.at(-1)).toBe('RuntimeClassNotFound');
+});
+
+const service = (component: string): Service => ({
+  metadata: {
+    ...{ name: component, namespace: 'home-services' },
+    labels: { 'platform.space/space': 'home', 'platform.space/component': component },
+  },
+  spec: { clusterIP: '10.0.0.7', clusterIPs: ['10.0.0.7'] },
+});
+const services = [service('canary'), service('postgres')];
+const gvisor = { metadata: { name: 'gvisor' }, handler: 'runsc' };
+let version = 0;
+/** The object as it is from now on. */
+const fresh = <T extends KubeObject>(object: T): T => {
+  version += 1;
+  return { ...object, metadata: { ...object.metadata, resourceVersion: `${version}` } };
+};
+const take = (stores: Stores, pod: Pod) =>
+  stores.pods.delete(makeKey(pod.metadata.namespace, pod.metadata.name), fresh(pod));
+
+/** Who watches, how often the stores were looked at so far, and what was told. */
+function watching(which: 'gate' | 'network', stores: Stores) {
+  const told: string[] = [];
+  let looks = 0;
+  const list = stores.nodes.list.bind(stores.nodes);
+  stores.nodes.list = () => {
+    looks += 1;
+    return list();
+  };
+  const onChange = ({ reason }: { reason: string }) => told.push(reason);
+  const watch =
+    which === 'gate'
+      ? watchGate({ names, stores, reflectors, clock: systemClock }, onChange)
+      : watchNetwork({ names, stores }, onChange);
+  return { watch, told, looks: () => looks };
+}
+
+describe.each(['gate', 'network'] as const)('the %s', (which) => {
+  const good = node('good');
+  const all = makeStores();
+  for (const one of services) all.services.set(one);
+  const question = which === 'gate' ? sandboxQuestion(names) : networkQuestion(names, all);
+  const [passed, failed] = ['Succeeded', 'Failed'].map((phase) => probe(good, phase, question)) as [Pod, Pod];
+  const ready = { gate: 'SandboxAvailable', network: 'Ready' }[which];
+
+  test('tells each other verdict, once, whatever it was that changed it', () => {
+    const stores = makeStores();
+    const { watch, told } = watching(which, stores);
+    for (const one of services) stores.services.set(fresh(one));
+    stores.runtimeClasses.set(fresh(gvisor));
+    stores.nodes.set(fresh(good));
+    const before = told.length;
+    stores.pods.set(fresh(passed));
+    expect(told.slice(before)).toEqual([ready]);
+    expect(watch.now()).toMatchObject({ reason: ready, status: 'True' });
+    // Nothing else has changed.
+    stores.nodes.set(fresh({ ...good, metadata: { ...good.metadata, labels: { a: 'b' } } }));
+    stores.runtimeClasses.set(fresh(gvisor));
+    expect(told.slice(before)).toEqual([ready]);
+    stores.nodes.delete('good', fresh(good));
+    expect(told.length).toBe(before + 2);
+    expect(watch.now().status).not.toBe('True');
+  });
+
+  test('looks again at a probe that comes or goes, and at no other pod', () => {
+    const stores = makeStores();
+    const { looks } = watching(which, stores);
+    for (const one of services) stores.services.set(fresh(one));
+    stores.runtimeClasses.set(fresh(gvisor));
+    stores.nodes.set(fresh(good));
+    const change = (act: () => void) => {
+      const before = looks();
+      act();
+      return looks() - before;
+    };
+    expect(change(() => stores.pods.set(fresh(passed)))).toBe(1);
+    expect(change(() => take(stores, passed))).toBe(1);
+    const other: Pod = { ...passed, metadata: { name: 'other', namespace: 'home-system' } };
+    expect(change(() => stores.pods.set(fresh(other)))).toBe(0);
+    expect(change(() => take(stores, other))).toBe(0);
+    expect(change(() => stores.runtimeClasses.set(fresh(gvisor)))).toBe(1);
+  });
+
+  test('remembers a failure while it is tried again, until the node is gone', () => {
+    const stores = makeStores();
+    const { watch } = watching(which, stores);
+    for (const one of services) stores.services.set(fresh(one));
+    stores.runtimeClasses.set(fresh(gvisor));
+    stores.nodes.set(fresh(good));
+    stores.pods.set(fresh(failed));
+    expect(watch.proofs()).toEqual(['failed']);
+    take(stores, failed);
+    stores.nodes.set(fresh({ ...good, metadata: { ...good.metadata, labels: { a: 'b' } } }));
+    expect(watch.proofs()).toEqual(['failed']);
+    stores.nodes.delete('good', fresh(good));
+    stores.nodes.set(fresh(good));
+    expect(watch.proofs()).toEqual(['untried']);
+  });
+
+  test('has proofs of nodes that a pod of the class could come to, and of no others', () => {
+    const stores = makeStores();
+    const { watch } = watching(which, stores);
+    for (const one of services) stores.services.set(fresh(one));
+    stores.nodes.set(fresh(good));
+    stores.nodes.set(fresh(node('without', 'runc')));
+    expect(watch.proofs()).toEqual([]);
+    stores.runtimeClasses.set(fresh({ ...gvisor, handler: 'runc' }));
+    expect(watch.proofs()).toEqual([]);
+    stores.runtimeClasses.set(fresh(gvisor));
+    expect(watch.proofs()).toEqual(['untried']);
+  });
+});
+
+test('network policies that were proved on a node stay so while that is proved again', () => {
+  const stores = makeStores();
+  const { watch } = watching('network', stores);
+  for (const one of services) stores.services.set(fresh(one));
+  stores.runtimeClasses.set(fresh(gvisor));
+  const good = node('good');
+  stores.nodes.set(fresh(good));
+  const passed = probe(good, 'Succeeded', networkQuestion(names, stores));
+  stores.pods.set(fresh(passed));
+  take(stores, passed);
+  expect(watch.now().status).toBe('True');
+});
+
+test('nothing is known of network policies without a Service that probes connect to, and nothing else is looked at', () => {
+  const stores = makeStores();
+  stores.runtimeClasses.set(fresh(gvisor));
+  stores.nodes.set(fresh(node('good')));
+  const { watch, told, looks } = watching('network', stores);
+  expect(watch.proofs()).toEqual([]);
+  for (const one of services) stores.services.set(fresh(one));
+  expect(watch.proofs()).toEqual(['untried']);
+  expect(told).toHaveLength(1);
+  const before = looks();
+  stores.services.set(fresh(service('other')));
+  expect(looks()).toBe(before);
+  stores.services.delete(makeKey('home-services', 'canary'), fresh(services[0] as Service));
+  expect(watch.proofs()).toEqual([]);
+  expect(told).toHaveLength(2);
 });
