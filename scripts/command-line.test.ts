@@ -1,8 +1,11 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { makePki } from '../testing/certificates.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -155,4 +158,39 @@ it('the gateway of a developer names the file that it cannot read', () => {
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   expect(status).toBe(2);
   expect(stderr).toMatch(/^--manifest nofile\.yaml: the file cannot be read\nusage: /);
+});
+
+it('up with a kubeconfig that is not there names it, before it asks for a registry', () => {
+  const args = ['e2e/up.ts', '--kubeconfig', '/nowhere/config'];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  expect(status).toBe(1);
+  expect(stderr).toContain('/nowhere/config cannot be read');
+  expect(stderr).not.toContain('registry');
+});
+
+it('a move in a cluster without a Space is refused in one sentence', async () => {
+  const pki = await makePki();
+  const empty = createServer(await pki.issue('localhost'), (_, response) => {
+    response.writeHead(404, { 'content-type': 'application/json' }).end('{"kind":"Status","code":404}');
+  });
+  await new Promise<void>((resolve) => void empty.listen(0, '127.0.0.1', () => resolve()));
+  const server = `https://127.0.0.1:${(empty.address() as AddressInfo).port}`;
+  const kubeconfig = join(folder, 'empty');
+  const named = (kind: string, value: object) => [{ name: 'empty', [kind]: value }];
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      'current-context': 'empty',
+      clusters: named('cluster', { server, 'insecure-skip-tls-verify': true }),
+      users: named('user', {}),
+      contexts: named('context', { cluster: 'empty', user: 'empty' }),
+    }),
+  );
+  const args = ['e2e/move/main.ts', 'household', 'b', '--kubeconfig', kubeconfig];
+  const said = await new Promise<string>((resolve) =>
+    execFile(process.execPath, args, { cwd: ROOT }, (_, out, stderr) => resolve(out + stderr)),
+  );
+  empty.close();
+  await pki.remove();
+  expect(said.match(/there is no Deployment db-broker/g), said).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { access, constants, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { dockerAnswers, dockerBuild, dockerDigest } from './docker.ts';
 import { replaceFile } from './files.ts';
@@ -15,8 +15,13 @@ export async function bringUp(options: BringUp): Promise<Cluster> {
   await steps.run('your cluster', async (step) => {
     if (kubeconfig === undefined)
       throw new ClusterProblem('No kubeconfig is given.', 'Say which with --kubeconfig FILE.');
-    if (images.length > 0 && imageRegistry === undefined) throw noRegistry();
     const file = resolve(kubeconfig);
+    await access(file, constants.R_OK).catch((cause: unknown) => {
+      throw new ClusterProblem(`${file} cannot be read.`, 'Name a kubeconfig with --kubeconfig FILE.', {
+        cause,
+      });
+    });
+    if (images.length > 0 && imageRegistry === undefined) throw noRegistry();
     const kubectl = await findTool('kubectl', clusterDirectory(name));
     step.note(`asking ${file}`);
     const ask = (...args: readonly string[]) => run([kubectl, `--kubeconfig=${file}`, ...args]);

@@ -1,7 +1,7 @@
 /** `npm run move`: moves a Capsule to another PostgreSQL server of its Space. */
 import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
-import { createSteps } from '../progress/index.ts';
+import { createSteps, type Steps } from '../progress/index.ts';
 import { createKube } from '../space/kube.ts';
 import { moveCapsule, takeBack } from './move.ts';
 import { MoveProblem } from './problem.ts';
@@ -35,22 +35,17 @@ const { values: options, positionals } = commandLine(USAGE, {
   },
 });
 
-async function main(capsule: string, to: string | undefined): Promise<void> {
+async function main(capsule: string, to: string | undefined, steps: Steps): Promise<void> {
   const { space, namespace = space, image } = options;
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   const kube = await kubeOf(options.kubeconfig);
-  const steps = createSteps();
-  try {
-    const about = { kube, space, namespace, capsule, steps, signal: stop.signal };
-    const done =
-      to === undefined
-        ? await takeBack(about)
-        : await moveCapsule({ ...about, to, image, now: () => new Date() });
-    console.log(JSON.stringify(done, null, 2));
-  } finally {
-    steps.close();
-  }
+  const about = { kube, space, namespace, capsule, steps, signal: stop.signal };
+  const done =
+    to === undefined
+      ? await takeBack(about)
+      : await moveCapsule({ ...about, to, image, now: () => new Date() });
+  console.log(JSON.stringify(done, null, 2));
 }
 
 const [capsule, to, ...more] = positionals;
@@ -58,11 +53,16 @@ const isComplete = capsule !== undefined && more.length === 0 && options.back ==
 if (!isComplete) {
   console.error(USAGE);
   process.exitCode = 2;
-} else
+} else {
+  const steps = createSteps();
   try {
-    await main(capsule, to);
+    await main(capsule, to, steps);
   } catch (error) {
-    // A step that failed has told it already.
-    if (error instanceof MoveProblem) console.error(error.message);
     process.exitCode = 1;
+    // A step that failed has told it already.
+    const isTold = steps.summary().some(({ outcome }) => outcome === 'failed');
+    if (!isTold) console.error(error instanceof Error ? error.message : error);
+  } finally {
+    steps.close();
   }
+}

@@ -199,8 +199,7 @@ if (options.identity === undefined || !(isOne || isWhole)) {
     process.exitCode = 1;
     // A step that failed has told it already.
     const isTold = steps.summary().some(({ outcome }) => outcome === 'failed');
-    if (error instanceof RestoreProblem || !isTold)
-      console.error(error instanceof Error ? error.message : error);
+    if (!isTold) console.error(error instanceof Error ? error.message : error);
   } finally {
     steps.close();
   }
