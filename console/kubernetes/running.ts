@@ -75,10 +75,19 @@ export async function runningManifest(visit: Visit, place: Place, id: string): P
     const { data } = configMap.parse(
       await visit.ask({ path: apiPath`/api/v1/namespaces/${namespace}/configmaps/${name}` }),
     );
-    const checked = checkManifest(JSON.parse(data['manifest.json'] ?? 'null'));
+    const checked = checkManifest(parsed(data['manifest.json']));
     return checked.ok ? { is: 'known', manifest: checked.manifest } : { is: 'nothing' };
   } catch (error) {
     if (error instanceof KubernetesError && error.status === 404) return { is: 'nothing' };
     throw error;
+  }
+}
+
+/** Whoever may write ConfigMaps there may have written anything. */
+function parsed(text = ''): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

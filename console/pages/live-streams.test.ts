@@ -76,6 +76,18 @@ describe('who listens to a page', () => {
       expect((await listen(browser)).status).toBe(204);
   });
 
+  it('and asks for the head alone takes no stream’s place', async () => {
+    const viewer = await environment.signedIn('viewer');
+    const cookie = [...viewer.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const ask = () => request(`${environment.origin}/live`, { method: 'HEAD', headers: { cookie } });
+    const heads = await Promise.all(Array.from({ length: 5 }, ask));
+    expect(heads.map(({ statusCode }) => statusCode)).toEqual(Array(5).fill(200));
+    const streams = [];
+    for (let count = 0; count < 4; count += 1) streams.push(await listen(viewer));
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    for (const one of streams) one.leave();
+  });
+
   it('in many windows has four streams at the same time', async () => {
     const viewer = await environment.signedIn('viewer');
     const all = [];

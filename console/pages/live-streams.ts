@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { queryOf } from '../http/asked.ts';
-import { type About, changesOf } from '../kubernetes/changes.ts';
+import { type About, type Change, changesOf } from '../kubernetes/changes.ts';
 import { type Caller, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
 import type { KeptLists } from '../kubernetes/kept-lists.ts';
 import type { Session } from '../session/session.ts';
@@ -23,6 +23,8 @@ const MOST_OF_A_PERSON = 12;
 const PAUSE_MS = 1_000;
 /** The interval of heartbeats in milliseconds, by which a lost connection is noticed. */
 const BEAT_MS = 20_000;
+/** A longer timer would ring at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** One stream for each open page. It only says that the page has changed, and nothing of its content. */
 export class LiveStreams {
@@ -39,12 +41,14 @@ export class LiveStreams {
    */
   async serve(request: Request, response: Response, session: Session | undefined): Promise<void> {
     if (session === undefined) return void response.status(204).end();
+    // The head alone brings no stream, and so takes no place.
+    if (request.method === 'HEAD') return void response.type('text/event-stream').end();
     if (!this.#hasRoom(session)) return void response.status(503).end();
     const stop = new AbortController();
     this.#open.set(stop, session);
     response.once('close', () => stop.abort());
     try {
-      await this.#tell(request, response, session, stop.signal);
+      await this.#tell(request, response, session, stop);
     } catch (error) {
       if (!(error instanceof KubernetesError)) throw error;
       if (!response.headersSent) response.status(error.status === 403 ? 204 : 503);
@@ -64,12 +68,23 @@ export class LiveStreams {
     );
   }
 
-  async #tell(request: Request, response: Response, session: Session, closed: AbortSignal): Promise<void> {
-    const { kubernetes, lists, callerOf, names, now } = this.#options;
+  async #tell(request: Request, response: Response, session: Session, stop: AbortController): Promise<void> {
+    const { kubernetes, callerOf, names, now } = this.#options;
     const page = queryOf(request).get('page') ?? '/';
-    const over = AbortSignal.timeout(Math.max(0, session.ends * 1000 - now().getTime()));
-    const signal = AbortSignal.any([closed, over]);
-    const changes = await changesOf(kubernetes, callerOf(session), names, aboutOf(page), signal);
+    const leftMs = Math.max(0, session.ends * 1000 - now().getTime());
+    // A timer of its own goes with the stream; `AbortSignal.timeout` would keep each stream until its session ends.
+    const over = setTimeout(() => stop.abort(), Math.min(leftMs, LONGEST_TIMER_MS));
+    try {
+      const caller = callerOf(session);
+      const changes = await changesOf(kubernetes, caller, names, aboutOf(page), stop.signal);
+      await this.#forward(response, session, changes);
+    } finally {
+      clearTimeout(over);
+    }
+  }
+
+  async #forward(response: Response, session: Session, changes: AsyncIterable<Change>): Promise<void> {
+    const { lists } = this.#options;
     // The connection is closed afterwards, so that a console that ends does not wait for it.
     response.status(200).set('connection', 'close').type('text/event-stream').write('retry: 5000\n\n');
     const beat = setInterval(() => response.write(':\n\n'), BEAT_MS);

@@ -191,6 +191,13 @@ async function bind(
     await visit.ask({ method: 'PATCH', path, contentType: MERGE, body });
   } catch (error) {
     if (!(error instanceof KubernetesError)) throw error;
+    if (error.status === 0 || error.status >= 500)
+      throw new PageError(
+        503,
+        'Stored, and perhaps not bound',
+        `The value is in the Secret ${secretKeyRef.name}. The API server did not say whether the Assistant names it: look at the Assistant again, and enter the value once more if it still asks for it.`,
+        { cause: error },
+      );
     throw new PageError(
       error.status === 409 ? 409 : 403,
       'Stored, but not bound',

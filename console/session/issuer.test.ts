@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
 import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makePki } from '../../testing/certificates.ts';
+import { freePort } from '../../testing/ports.ts';
 import { startIssuer, type TestIssuer } from '../testing/issuer.ts';
 import { Issuer, type IssuerOptions } from './issuer.ts';
 import { IssuerError } from './issuer-error.ts';
@@ -47,6 +50,40 @@ async function personBy(options: Partial<IssuerOptions>, claims: Record<string, 
   const { answer, proof } = await answered(asked);
   return asked.finish(answer, proof);
 }
+
+describe('an issuer that says something else of itself', () => {
+  it('is heard after some minutes, and as it was before while it is away', async () => {
+    const pki = await makePki();
+    const port = await freePort();
+    const url = `https://localhost:${port}`;
+    let place = '/one';
+    const server = createServer(await pki.issue('localhost'), (_, response) => {
+      if (place === '') return void response.writeHead(503).end();
+      const endpoints = { authorization_endpoint: url + place, token_endpoint: url, jwks_uri: url };
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ issuer: url, ...endpoints }));
+    });
+    await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', () => resolve()));
+    let now = 0;
+    const asked = issuer({ url, authority: () => pki.authority, now: () => now });
+    const sentTo = async () => (await asked.begin(BACK)).url.pathname;
+    expect(await sentTo()).toBe('/one');
+    place = '/two';
+    now += 299_000;
+    expect(await sentTo()).toBe('/one');
+    now += 1_000;
+    expect(await sentTo()).toBe('/two');
+    place = '';
+    now += 300_000;
+    expect(await sentTo()).toBe('/two');
+    place = '/three';
+    now += 30_000;
+    expect(await sentTo()).toBe('/three');
+    server.closeAllConnections();
+    server.close();
+    await pki.remove();
+  });
+});
 
 describe('an issuer', () => {
   it('names somebody, and of their groups those that count', async () => {

@@ -33,6 +33,8 @@ export interface IssuerOptions {
   readonly prefix: string;
   /** Groups, without the prefix, that count; all others are ignored. */
   readonly groups: readonly string[];
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
 }
 
 type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
@@ -40,16 +42,28 @@ type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
 /** Names that are valid in a header and do not belong to the cluster itself. */
 const NAME = /^(?!system:)[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const CALL_SECONDS = 10;
+/** The time for which the issuer's own description of itself counts: it may exchange its endpoints and keys. */
+const FRESH_MS = 300_000;
+/** While it is away its last description counts, and it is asked again after this time. */
+const AGAIN_MS = 30_000;
+
+interface Found {
+  readonly secret: string | undefined;
+  readonly configuration: Configuration;
+  readonly until: number;
+}
 
 /** An OIDC issuer, used with the code flow, PKCE, state and nonce; the ID token's signature is verified, too. */
 export class Issuer {
   readonly host: string;
   readonly #options: IssuerOptions;
   readonly #dispatcher: Agent;
-  #found: { readonly secret: string | undefined; readonly configuration: Configuration } | undefined;
+  readonly #now: () => number;
+  #found: Found | undefined;
 
   constructor(options: IssuerOptions) {
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
     this.host = new URL(options.url).host;
     this.#dispatcher = new Agent({ connect: connectorBy(options.authority) });
   }
@@ -103,7 +117,17 @@ export class Issuer {
 
   async #configuration(): Promise<Configuration> {
     const secret = this.#options.clientSecret?.().reveal();
-    if (this.#found !== undefined && this.#found.secret === secret) return this.#found.configuration;
+    const known = this.#found?.secret === secret ? this.#found : undefined;
+    if (known !== undefined && this.#now() < known.until) return known.configuration;
+    const found = await this.#discover(secret).catch((error: unknown) => {
+      if (known === undefined) throw error;
+      return { ...known, until: this.#now() + AGAIN_MS };
+    });
+    this.#found = found;
+    return found.configuration;
+  }
+
+  async #discover(secret: string | undefined): Promise<Found> {
     const { url, clientId } = this.#options;
     const authentication = secret === undefined ? None() : ClientSecretPost(secret);
     const configuration = await discovery(new URL(url), clientId, undefined, authentication, {
@@ -114,7 +138,6 @@ export class Issuer {
       throw new IssuerError('the issuer is away', { cause });
     });
     enableNonRepudiationChecks(configuration);
-    this.#found = { secret, configuration };
-    return configuration;
+    return { secret, configuration, until: this.#now() + FRESH_MS };
   }
 }
