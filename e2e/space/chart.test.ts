@@ -983,6 +983,29 @@ describe('the chart', () => {
     },
   );
 
+  it('has no two cluster-wide names of which the one may be the other of a release with a longer name', async () => {
+    const people = [
+      '--set',
+      'people.administrators[0].kind=User',
+      '--set',
+      'people.administrators[0].name=mia',
+    ];
+    const made = await render(...people, '--set', 'people.wholeCluster=true');
+    const wide = made
+      .filter(({ kind, metadata }) => kind === 'Namespace' || metadata.namespace === undefined)
+      .filter(({ metadata }) => metadata.name.startsWith('home-'))
+      .map(({ kind, metadata }) => ({ kind, suffix: metadata.name.slice('home'.length) }));
+    const clashing = wide.flatMap((one) =>
+      wide
+        .filter(
+          ({ kind, suffix }) => kind === one.kind && suffix !== one.suffix && one.suffix.endsWith(suffix),
+        )
+        .map(({ kind, suffix }) => `${kind} ${one.suffix} and ${suffix}`),
+    );
+    expect(wide.length).toBeGreaterThan(50);
+    expect(clashing).toEqual([]);
+  });
+
   it.each(['a.b', '1st', 'a--b', 'a'.repeat(41)])(
     'refuses the name %s, which cannot name a Space',
     async (name) => {

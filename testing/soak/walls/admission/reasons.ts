@@ -18,7 +18,7 @@ const REASONS: readonly (readonly [name: string, change: string, reason: string]
     'validations 5 without || !variables.consoleRole',
     'nothing else that it may write has rules',
   ],
-  ['operator-lead-capsules', 'holds also without platform.space/space=home', FENCED],
+  ['operator-lead-tenants', 'holds also without platform.space/space=home', FENCED],
   [
     'operator-lead-system',
     'taken away',
