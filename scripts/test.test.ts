@@ -59,6 +59,26 @@ describe('npm test', () => {
     });
   });
 
+  it('runs the suites alone where they are laid out otherwise, and permits there what cannot be shown', async () => {
+    const skipping = (name: string) => ({
+      ...passed(name),
+      assertionResults: [{ fullName: 'is archived', status: 'skipped', failureMessages: [] }],
+    });
+    const backup = 'e2e/suites/backup.test.ts';
+    const testResults = SUITES.map((name) => (name === backup ? skipping(name) : passed(name)));
+    const e2e = { e2e: { code: 0, testResults } };
+    const passing = SUITES.length - 1;
+    expect(await run(e2e, '--suites', 'own-engines')).toMatchObject({
+      status: 0,
+      last: `${passing} passed, 0 failed, 1 skipped`,
+    });
+    expect(await run(e2e, '--suites', 'three-nodes')).toMatchObject({
+      status: 1,
+      last: `${passing} passed, 1 failed`,
+    });
+    expect((await run(e2e, '--suites', 'two-nodes')).status).toBe(2);
+  });
+
   it('counts every suite that broke', async () => {
     const broken = { status: 'failed', message: 'no cluster', assertionResults: [] };
     const e2e = { code: 1, testResults: SUITES.map((name) => ({ ...passed(name), ...broken })) };

@@ -21,7 +21,7 @@ import {
   sumOf,
   unrun,
 } from './results/count.ts';
-import { type Permitted, permittedOn } from './results/expected.ts';
+import { isLayout, LAYOUTS, type Permitted, permittedOn } from './results/expected.ts';
 
 const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
@@ -89,10 +89,20 @@ async function unseen(): Promise<Count> {
 
 const USAGE = `usage: npm test [-- options]
   --provider native|kind  where the suites' cluster comes from
+  --suites LAYOUT         the suites alone, laid out otherwise: ${Object.keys(LAYOUTS).join(' or ')}
   --may-skip FILE         a file of tests that this machine cannot run; any other test that is skipped fails (may be repeated)`;
 const { values } = commandLine(USAGE, {
-  options: { provider: { type: 'string' }, 'may-skip': { type: 'string', multiple: true, default: [] } },
+  options: {
+    provider: { type: 'string' },
+    suites: { type: 'string' },
+    'may-skip': { type: 'string', multiple: true, default: [] },
+  },
 });
+const { suites } = values;
+if (suites !== undefined && !isLayout(suites)) {
+  console.error(`--suites ${suites}: known are ${Object.keys(LAYOUTS).join(', ')}`);
+  process.exit(2);
+}
 if (values.provider !== undefined) process.env['SPACE_PROVIDER'] = values.provider;
 
 const started = performance.now();
@@ -101,9 +111,12 @@ const ran: string[] = [];
 try {
   await mkdir(RESULTS, { recursive: true });
   const provider = process.env['SPACE_PROVIDER'] ?? (await providerHere());
-  const permitted = permittedOn(provider, values['may-skip']);
-  counts.push(await step('checks: types, lint, dead code, generated files', ['scripts/check.ts']));
-  if (counts.every((count) => count.failed === 0)) {
+  const permitted = permittedOn(provider, values['may-skip'], suites);
+  if (suites !== undefined) {
+    process.env['SPACE_SUITES'] = suites;
+    counts.push(await project(permitted, 'e2e', `suites on ${suites}`));
+  } else counts.push(await step('checks: types, lint, dead code, generated files', ['scripts/check.ts']));
+  if (suites === undefined && counts.every((count) => count.failed === 0)) {
     counts.push(await project(permitted, 'unit', 'unit tests'));
     const quick = ['testing/soak/main.ts', 'mutants', '--quick'];
     counts.push(await step('mutants of the lines of security decisions that differ from main', quick));

@@ -5,28 +5,38 @@ import type { Kube } from './kube.ts';
 const NAME = 'client-of-up';
 const STARTS_WITHIN_MS = 300_000;
 
+interface Place {
+  /** The Space's. */
+  readonly namespace: string;
+  readonly image: string;
+}
+
 /**
  * Asks an Assistant's Service from a pod that its NetworkPolicies admit. The API server's proxy is admitted only to the
  * pods of the API server's own node.
  */
 export async function withClient<T>(
   kube: Kube,
-  place: { readonly namespace: string; readonly image: string; readonly service: string },
+  place: Place & { readonly service: string },
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
-  const { namespace, image, service } = place;
-  await kube.apply(clientPod(namespace, image));
   try {
-    await running(kube, namespace);
-    return await work(async (path, body) => {
-      const argv = ['node', '-e', REQUEST, `http://${service}${path}`];
-      const { code, stdout, stderr } = await kube.exec(namespace, NAME, argv, JSON.stringify(body ?? null));
-      if (code !== 0) throw new Error(`${service}${path}: ${stderr || stdout}`);
-      return JSON.parse(stdout) as unknown;
-    });
+    return await work(await clientOf(kube, place, place.service));
   } finally {
-    await kube.remove('pod', NAME, namespace);
+    await kube.remove('pod', NAME, place.namespace);
   }
+}
+
+/** The same from a pod that stays until its namespace goes. */
+export async function clientOf(kube: Kube, { namespace, image }: Place, service: string): Promise<Ask> {
+  if ((await kube.get('pod', NAME, namespace)) === undefined) await kube.apply(clientPod(namespace, image));
+  await running(kube, namespace);
+  return async (path, body) => {
+    const argv = ['node', '-e', REQUEST, `http://${service}${path}`];
+    const { code, stdout, stderr } = await kube.exec(namespace, NAME, argv, JSON.stringify(body ?? null));
+    if (code !== 0) throw new Error(`${service}${path}: ${stderr || stdout}`);
+    return JSON.parse(stdout) as unknown;
+  };
 }
 
 /** Prints the answer to a GET, or to a POST of what comes on standard input. */

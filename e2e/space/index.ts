@@ -2,11 +2,14 @@
 import { type BringUp, bringUp, type Cluster } from '../cluster/index.ts';
 import { IMAGE_SOURCES, referenceOf } from './images.ts';
 import { createKube, type Kube } from './kube.ts';
-import { installRelease, type Release } from './release.ts';
+import { imageOf, installRelease, type More, type Release } from './release.ts';
 
 export { withClient } from './client.ts';
 export { closing } from './closing.ts';
 export { applyExamples, tellStory, waitReady } from './example.ts';
+
+/** The images of the servers that a release runs where it is given none. */
+export type EngineImages = Readonly<Record<'postgres' | 's3', string>>;
 
 interface RunningSpace extends Release {
   readonly cluster: Cluster;
@@ -14,17 +17,26 @@ interface RunningSpace extends Release {
   readonly kubectl: string;
   /** Image of the example Assistant, as the cluster knows it. */
   readonly ledgerImage: string;
+  readonly engineImages: EngineImages;
 }
 
-export async function bringUpSpace(options: Omit<BringUp, 'images'> & Release): Promise<RunningSpace> {
+/** `prepare` may start, before there is a Space, what its release is to use. */
+export async function bringUpSpace(
+  options: Omit<BringUp, 'images'> & Release,
+  prepare?: (kube: Kube, images: EngineImages) => Promise<More>,
+): Promise<RunningSpace> {
   const { space, namespace, ...clusterOptions } = options;
   const { steps } = clusterOptions;
   const cluster = await bringUp({ ...clusterOptions, images: IMAGE_SOURCES });
   const kubectl = await cluster.tool('kubectl');
   const kube = createKube(kubectl, cluster.kubeconfig);
   const references = await cluster.loadImages(IMAGE_SOURCES, steps);
+  const [postgres, s3] = [imageOf(references, 'postgres.image'), imageOf(references, 's3.image')];
+  const engineImages = { postgres, s3 };
+  const more = await prepare?.(kube, engineImages);
   await steps.run(`Space ${space}`, (step) =>
-    installRelease(cluster, kube, { space, namespace }, references, step),
+    installRelease(cluster, kube, { space, namespace }, references, step, more),
   );
-  return { cluster, kube, kubectl, space, namespace, ledgerImage: referenceOf(references, 'ledger') };
+  const ledgerImage = referenceOf(references, 'ledger');
+  return { cluster, kube, kubectl, space, namespace, ledgerImage, engineImages };
 }

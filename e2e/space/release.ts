@@ -14,6 +14,13 @@ export interface Release {
   readonly namespace: string;
 }
 
+/** What one is given beyond the values of every Space of `npm run up`. */
+export interface More {
+  readonly values: object;
+  /** What these name, in namespaces that the chart makes. */
+  readonly secrets: readonly object[];
+}
+
 /** A second replica of each component is useless on a single node; the chart's default is two. */
 const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map(
   (part) => `${part}.replicas=1`,
@@ -37,19 +44,18 @@ export async function installRelease(
   release: Release,
   references: ReadonlyMap<string, string>,
   step: Step,
+  more: More = { values: {}, secrets: [] },
 ): Promise<void> {
   const { space, namespace } = release;
   const program = await cluster.tool('helm');
   const helm = (...args: string[]) =>
     finish(program, ['--kubeconfig', cluster.kubeconfig, '--namespace', namespace, ...args]);
 
-  const s3 = `${S3_SERVER.name}:${S3_SERVER.tag}`;
-  const images = IMAGE_VALUES.map(
-    (value) => `${value}=${value === 's3.image' ? s3 : referenceOf(references, value)}`,
-  );
+  const images = IMAGE_VALUES.map((value) => `${value}=${imageOf(references, value)}`);
+  const objects = Object.entries(more.values).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
   // A node knows what was built for it by tags alone, and the S3 server's image is taken by one everywhere.
   const values = [...images, 'image.allowTags=true', ...replicasOn(cluster), ...administrators(namespace)];
-  const description = await descriptionOf(values);
+  const description = await descriptionOf([...values, ...objects]);
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, `${space}-system`];
   const same = installed?.status === 'deployed' && installed.description === description;
@@ -59,12 +65,22 @@ export async function installRelease(
     step.note('installing the chart');
     await endHalfDone(helm, space, installed?.status);
     await prepare(kube, release);
-    const set = values.flatMap((value) => ['--set', value]);
+    const set = [
+      ...objects.flatMap((object) => ['--set-json', object]),
+      ...values.flatMap((value) => ['--set', value]),
+    ];
     const flags = ['--skip-crds', '--description', description, ...(await forceFlags(helm))];
     must(await helm('upgrade', '--install', space, CHART, ...flags, ...set));
+    if (more.secrets.length > 0) await kube.apply(...more.secrets);
     await rolledOut(kube, places, step);
   }
 }
+
+/** The S3 server's is no image of ours. */
+export const imageOf = (
+  references: ReadonlyMap<string, string>,
+  value: (typeof IMAGE_VALUES)[number],
+): string => (value === 's3.image' ? `${S3_SERVER.name}:${S3_SERVER.tag}` : referenceOf(references, value));
 
 interface Installed {
   readonly status: string;

@@ -9,8 +9,8 @@ import { applyExamples, tellStory } from '../space/example.ts';
 import { cuts, killedIn } from './support/cut-short.ts';
 import { EVERY_DOOR, exchange, type Held, heldNow, openOf } from './support/held-credentials.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
-import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
-import { gone, installed, kube, ready, services, unique } from './support/space.ts';
+import { helm, install, uninstall, valuesForAnother } from './support/releases.ts';
+import { gone, installed, kube, ledgerOf, OWN_ENGINES, ready, unique } from './support/space.ts';
 import { until } from './support/until.ts';
 
 const name = unique('ark');
@@ -43,7 +43,7 @@ const ODD_TOLD = `
     'strangers', (SELECT json_agg(relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
       WHERE nspname IN ('public', 'mine') AND relowner <> current_user::regrole));`;
 
-describe('a Space with a backup', () => {
+describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the PostgreSQL of the chart)', () => {
   let directory: string;
   let provider: Provider;
   let inside: string;
@@ -56,7 +56,7 @@ describe('a Space with a backup', () => {
 
   const file = (of: string) => join(directory, of);
   const entry = (description: string) =>
-    kube.proxy(inside, 'ledger:8080', '/entries', {
+    ledgerOf(inside, name)('/entries', {
       description,
       idempotency_key: description.replaceAll(' ', '-'),
       lines: [
@@ -66,7 +66,7 @@ describe('a Space with a backup', () => {
     });
   /** What was spent on it, as the ledger has it. */
   const spent = async (within = inside) => {
-    const { balances } = (await kube.proxy(within, 'ledger:8080', '/balances')) as {
+    const { balances } = (await ledgerOf(within, name)('/balances')) as {
       balances: { account: string; balance: string }[];
     };
     return balances.find(({ account }) => account === 'expenses:ark')?.balance;
@@ -138,11 +138,10 @@ describe('a Space with a backup', () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'space-backup-'));
-    const image = (await kube.get('statefulset', 's3', services))?.['spec'].template.spec.containers[0].image;
-    provider = await startProvider(unique('vault'), image);
+    provider = await startProvider(unique('vault'));
     const identity = await generateIdentity();
     const values = {
-      ...(await valuesOfOurs()),
+      ...(await valuesForAnother()),
       existingSecrets: { backupS3: 'backup-s3' },
       backup: {
         enabled: true,
@@ -177,7 +176,7 @@ describe('a Space with a backup', () => {
   });
 
   it('copies rows, objects, keys and Capsules, and nobody who has the bucket can read them', async () => {
-    await tellStory(kube, inside);
+    await tellStory(kube, inside, ledgerOf(inside, name));
     expect(await object('PUT', 'the-first-statement')).toMatchObject({ status: 200 });
     await until('a copy of the server', async () => /^\S+F$/m.test(await copies()));
     await backUp();
@@ -422,7 +421,7 @@ describe('a Space with a backup', () => {
     });
     await ready('capsule', 'household', name);
     await ready('assistant', 'ledger', name);
-    const { balances } = await tellStory(kube, inside);
+    const { balances } = await tellStory(kube, inside, ledgerOf(inside, name));
     expect(balances.find(({ account }) => account === 'expenses:groceries')?.balance).toBe('42.50');
     expect(await spent()).toBe('10.00');
     expect(await object('GET')).toMatchObject({ status: 200, text: 'the-first-statement' });

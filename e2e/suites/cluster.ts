@@ -1,24 +1,24 @@
 /**
  * `node e2e/suites/cluster.ts up|down [nodes]`: the suites' own cluster with a Space on it; `up` prints what `setup.ts` needs.
- * SPACE_PROVIDER says where it comes from; with `nodes` it is a native one of three.
+ * SPACE_PROVIDER says where it comes from, SPACE_SUITES how it is laid out; with `nodes` it is a native one of three.
  */
 import { bringUp, type Cluster, takeDown } from '../cluster/index.ts';
 import { createSteps } from '../progress/index.ts';
-import { applyExamples, bringUpSpace } from '../space/index.ts';
-import { createKube } from '../space/kube.ts';
+import { applyExamples, bringUpSpace, type EngineImages } from '../space/index.ts';
+import { createKube, type Kube } from '../space/kube.ts';
 import { readOptions } from '../space/options.ts';
+import { enginesOfChart, type OwnEngines, startEngines } from './engines.ts';
+import { apiPortOf, layoutAsked } from './layouts.ts';
 import type { Installed } from './support/installed.ts';
 
 const [act, kind] = process.argv.slice(2);
-const several = kind === 'nodes';
+const layout = kind === 'nodes' ? kind : layoutAsked();
+const several = layout === 'nodes' || layout === 'three-nodes';
 const provider = several ? undefined : process.env['SPACE_PROVIDER'];
-const ending = several ? 'nodes' : provider;
 /** One that is chosen has a cluster of its own name: a native one belongs to the machine, whoever made it. */
-const CLUSTER = ending === undefined ? 'space-test' : `space-test-${ending}`;
-/** The ports differ from that of `npm run up`, so that tests and a running Space do not conflict. */
-const API_PORT = several ? '17445' : '17444';
+const CLUSTER = ['space-test', layout, provider].filter((part) => part !== undefined).join('-');
 const chosen = provider === undefined ? [] : ['--provider', provider];
-const args = ['--api-port', API_PORT, ...chosen, ...(several ? ['--nodes', '3'] : [])];
+const args = ['--api-port', apiPortOf(layout), ...chosen, ...(several ? ['--nodes', '3'] : [])];
 
 const steps = createSteps();
 try {
@@ -26,8 +26,17 @@ try {
   else {
     const release = { space: 'home', namespace: 'home' };
     const { cluster: wanted } = readOptions(args, CLUSTER);
-    if (several) await keepDataOnFirst(await bringUp({ ...wanted, steps }));
-    const running = await bringUpSpace({ ...wanted, ...release, steps });
+    if (layout === 'nodes') await keepDataOnFirst(await bringUp({ ...wanted, steps }));
+    let own: OwnEngines | undefined;
+    const prepare = (kube: Kube, images: EngineImages) =>
+      steps.run('engines of one’s own', async () => {
+        own = await startEngines(kube, release.space, images);
+        return own;
+      });
+    const running = await bringUpSpace(
+      { ...wanted, ...release, steps },
+      layout === 'own-engines' ? prepare : undefined,
+    );
     const { kube, namespace, ledgerImage } = running;
     await steps.run('examples', () => applyExamples(kube, release, ledgerImage));
     const installed: Installed = {
@@ -37,6 +46,9 @@ try {
       space: running.space,
       namespace,
       image: ledgerImage,
+      severalNodes: several,
+      ...(layout !== undefined && layout !== 'nodes' && { layout }),
+      engines: own?.engines ?? enginesOfChart(`${running.space}-services`, running.engineImages),
     };
     console.log(JSON.stringify(installed));
   }

@@ -62,10 +62,9 @@ const saver = (home: string, allowed_hosts: readonly string[] = []) => {
 const PERSON = { kind: 'ServiceAccount', name: admin, namespace };
 
 beforeAll(async () => {
-  const s3 = await kube.get('statefulset', 's3', services);
   [before, provider] = await Promise.all([
     valuesOfOurs(),
-    startProvider(unique('provider'), s3?.['spec'].template.spec.containers[0].image),
+    startProvider(unique('provider')),
     kube.apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: admin, namespace } }),
     kube.apply(...persons.map(({ home }) => capsule(home, { approval: 'manual', suspend: true }))),
   ]);

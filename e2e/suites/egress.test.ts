@@ -13,6 +13,7 @@ import {
   installed,
   kube,
   leave,
+  ledgerOf,
   namespaceOf,
   ready,
   runningPod,
@@ -197,7 +198,7 @@ describe.skipIf(node === undefined)(
         upgradeGateway({
           extraCA: '',
           hosts: { [ALLOWED]: null, [INPUT]: null, [OTHER]: null },
-          replicas: 1,
+          replicas: installed.severalNodes ? 2 : 1,
           reflections: 5,
         }),
       ]);
@@ -223,7 +224,7 @@ describe.skipIf(node === undefined)(
     });
 
     it('asks the bank for exchange rates with a key that it never sees', async () => {
-      const ask = (path: string, body?: unknown) => kube.proxy(namespace, 'ledger:8080', path, body);
+      const ask = ledgerOf(namespace);
       await until(
         'the ledger to be reached through its Service',
         async () => (await ask('/healthz')) !== undefined,

@@ -3,18 +3,18 @@ import { type ExecFileException, execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyExamples, tellStory } from '../space/example.ts';
+import { type OwnPostgres, startOwnPostgres } from '../space/testing/own-postgres.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
-import { type OwnPostgres, startOwnPostgres } from './support/own-postgres.ts';
-import { install, uninstall, valuesOfOurs } from './support/releases.ts';
+import { install, uninstall, valuesForAnother } from './support/releases.ts';
 import {
   capsule,
   databaseUrl,
   gone,
   installed,
   kube,
+  ledgerOf,
   ready,
   runningPod,
-  services,
   unique,
 } from './support/space.ts';
 import { until } from './support/until.ts';
@@ -31,14 +31,15 @@ function furtherOf(of: string, { external }: OwnPostgres, existingSecret: string
 }
 
 describe('a Space on engines of one’s own', () => {
+  const { image } = installed.engines.postgres;
   let postgres: OwnPostgres;
   let annex: OwnPostgres;
-  let image: string;
   let s3: Provider;
   let inside: string;
   /** Of tenants; spares have longer names. */
   const databases = (server = postgres) =>
     server.rows("select datname from pg_database where datname ~ '^spc_[0-9a-f]{40}$'");
+  const story = () => tellStory(kube, inside, ledgerOf(inside, name));
   /** As somebody types it; calls back with how it ended. */
   const move = (
     args: readonly string[],
@@ -56,15 +57,12 @@ describe('a Space on engines of one’s own', () => {
     });
 
   beforeAll(async () => {
-    const imageOf = async (engine: string) =>
-      (await kube.get('statefulset', engine, services))?.['spec'].template.spec.containers[0].image;
-    image = await imageOf('postgres');
     [postgres, annex, s3] = await Promise.all([
-      startOwnPostgres(unique('databases'), image),
-      startOwnPostgres(unique('annex'), image),
-      imageOf('s3').then((of) => startProvider(unique('files'), of)),
+      startOwnPostgres(kube, unique('databases'), image),
+      startOwnPostgres(kube, unique('annex'), image),
+      startProvider(unique('files')),
     ]);
-    const values = await valuesOfOurs();
+    const values = await valuesForAnother();
     await install(lodge, {
       ...values,
       postgres: { external: postgres.external, servers: [furtherOf('annex', annex, 'pg-annex')] },
@@ -105,7 +103,7 @@ describe('a Space on engines of one’s own', () => {
   });
 
   it('gives an Assistant its database there, by a certificate that it verifies', async () => {
-    const { entry, balances } = await tellStory(kube, inside);
+    const { entry, balances } = await story();
     expect(balances.map(({ account }) => account).sort()).toEqual(
       entry.lines.map(({ account }) => account).sort(),
     );
@@ -126,7 +124,7 @@ describe('a Space on engines of one’s own', () => {
 
   it('goes on when the server was away', async () => {
     await postgres.crash();
-    const { balances } = await until('the ledger to answer again', () => tellStory(kube, inside));
+    const { balances } = await until('the ledger to answer again', story);
     expect(balances).toHaveLength(2);
     const attic = { ...capsule('attic'), metadata: { name: 'attic', namespace: lodge.namespace } };
     await kube.apply(attic);
@@ -137,7 +135,7 @@ describe('a Space on engines of one’s own', () => {
   });
 
   it('moves a Capsule to another server and back, by a command that is killed and given again', async () => {
-    const before = await tellStory(kube, inside);
+    const before = await story();
     const oldUrl = await databaseUrl(inside, 'ledger');
     const asLedger = (server: OwnPostgres, sql: string) =>
       server.rows(`SET ROLE "${oldUrl.username}"; ${sql}`, oldUrl.pathname.slice(1));
@@ -166,14 +164,14 @@ describe('a Space on engines of one’s own', () => {
       return now.host === oldUrl.host ? undefined : now;
     });
     expect(await databases(annex)).toContain(url.pathname.slice(1));
-    const after = await until('the ledger to answer there', () => tellStory(kube, inside));
+    const after = await until('the ledger to answer there', story);
     expect(after.balances).toEqual(before.balances);
     expect(await nearest(annex)).toEqual(['car']);
 
     expect(await moved('main', '--image', image)).toMatchObject({ code: 0 });
     expect(await databases(annex)).toEqual([]);
     expect((await databases()).length).toBeGreaterThan(0);
-    const back = await until('the ledger to answer here', () => tellStory(kube, inside));
+    const back = await until('the ledger to answer here', story);
     expect(back.balances).toEqual(before.balances);
     expect(await nearest(postgres)).toEqual(['car']);
   });

@@ -639,9 +639,10 @@ describe.each([
   });
 
   it('reaches what it works with, and neither the others nor the cluster', async () => {
+    const { postgres, s3 } = installed.engines;
     const everything = {
-      'postgres 5432': `${await address(services, 'postgres')} 5432`,
-      's3 7070': `${await address(services, 's3')} 7070`,
+      'postgres 5432': `${await address(postgres.namespace, postgres.service)} 5432`,
+      's3 7070': `${await address(s3.namespace, s3.service)} 7070`,
       'db-broker 8080': `${await address(services, 'db-broker')} 8080`,
       'objectstore-broker 8080': `${await address(services, 'objectstore-broker')} 8080`,
       'api 443': `${await address('default', 'kubernetes')} 443`,

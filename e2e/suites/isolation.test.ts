@@ -5,6 +5,7 @@ import { REACH, reached } from './support/reach.ts';
 import {
   assistant,
   capsule,
+  enterNodes,
   installed,
   kube,
   leave,
@@ -93,13 +94,21 @@ async function probe(
   return JSON.parse(stdout);
 }
 
-/** What a node of our own reaches, by the same words as a pod; undefined where tests may enter none. */
+/** What is reached by any node of our own, by the same words as a pod; undefined where tests may enter none. */
 async function listening(targets: readonly string[]): Promise<Record<string, string> | undefined> {
-  const node = (await openCluster(installed.cluster))?.node;
-  if (node === undefined) return undefined;
-  const [program, ...args] = node.command([...REACH, ...targets.map((target) => `tcp ${target}`)]);
-  const found = reached((await finish(program, args)).stdout);
-  return Object.fromEntries(targets.map((target) => [target, found[`tcp ${target}`] ?? 'nothing']));
+  const nodes = await enterNodes();
+  if (nodes.length === 0) return undefined;
+  const argv = [...REACH, ...targets.map((target) => `tcp ${target}`)];
+  const found = await Promise.all(
+    nodes.map(async (command) => {
+      const [program, ...args] = command(argv);
+      return reached((await finish(program, args)).stdout);
+    }),
+  );
+  const of = (target: string) => found.map((ended) => ended[`tcp ${target}`] ?? 'nothing');
+  return Object.fromEntries(
+    targets.map((target) => [target, of(target).find((how) => how === 'connected') ?? of(target).join()]),
+  );
 }
 
 const podAddress = async (namespace: string, selector: string) =>
@@ -108,6 +117,7 @@ const serviceAddress = async (namespace: string, name: string) =>
   (await kube.get('service', name, namespace))?.spec.clusterIP as string;
 
 describe('an Assistant behind its Capsule’s walls', () => {
+  const { postgres, s3 } = installed.engines;
   const one = unique('wall');
   const other = unique('wall');
   let namespace: string;
@@ -152,7 +162,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
       const status = (await kube.get('pod', free, 'default'))?.status;
       return status?.phase === 'Running' ? (status.podIP as string) : undefined;
     });
-    const allowed = `${await serviceAddress(services, 'postgres')} 5432`;
+    const allowed = `${await serviceAddress(postgres.namespace, postgres.service)} 5432`;
     const forbidden = [
       `${await serviceAddress('default', 'kubernetes')} 443`,
       `${await serviceAddress('kube-system', 'kube-dns')} 53`,
@@ -194,7 +204,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
 
   it('reaches database and files, and neither control of a broker, API server, DNS, storage, operator nor another Capsule', async () => {
     const open = [
-      `${await serviceAddress(services, 'postgres')} 5432`,
+      `${await serviceAddress(postgres.namespace, postgres.service)} 5432`,
       `${await serviceAddress(services, 'objectstore')} 8081`,
     ];
     const closed = [
@@ -204,8 +214,8 @@ describe('an Assistant behind its Capsule’s walls', () => {
       `${await serviceAddress(services, 'objectstore-broker')} 8080`,
       `${await podAddress(services, 'platform.space/component=objectstore-broker')} 8080`,
       `${await podAddress(services, 'platform.space/component=objectstore-broker')} 9090`,
-      `${await serviceAddress(services, 's3')} 7070`,
-      `${await podAddress(services, 'platform.space/component=s3')} 7070`,
+      `${await serviceAddress(s3.namespace, s3.service)} 7070`,
+      `${(await kube.get('pod', s3.pod, s3.namespace))?.status.podIP} 7070`,
       `${await serviceAddress('default', 'kubernetes')} 443`,
       `${await serviceAddress('kube-system', 'kube-dns')} 53`,
       `${await podAddress(system, 'platform.space/component=operator')} 8081`,
@@ -214,7 +224,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
       `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
     ];
     expect(closed.join()).not.toContain('undefined');
-    // The node has no walls, and no policy keeps it from its own pods: each of them is there, and would answer.
+    // A node has no walls, and no policy keeps it from its own pods: each of them is there, and would answer.
     const there = await listening(closed);
     if (there !== undefined)
       expect(there).toEqual(Object.fromEntries(closed.map((target) => [target, 'connected'])));
@@ -230,7 +240,8 @@ describe('an Assistant behind its Capsule’s walls', () => {
       '-e',
       `const { lookup } = require('node:dns').promises;
        const name = (host) => lookup(host).then(() => 'known', (error) => error.code);
-       Promise.all(['postgres', 'objectstore', 'kubernetes.default.svc', 'example.com'].map(name)).then((ends) => console.log(ends.join()))`,
+       const postgres = new URL(process.env.DATABASE_URL).hostname;
+       Promise.all([postgres, 'objectstore', 'kubernetes.default.svc', 'example.com'].map(name)).then((ends) => console.log(ends.join()))`,
     ]);
     expect(look.stdout.trim()).toMatch(/^known,known,E\w+,E\w+$/);
   });

@@ -1,7 +1,7 @@
 /** Spaces whose names begin or end like another's, with Capsules of names that do: each is taken for what it is. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { KubeObject } from '../space/kube-object.ts';
-import { helm, install, type Release, uninstall, valuesOfOurs } from './support/releases.ts';
+import { helm, installLikeOurs, type Release, uninstall } from './support/releases.ts';
 import { assistant, capsule, databaseUrl, gone, installed, kube, ready } from './support/space.ts';
 
 const CAPSULES = ['lab', 'lab-x', 'x'];
@@ -17,10 +17,12 @@ const at = (space: string, object: { readonly metadata: object }) => ({
 });
 
 beforeAll(async () => {
-  const values = await valuesOfOurs();
   for (const space of others) {
     // Files have no part in this.
-    await install(release(space), { ...values, objectStore: { ...values.objectStore, enabled: false } });
+    await installLikeOurs(release(space), (values) => ({
+      ...values,
+      objectStore: { ...values['objectStore'], enabled: false },
+    }));
   }
   for (const space of spaces)
     await kube.apply(

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KubeObject } from '../space/kube-object.ts';
+import type { Engines } from './engines.ts';
 import {
   answered,
   credentialsOf,
@@ -9,7 +10,7 @@ import {
   type Provider,
   startProvider,
 } from './support/own-bucket.ts';
-import { CHART, helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
+import { CHART, helm, installLikeOurs, uninstall } from './support/releases.ts';
 import {
   assistant,
   capsule,
@@ -39,6 +40,7 @@ interface Home {
   readonly services: string;
   /** The Capsule's. */
   inside: string;
+  engines: Engines;
 }
 
 const home: Home = {
@@ -47,6 +49,7 @@ const home: Home = {
   system: `${installed.space}-system`,
   services: `${installed.space}-services`,
   inside: '',
+  engines: installed.engines,
 };
 const cabinName = unique('cabin');
 const cabin: Home = {
@@ -55,6 +58,7 @@ const cabin: Home = {
   system: `${cabinName}-system`,
   services: `${cabinName}-services`,
   inside: '',
+  engines: installed.engines, // until it has its own
 };
 const both = [home, cabin];
 const pairs = [
@@ -142,12 +146,13 @@ describe('two Spaces in one cluster', () => {
   let provider: Provider;
 
   beforeAll(async () => {
-    const s3 = await kube.get('statefulset', 's3', home.services);
-    provider = await startProvider(unique('provider'), s3?.spec.template.spec.containers[0].image);
-    const values = await valuesOfOurs();
+    provider = await startProvider(unique('provider'));
     // One of the two: the other goes on without it.
-    const objectStore = { ...values.objectStore, dataPlane: { byok: true }, byok: provider.byok };
-    await install(cabin, { ...values, objectStore });
+    const bringing = { dataPlane: { byok: true }, byok: provider.byok };
+    cabin.engines = await installLikeOurs(cabin, (values) => ({
+      ...values,
+      objectStore: { ...values['objectStore'], ...bringing },
+    }));
     for (const of of both) {
       await kube.apply(placed(capsule(same), of), placed(assistant(same, 'inside', {}, same), of));
     }
@@ -176,9 +181,9 @@ describe('two Spaces in one cluster', () => {
       [theirs, cabin, home],
     ] as const) {
       const database = url.pathname.slice(1);
-      expect((await openDatabase(url, database, own.services)).stdout.trim()).toBe(database);
+      expect((await openDatabase(url, database, own.engines.postgres)).stdout.trim()).toBe(database);
       // Its own name, since a role may ask for no other.
-      const refused = await openDatabase(url, database, other.services);
+      const refused = await openDatabase(url, database, other.engines.postgres);
       expect(refused.stderr).toContain(`password authentication failed for user "${url.username}"`);
     }
   });
@@ -194,7 +199,8 @@ describe('two Spaces in one cluster', () => {
         const foreign = Buffer.from(secret?.['data'].token, 'base64').toString();
         expect((await object(one, 'GET', path, '', foreign))[0]).toBe(403);
         const find = ['grep', '-rlF', `of ${one.space}`, '/data'];
-        const { stdout } = await kube.exec(one.services, 's3-0', find);
+        const { namespace, pod } = one.engines.s3;
+        const { stdout } = await kube.exec(namespace, pod, find);
         expect(stdout.trim().split('\n')).toHaveLength(1);
         return stdout.trim();
       }),
@@ -246,7 +252,7 @@ describe('two Spaces in one cluster', () => {
       return put.status === 200 && put;
     });
     expect(await ask('GET', path)).toMatchObject({ status: 200, text: own });
-    expect(await Promise.all([provider.holds(own), filesWith(cabin.services, 's3-0', own)])).toEqual([1, 0]);
+    expect(await Promise.all([provider.holds(own), filesWith(cabin.engines.s3, own)])).toEqual([1, 0]);
 
     await accepted('rotate', {
       ...form,

@@ -3,10 +3,11 @@ import { openCluster } from '../cluster/index.ts';
 import { MARK } from '../verify/bystanders.ts';
 import { failures, type Report } from '../verify/report.ts';
 import { verify } from '../verify/verify.ts';
-import { installed, kube, services, unique } from './support/space.ts';
+import { installed, kube, ONE_POD, services, unique } from './support/space.ts';
 
 const run = unique('v');
 const HOLE = unique('hole');
+const { part, port } = ONE_POD;
 /** Who has no wall of their own, so that a hole in another's is all it takes. */
 const FREE = ['client', 'neighbour', 'stranger'];
 const KINDS = 'capsules.platform.space,assistants.platform.space,pods,namespaces';
@@ -14,15 +15,15 @@ const KINDS = 'capsules.platform.space,assistants.platform.space,pods,namespaces
 let report: Report;
 
 beforeAll(async () => {
-  // Somebody lets the whole cluster to the S3 server.
+  // Somebody lets the whole cluster to one part.
   await kube.apply({
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
     metadata: { name: HOLE, namespace: services },
     spec: {
-      podSelector: { matchLabels: { 'platform.space/component': 's3' } },
+      podSelector: { matchLabels: { 'platform.space/component': part } },
       policyTypes: ['Ingress'],
-      ingress: [{ from: [{ namespaceSelector: {} }], ports: [{ protocol: 'TCP', port: 7070 }] }],
+      ingress: [{ from: [{ namespaceSelector: {} }], ports: [{ protocol: 'TCP', port }] }],
     },
   });
   const node = (await openCluster(installed.cluster))?.node;
@@ -50,7 +51,7 @@ beforeAll(async () => {
 afterAll(() => kube.remove('networkpolicy', HOLE, services));
 
 it('names the way that a policy too many has opened, and finds all else as it is drawn', () => {
-  const opened = ['s3 tcp 7070', 'Service s3 tcp 7070'].flatMap((target) =>
+  const opened = [`${part} tcp ${port}`, `Service ${part} tcp ${port}`].flatMap((target) =>
     FREE.map((from) => `${from} -> ${target}: closed is drawn, connected was seen`),
   );
   expect(failures(report).toSorted()).toEqual(opened.toSorted());

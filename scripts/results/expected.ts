@@ -58,10 +58,26 @@ const PROVIDERS: Readonly<Record<string, Permitted>> = {
   },
 };
 
+/** What the suites may run on instead of one node and the servers of the chart, and what is about these servers alone. */
+export const LAYOUTS = {
+  'three-nodes': {},
+  'own-engines': {
+    'e2e/suites/backup.test.ts': ALL,
+    'e2e/suites/tls.test.ts': ['between the parts of a Space the S3 server serves a certificate'],
+  },
+} satisfies Readonly<Record<string, Permitted>>;
+export type Layout = keyof typeof LAYOUTS;
+export const isLayout = (name: string): name is Layout => Object.hasOwn(LAYOUTS, name);
+
 /** `maySkip` are files of which the person who runs the tests says that this machine cannot run them. */
-export const permittedOn = (provider: string, maySkip: readonly string[] = []): Permitted => ({
+export const permittedOn = (
+  provider: string,
+  maySkip: readonly string[] = [],
+  layout?: Layout,
+): Permitted => ({
   ...ANYWHERE,
   ...PROVIDERS[provider],
+  ...(layout && LAYOUTS[layout]),
   ...Object.fromEntries(maySkip.map((file) => [file, ALL])),
 });
 

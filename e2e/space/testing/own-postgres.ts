@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { makePki } from '../../../testing/certificates.ts';
-import { kube } from './space.ts';
-import { until } from './until.ts';
+import { eventually } from '../../../testing/eventually.ts';
+import type { Kube } from '../kube.ts';
+import { keptOr } from './kept.ts';
 
 const MANAGED = resolve(import.meta.dirname, '../../../brokers/db/postgres/managed.sql');
 const PORT = 5_432;
+const WITHIN_MS = 600_000;
 
 /** A PostgreSQL as a provider hands it out: behind TLS, and its administrator is no superuser. */
 export interface OwnPostgres {
@@ -38,7 +40,7 @@ if [ ! -e /data/pg/PG_VERSION ]; then
   pg_ctl -w -s -D /data/draft stop
   mv /data/draft /data/pg
 fi
-exec postgres -D /data/pg -c listen_addresses='*' -c max_connections=200 -c log_min_messages=fatal \\
+exec postgres -D /data/pg -c listen_addresses='*' -c log_min_messages=fatal \\
   -c ssl=on -c ssl_cert_file=/start/tls.crt -c ssl_key_file=/start/tls.key -c unix_socket_directories=/run/postgresql
 `;
 
@@ -54,29 +56,25 @@ ALTER ROLE space_broker PASSWORD :'password';
 ALTER ROLE space_objectstore PASSWORD :'password';
 `;
 
-/** `image` is the embedded server's, which the cluster has already. */
-export async function startOwnPostgres(namespace: string, image: string): Promise<OwnPostgres> {
+/** `image` is the embedded server's, which the cluster has already. One that runs there already is found as it was made. */
+export async function startOwnPostgres(kube: Kube, namespace: string, image: string): Promise<OwnPostgres> {
   const host = `pg.${namespace}.svc`;
-  const pki = await makePki();
-  const { cert, key } = await pki.issue(host);
-  await pki.remove();
-  const password = randomBytes(24).toString('base64url');
   const of = { name: 'pg', namespace };
+  const kept = await keptOr(kube, of, async () => {
+    const pki = await makePki();
+    const { cert, key } = await pki.issue(host);
+    await pki.remove();
+    return {
+      'ca.crt': pki.authority,
+      'tls.crt': cert,
+      'tls.key': key,
+      'managed.sql': await readFile(MANAGED, 'utf8'),
+      'provider.sql': PROVIDER,
+      'passwords.sql': PASSWORDS,
+      password: randomBytes(24).toString('base64url'),
+    };
+  });
   await kube.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-    {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: of,
-      stringData: {
-        'tls.crt': cert,
-        'tls.key': key,
-        'managed.sql': await readFile(MANAGED, 'utf8'),
-        'provider.sql': PROVIDER,
-        'passwords.sql': PASSWORDS,
-        password,
-      },
-    },
     {
       apiVersion: 'v1',
       kind: 'Service',
@@ -119,7 +117,10 @@ export async function startOwnPostgres(namespace: string, image: string): Promis
     const [status] = pod?.['status']?.containerStatuses ?? [];
     return status?.ready === true ? (status.restartCount as number) : undefined;
   };
-  await until('the PostgreSQL to be ready', async () => (await restarts()) !== undefined);
+  await eventually(async () => (await restarts()) !== undefined, {
+    what: 'the PostgreSQL is ready',
+    within: WITHIN_MS,
+  });
   const service = await kube.get('service', 'pg', namespace);
   return {
     namespace,
@@ -127,11 +128,11 @@ export async function startOwnPostgres(namespace: string, image: string): Promis
       host,
       port: PORT,
       assistants: { addresses: [service?.['spec'].clusterIP] },
-      ca: pki.authority,
+      ca: kept['ca.crt'],
       pods: { namespace, labels: { app: 'pg' }, port: PORT },
       acceptOpenDatabases: ['template1'],
     },
-    password,
+    password: kept.password,
     async rows(sql, database = 'postgres') {
       const psql = ['psql', '-XAtqU', 'postgres', '-d', database, '-c', sql];
       const { code, stdout, stderr } = await kube.exec(namespace, 'pg', psql);
@@ -141,10 +142,11 @@ export async function startOwnPostgres(namespace: string, image: string): Promis
     async crash() {
       const before = await restarts();
       await kube.exec(namespace, 'pg', ['sh', '-c', 'kill -QUIT 1']);
-      await until('the PostgreSQL to be back', async () => {
+      const isBack = async () => {
         const now = await restarts();
         return now !== undefined && now !== before;
-      });
+      };
+      await eventually(isBack, { what: 'the PostgreSQL is back', within: WITHIN_MS });
     },
   };
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { makePki } from '../../../testing/certificates.ts';
 import { eventually } from '../../../testing/eventually.ts';
 import type { Kube } from '../kube.ts';
+import { keptOr } from './kept.ts';
 
 /** An S3 server that is no part of any Space, behind TLS, with a bucket and a key of a Capsule's own. */
 export interface Provider {
@@ -20,23 +21,24 @@ const HOST = 's3.provider.example.org';
 const PORT = 7_070;
 const READY_MS = 600_000;
 
-/** `image` is of an S3 server that the cluster has already. */
+/** `image` is of an S3 server that the cluster has already. One that runs there already is found as it was made. */
 export async function startProvider(kube: Kube, namespace: string, image: string): Promise<Provider> {
-  const pki = await makePki();
   const inside = `s3.${namespace}.svc`;
-  const { cert, key } = await pki.issue(HOST, inside);
-  await pki.remove();
-  const [id, secret] = [`CANARY${randomBytes(7).toString('hex')}`, randomBytes(30).toString('base64url')];
   const of = { name: 's3', namespace };
-  const start = `mkdir /data/mine && exec versitygw --port :${PORT} --cert /tls/tls.crt --key /tls/tls.key posix /data`;
+  const kept = await keptOr(kube, of, async () => {
+    const pki = await makePki();
+    const { cert, key } = await pki.issue(HOST, inside);
+    await pki.remove();
+    return {
+      'ca.crt': pki.authority,
+      'tls.crt': cert,
+      'tls.key': key,
+      ROOT_ACCESS_KEY: `CANARY${randomBytes(7).toString('hex')}`,
+      ROOT_SECRET_KEY: randomBytes(30).toString('base64url'),
+    };
+  });
+  const start = `mkdir -p /data/mine && exec versitygw --port :${PORT} --cert /tls/tls.crt --key /tls/tls.key posix /data`;
   await kube.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-    {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: of,
-      stringData: { 'tls.crt': cert, 'tls.key': key, ROOT_ACCESS_KEY: id, ROOT_SECRET_KEY: secret },
-    },
     {
       apiVersion: 'v1',
       kind: 'Service',
@@ -81,11 +83,11 @@ export async function startProvider(kube: Kube, namespace: string, image: string
   );
   return {
     namespace,
-    byok: { hosts: { [HOST]: `${address}:${PORT}` }, extraCA: pki.authority },
+    byok: { hosts: { [HOST]: `${address}:${PORT}` }, extraCA: kept['ca.crt'] },
     external: {
       endpoint: `https://${inside}:${PORT}`,
       bucket: 'mine',
-      ca: pki.authority,
+      ca: kept['ca.crt'],
       pods: { namespace, labels: { app: 's3' }, port: PORT },
     },
     fields: {
@@ -93,8 +95,8 @@ export async function startProvider(kube: Kube, namespace: string, image: string
       region: 'us-east-1',
       bucket: 'mine',
       addressing: 'path',
-      'access-key-id': id,
-      'secret-access-key': secret,
+      'access-key-id': kept.ROOT_ACCESS_KEY,
+      'secret-access-key': kept.ROOT_SECRET_KEY,
     },
     holds: (text) => filesWith(kube, { namespace, pod: 's3' }, text),
   };

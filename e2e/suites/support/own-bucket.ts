@@ -1,16 +1,16 @@
 import * as provider from '../../space/testing/provider.ts';
-import { kube, runningPod } from './space.ts';
+import type { Engine } from '../engines.ts';
+import { installed, kube, runningPod } from './space.ts';
 import { until } from './until.ts';
 
 export type { Provider } from '../../space/testing/provider.ts';
 
-/** An S3 server of a Capsule's own on the suites' cluster; `image` is of one that the cluster has already. */
-export const startProvider = (namespace: string, image: string) =>
-  provider.startProvider(kube, namespace, image);
+/** An S3 server of a Capsule's own on the suites' cluster. */
+export const startProvider = (namespace: string) =>
+  provider.startProvider(kube, namespace, installed.engines.s3.image);
 
 /** How many files of an S3 server's pod have this text in them. */
-export const filesWith = (namespace: string, pod: string, text: string) =>
-  provider.filesWith(kube, { namespace, pod }, text);
+export const filesWith = (engine: Engine, text: string) => provider.filesWith(kube, engine, text);
 
 /** Runs in the operator's pod, which alone reaches the broker's control listener: one operation, as a console would. */
 const OPERATE = `

@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 import { openCluster } from '../../cluster/index.ts';
 import { finish } from '../../space/kube.ts';
 import { isRolledOut } from '../../space/rollout.ts';
-import { installed, kube } from './space.ts';
+import { type Engines, enginesOfChart, placeOfEngines, startEngines } from '../engines.ts';
+import { installed, kube, OWN_ENGINES } from './space.ts';
 import { until } from './until.ts';
 
 export const CHART = resolve(import.meta.dirname, '../../../charts/space');
@@ -31,6 +32,18 @@ export async function helm({ namespace }: Release, args: readonly string[], valu
 export const valuesOfOurs = async () =>
   JSON.parse(await helm(ours, ['get', 'values', ours.space, '-o', 'json']));
 
+type Values = Readonly<Record<string, object | undefined>>;
+
+/** The same for another Space, without the servers that are ours alone. */
+export async function valuesForAnother(): Promise<Values> {
+  const { existingSecrets: _, postgres, objectStore, ...values } = await valuesOfOurs();
+  return {
+    ...values,
+    postgres: { ...postgres, external: undefined },
+    objectStore: { ...objectStore, external: undefined },
+  };
+}
+
 /** Gives the suites' own Space other values, and waits until its Deployment that they are for has them. */
 export async function upgradeOurs(
   values: object,
@@ -52,10 +65,36 @@ export async function install(release: Release, values: object): Promise<void> {
   await helm(release, args, JSON.stringify(values));
 }
 
+/** Another Space, with servers of the kind that ours has; answers where they are. */
+export async function installLikeOurs(
+  release: Release,
+  change: (values: Values) => object = (values) => values,
+): Promise<Engines> {
+  const images = { postgres: installed.engines.postgres.image, s3: installed.engines.s3.image };
+  const own = OWN_ENGINES === undefined ? undefined : await startEngines(kube, release.space, images);
+  const values = await valuesForAnother();
+  const { postgres, objectStore, existingSecrets } = own?.values ?? {};
+  await install(
+    release,
+    change({
+      ...values,
+      existingSecrets,
+      postgres: { ...values.postgres, ...postgres },
+      objectStore: { ...values.objectStore, ...objectStore },
+    }),
+  );
+  if (own === undefined) return enginesOfChart(servicesOf(release), images);
+  await kube.apply(...own.secrets);
+  return own.engines;
+}
+
 /** Uninstalls it, and deletes what it keeps, with other namespaces that went with it. Its Capsules are gone. */
 export async function uninstall(release: Release, ...more: readonly string[]): Promise<void> {
   await helm(release, ['uninstall', release.space, '--ignore-not-found']);
-  const namespaces = [servicesOf(release), systemOf(release), release.namespace, ...more];
+  const namespaces = [
+    ...[servicesOf(release), systemOf(release), release.namespace, placeOfEngines(release.space)],
+    ...more,
+  ];
   // Admission forgets the policies that guarded them a moment after they went.
   const rest = ['delete', 'namespace', ...namespaces, '--wait=false', '--ignore-not-found'];
   await until('the namespaces to be deleted', async () => (await kube.run(rest)).code === 0);

@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
-import { openCluster } from '../../cluster/index.ts';
+import { type Cluster, openCluster } from '../../cluster/index.ts';
+import { clientOf } from '../../space/client.ts';
+import type { Ask } from '../../space/example.ts';
 import { createKube, finish, type Kube } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
+import type { Engine } from '../engines.ts';
 import type { Installed } from './installed.ts';
 import { until } from './until.ts';
 
@@ -10,6 +13,12 @@ export const installed: Installed = inject('installed');
 /** Where the operator and what it keeps are; `installed.namespace` is where people are. */
 export const system = `${installed.space}-system`;
 export const services = `${installed.space}-services`;
+/** Why a test is skipped that is about the servers which the chart runs. */
+export const OWN_ENGINES =
+  installed.layout === 'own-engines' ? 'this Space’s servers are not the chart’s' : undefined;
+/** A part of this Space that has one pod, and its port. */
+export const ONE_POD =
+  OWN_ENGINES === undefined ? { part: 's3', port: 7070 } : { part: 'db-broker', port: 8080 };
 export const kube: Kube = createKube(installed.kubectl, installed.kubeconfig);
 
 /** A name that no other suite and no earlier run has used. */
@@ -137,9 +146,10 @@ export async function databaseUrl(namespace: string, id: string): Promise<URL> {
   return new URL(Buffer.from(secret.data.DATABASE_URL, 'base64').toString());
 }
 
-/** One statement as the embedded server's superuser, over the socket in its own pod; rows as text. */
+/** One statement as the superuser of the Space's server, over the socket in its own pod; rows as text. */
 export async function superuserRows(sql: string): Promise<string[]> {
-  const { code, stdout, stderr } = await kube.exec(services, 'postgres-0', [
+  const { namespace, pod } = installed.engines.postgres;
+  const { code, stdout, stderr } = await kube.exec(namespace, pod, [
     'psql',
     '-XAtq',
     '-U',
@@ -155,11 +165,11 @@ export async function superuserRows(sql: string): Promise<string[]> {
 export function openDatabase(
   url: URL,
   database: string,
-  place = services,
+  server: Engine = installed.engines.postgres,
   statement = 'select current_database()',
 ) {
   const target = `host=127.0.0.1 port=5432 user=${url.username} dbname=${database}`;
-  return kube.exec(place, 'postgres-0', [
+  return kube.exec(server.namespace, server.pod, [
     'env',
     `PGPASSWORD=${decodeURIComponent(url.password)}`,
     'psql',
@@ -170,16 +180,32 @@ export function openDatabase(
   ]);
 }
 
-/** Ends the operator's process with SIGKILL where the node can be entered, and makes a fresh pod take its place. */
-export async function killOperator(): Promise<void> {
+/**
+ * What the ledger of a Capsule answers to a request to its Service, as somebody asks it who may. `of` is the Space's
+ * namespace. The API server's proxy is admitted to the pods of its own node alone, so with several nodes a client asks.
+ */
+export const ledgerOf =
+  (inside: string, of = installed.namespace): Ask =>
+  async (path, body) => {
+    if (!installed.severalNodes) return kube.proxy(inside, 'ledger:8080', path, body);
+    const place = { namespace: of, image: installed.image };
+    return (await clientOf(kube, place, `ledger.${inside}:8080`))(path, body);
+  };
+
+/** What runs a command in each node that tests may enter; there is none where the cluster is not ours. */
+export async function enterNodes(): Promise<readonly NonNullable<Cluster['node']>['command'][]> {
   const cluster = await openCluster(installed.cluster);
-  if (cluster?.node !== undefined) {
-    // The console has the same namespace in its environment, and no image of the attester.
-    const script =
-      'for p in /proc/[0-9]*; do e=$(tr "\\0" "\\n" < $p/environ 2>/dev/null); grep -qx "SYSTEM_NAMESPACE=$0" <<< "$e" && grep -q "^SANDBOX_ATTESTER_IMAGE=" <<< "$e" && kill -KILL "$(basename "$p")"; done; true';
-    const [program, ...args] = cluster.node.command(['bash', '-c', script, system]);
-    await finish(program, args);
-  }
+  if (cluster?.node === undefined) return [];
+  return [cluster.node, ...(cluster.furtherNodes ?? [])].map((node) => node.command);
+}
+
+/** Ends the operator's processes with SIGKILL where nodes can be entered, and makes fresh pods take their place. */
+export async function killOperator(): Promise<void> {
+  // The console has the same namespace in its environment, and no image of the attester.
+  const script =
+    'for p in /proc/[0-9]*; do e=$(tr "\\0" "\\n" < $p/environ 2>/dev/null); grep -qx "SYSTEM_NAMESPACE=$0" <<< "$e" && grep -q "^SANDBOX_ATTESTER_IMAGE=" <<< "$e" && kill -KILL "$(basename "$p")"; done; true';
+  const kill = (await enterNodes()).map((command) => command(['bash', '-c', script, system]));
+  await Promise.all(kill.map(([program, ...args]) => finish(program, args)));
   // A fresh pod starts at once, where the kubelet would make a killed container wait.
   const selector = 'platform.space/component=operator';
   const args = ['delete', 'pod', '-n', system, '-l', selector, '--grace-period=0', '--force'];
