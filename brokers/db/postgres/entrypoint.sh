@@ -18,6 +18,13 @@ extensions=${EXTENSIONS:-}
 here=$(dirname "$0")
 draft=$data.draft
 
+# What becomes the server is not the container's first process.
+if [ "${BEHIND_FIRST:-}" != yes ]; then
+  export BEHIND_FIRST=yes
+  exec perl "$here/first.pl" /bin/sh "$0" "$@"
+fi
+unset BEHIND_FIRST
+
 fail() {
   echo "entrypoint: $1" >&2
   exit 1
@@ -39,8 +46,8 @@ if [ -e "$objectstore_file" ]; then
 fi
 
 # One server at a time, in whatever pod: the lock is held until the last of its processes has ended. So what PostgreSQL's
-# own lock file says, where one is left, is of a server that was killed. It names process 1, which this is: PostgreSQL
-# would take that for a server that runs, and not start ever again.
+# own lock file says, where one is left, is of a server that was killed. It names one of the first processes of a container,
+# and another is that by now: PostgreSQL would take it for a server that runs, and not start ever again.
 mkdir -p "$(dirname "$data")"
 exec 9>"$data.lock"
 if ! flock -n 9; then
