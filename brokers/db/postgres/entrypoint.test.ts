@@ -283,7 +283,9 @@ describe('the embedded server', () => {
 `;
     writeFileSync(join(place, 'pgbackrest'), program, { mode: 0o755 });
     if (process.getuid?.() === 0) chownSync(place, NOBODY, NOBODY);
-    const names = ['PREFIX', 'BUCKET', 'HOST', 'REGION', 'URI_STYLE', 'PORT'].map((name) => `BACKUP_S3_${name}`);
+    const names = ['PREFIX', 'BUCKET', 'HOST', 'REGION', 'URI_STYLE', 'PORT'].map(
+      (name) => `BACKUP_S3_${name}`,
+    );
     const settings = [...names, 'BACKUP_KEEP_DAYS', 'BACKUP_QUEUE_BYTES'].map((name) => [name, '1']);
     setPassword('archive_Password');
     start({
