@@ -10,12 +10,14 @@ import {
   killOperator,
   kube,
   namespaceOf,
+  OWN_ENGINES,
   openDatabase,
   ready,
   superuserRows,
   system,
   unique,
 } from './support/space.ts';
+import { until } from './support/until.ts';
 
 /** When to kill, in milliseconds after the request: the first writes, the brokers' calls, the roll-out. */
 const MOMENTS = [0, 60, 150, 400, 900];
@@ -84,5 +86,24 @@ describe('the operator killed with SIGKILL', () => {
   it('and in the end no role but those of the beginning', async () => {
     for (const { home } of going) await gone('capsule', home, installed.namespace);
     expect(await roles()).toEqual(atFirst);
+  });
+});
+
+describe('the embedded PostgreSQL', () => {
+  it('goes on with all its sessions when a process that somebody left behind ends with an error', async (context) => {
+    if (OWN_ENGINES !== undefined) return context.skip(OWN_ENGINES);
+    const { namespace, pod } = installed.engines.postgres;
+    const inside = (script: string) => kube.exec(namespace, pod, ['sh', '-c', script]);
+    // The server makes it anew when it has ended all sessions.
+    const begun = () =>
+      superuserRows("select backend_start from pg_stat_activity where backend_type = 'checkpointer'");
+    const before = await begun();
+    expect(before).toHaveLength(1);
+    const { stdout } = await inside('(setsid sh -c "sleep 1; exit 3" >/dev/null 2>&1 & echo $!)');
+    await until(
+      'the end of what was left',
+      async () => (await inside(`test ! -e /proc/${stdout.trim()}`)).code === 0,
+    );
+    expect(await begun()).toEqual(before);
   });
 });

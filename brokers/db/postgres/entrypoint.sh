@@ -18,13 +18,6 @@ extensions=${EXTENSIONS:-}
 here=$(dirname "$0")
 draft=$data.draft
 
-# What becomes the server is not the container's first process.
-if [ "${BEHIND_FIRST:-}" != yes ]; then
-  export BEHIND_FIRST=yes
-  exec perl "$here/first.pl" /bin/sh "$0" "$@"
-fi
-unset BEHIND_FIRST
-
 fail() {
   echo "entrypoint: $1" >&2
   exit 1

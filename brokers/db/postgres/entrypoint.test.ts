@@ -61,12 +61,9 @@ function environment() {
   };
 }
 
-/** Has Linux give a program the processes that others leave behind, as it gives them to the first of a container. */
-const ADOPTING = `perl -e 'syscall(${process.arch === 'arm64' ? 167 : 157}, 36, 1, 0, 0, 0) == 0 or die; exec @ARGV'`;
-
 function start(changes: Readonly<Record<string, string>> = {}): ChildProcess {
   const env = { ...environment(), ...changes };
-  const script = `exec ${ADOPTING} /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off -c autovacuum_naptime=1s >>"$LOG" 2>&1`;
+  const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off -c autovacuum_naptime=1s >>"$LOG" 2>&1`;
   running = spawn('/bin/sh', ['-c', script], {
     ...asServer,
     cwd: directory,
@@ -271,49 +268,6 @@ describe('the embedded server', () => {
     expect(await verified(foreign.cert)).toBe('ok');
     rmSync(join(directory, 'tls'), { recursive: true });
     rmSync(pki, { recursive: true });
-  });
-
-  it('goes on with all its sessions when what its archive command has left behind ends badly', async () => {
-    const place = join(directory, 'backup');
-    mkdirSync(place);
-    for (const name of ['access-key', 'secret-key', 'postgres']) writeFileSync(join(place, name), 'word');
-    // As pgBackRest does: a process of its own carries the log away, and ends by itself.
-    const program = `#!/bin/sh
-( setsid sh -c 'echo $$ >>"$BACKUP_DIRECTORY/left"; exit 103' & )
-`;
-    writeFileSync(join(place, 'pgbackrest'), program, { mode: 0o755 });
-    if (process.getuid?.() === 0) chownSync(place, NOBODY, NOBODY);
-    const names = ['PREFIX', 'BUCKET', 'HOST', 'REGION', 'URI_STYLE', 'PORT'].map(
-      (name) => `BACKUP_S3_${name}`,
-    );
-    const settings = [...names, 'BACKUP_KEEP_DAYS', 'BACKUP_QUEUE_BYTES'].map((name) => [name, '1']);
-    setPassword('archive_Password');
-    start({
-      ...Object.fromEntries(settings),
-      BACKUP_DIRECTORY: place,
-      BACKUP_KEYS_DIRECTORY: place,
-      BACKUP_ARCHIVE_SECONDS: '1',
-      PATH: `${place}:${process.env['PATH']}`,
-    });
-    await eventually(async () => (await sqlstate(url('archive_Password'))) === 'ok', { what: 'the server' });
-    const session = await connect(url('archive_Password'));
-    const left = () => readFileSync(join(place, 'left'), 'utf8').trim().split('\n');
-    for (let round = 1; round <= 3; round += 1) {
-      const before = existsSync(join(place, 'left')) ? left().length : 0;
-      await session.query(`CREATE TABLE archived_${round} ()`);
-      // Only then does a server that has just begun look how long ago it archived.
-      execFileSync('/bin/sh', ['-c', `kill -HUP $(head -n 1 ${data()}/postmaster.pid)`]);
-      await eventually(() => existsSync(join(place, 'left')) && left().length > before, {
-        what: 'an archived file',
-      });
-      // It is no zombie either.
-      await eventually(() => !existsSync(`/proc/${left().at(-1)}`), { what: 'the end of what was left' });
-    }
-    await session.query('SELECT 1');
-    await session.end();
-    expect(log()).not.toContain('terminating any other active server processes');
-    await end('SIGINT');
-    for (const name of ['pgbackrest.conf', 'backup']) rmSync(join(directory, name), { recursive: true });
   });
 
   describe('among tenants', () => {
