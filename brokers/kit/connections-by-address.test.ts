@@ -47,49 +47,6 @@ async function call(from: string): Promise<{ socket: Socket; heard: boolean }> {
   return { socket, heard };
 }
 
-describe('connections of a server', () => {
-  it('are as many as the share of an address, the rest of its own are ended unheard, and others are served', async () => {
-    const { refusals } = await listening(100, 3);
-    const hostile = [];
-    for (let i = 0; i < 5; i += 1) hostile.push(await call('127.0.0.2'));
-    expect(hostile.map(({ heard }) => heard)).toEqual([true, true, true, false, false]);
-    expect((await call('127.0.0.3')).heard).toBe(true);
-    expect(refusals).toEqual(['share', 'share']);
-  });
-
-  it('are free for others once they are closed', async () => {
-    const { counts } = await listening(100, 1);
-    const { socket } = await call('127.0.0.2');
-    expect((await call('127.0.0.2')).heard).toBe(false);
-    socket.destroy();
-    await vi.waitFor(() => expect(counts.at(-1)).toBe(0), 20_000);
-    expect((await call('127.0.0.2')).heard).toBe(true);
-  });
-
-  it('are given up, when all are taken, by whoever has the most for whoever has fewer', async () => {
-    const { refusals, counts } = await listening(8, 4);
-    const greedy: Socket[] = [];
-    for (const from of ['127.0.0.2', '127.0.0.3'])
-      for (let i = 0; i < 4; i += 1) greedy.push((await call(from)).socket);
-    expect((await call('127.0.0.4')).heard).toBe(true);
-    await vi.waitFor(() => expect(greedy.filter(({ closed }) => closed)).toHaveLength(1), 20_000);
-    // The newest of the first that has the most.
-    expect(greedy.findIndex(({ closed }) => closed)).toBe(3);
-    expect(refusals).toEqual(['ceded']);
-    expect(Math.max(...counts)).toBe(8);
-    expect(counts.at(-1)).toBe(8);
-  });
-
-  it('are not given up for one who would then have as many', async () => {
-    const { refusals } = await listening(4, 4);
-    for (const from of ['127.0.0.2', '127.0.0.2', '127.0.0.3', '127.0.0.3'])
-      expect((await call(from)).heard).toBe(true);
-    expect((await call('127.0.0.2')).heard).toBe(false);
-    expect((await call('127.0.0.4')).heard).toBe(true);
-    expect(refusals).toEqual(['full', 'ceded']);
-  });
-});
-
 describe('a connection', () => {
   /** A server that nobody can call, and connections of addresses as a test has them. */
   function bounded(total: number, most: Readonly<Record<string, number>>) {
@@ -157,6 +114,14 @@ describe('a connection', () => {
     expect(refusals).toEqual(['ceded']);
   });
 
+  it('counts for its owner, though another of that owner has closed', async () => {
+    const { from, refusals } = bounded(3, {});
+    const sockets = ['a', 'a', 'a'].map((address) => from(address).socket);
+    await closed(sockets[0]!);
+    expect(['b', 'c'].map((address) => from(address).heard)).toEqual([true, true]);
+    expect(refusals).toEqual(['ceded']);
+  });
+
   it('is not given up for one who has one less', () => {
     const { from, refusals } = bounded(3, {});
     for (const address of ['a', 'a', 'b']) from(address);
@@ -185,5 +150,48 @@ describe('the shares of an address', () => {
     expect(shares('fd00::ffff:10.1.2.3')[1]).toEqual(shares('fd00::1')[1]);
     expect(sharesByAddress({ total: 10, perAddress: 8 })('2001:db8::1')[1]?.most).toBe(8);
     expect(shares('fe80::1%eth0')[0]).toEqual({ key: 'fe80::1', most: 10 });
+  });
+});
+
+describe('connections of a server', () => {
+  it('are as many as the share of an address, the rest of its own are ended unheard, and others are served', async () => {
+    const { refusals } = await listening(100, 3);
+    const hostile = [];
+    for (let i = 0; i < 5; i += 1) hostile.push(await call('127.0.0.2'));
+    expect(hostile.map(({ heard }) => heard)).toEqual([true, true, true, false, false]);
+    expect((await call('127.0.0.3')).heard).toBe(true);
+    expect(refusals).toEqual(['share', 'share']);
+  });
+
+  it('are free for others once they are closed', async () => {
+    const { counts } = await listening(100, 1);
+    const { socket } = await call('127.0.0.2');
+    expect((await call('127.0.0.2')).heard).toBe(false);
+    socket.destroy();
+    await vi.waitFor(() => expect(counts.at(-1)).toBe(0), 20_000);
+    expect((await call('127.0.0.2')).heard).toBe(true);
+  });
+
+  it('are given up, when all are taken, by whoever has the most for whoever has fewer', async () => {
+    const { refusals, counts } = await listening(8, 4);
+    const greedy: Socket[] = [];
+    for (const from of ['127.0.0.2', '127.0.0.3'])
+      for (let i = 0; i < 4; i += 1) greedy.push((await call(from)).socket);
+    expect((await call('127.0.0.4')).heard).toBe(true);
+    await vi.waitFor(() => expect(greedy.filter(({ closed }) => closed)).toHaveLength(1), 20_000);
+    // The newest of the first that has the most.
+    expect(greedy.findIndex(({ closed }) => closed)).toBe(3);
+    expect(refusals).toEqual(['ceded']);
+    expect(Math.max(...counts)).toBe(8);
+    expect(counts.at(-1)).toBe(8);
+  });
+
+  it('are not given up for one who would then have as many', async () => {
+    const { refusals } = await listening(4, 4);
+    for (const from of ['127.0.0.2', '127.0.0.2', '127.0.0.3', '127.0.0.3'])
+      expect((await call(from)).heard).toBe(true);
+    expect((await call('127.0.0.2')).heard).toBe(false);
+    expect((await call('127.0.0.4')).heard).toBe(true);
+    expect(refusals).toEqual(['full', 'ceded']);
   });
 });

@@ -201,6 +201,38 @@ describe('of a node', () => {
       { make: false, remove: 0, lookAgainMs: 25_000 },
     ],
     [
+      'that passed between two such pods is asked again',
+      { probes: [probe(passed)], outside: [tenant(-5_000), tenant(5_000)] },
+      { make: false, remove: 1 },
+    ],
+    [
+      'that passed at a time that nobody knows is asked again',
+      {
+        probes: [probe(passed, { metadata: { creationTimestamp: undefined } })],
+        outside: [tenant(5_000)],
+      },
+      { make: false, remove: 1 },
+    ],
+    [
+      'that passed after two such pods, the first that is due is waited for',
+      { probes: [probe(passed)], outside: [tenant(-5_000), tenant(-15_000)] },
+      { make: false, remove: 0, lookAgainMs: 5_000 },
+    ],
+    [
+      'that passed under a class made in the same second as such a pod, the pod is given time',
+      {
+        runtimeClass: { ...runtimeClass, metadata: { name: 'gvisor', creationTimestamp: MADE } },
+        probes: [probe(passed, { metadata: { creationTimestamp: new Date(later - 20_000).toISOString() } })],
+        outside: [tenant(0)],
+      },
+      { make: false, remove: 0, lookAgainMs: 20_000 },
+    ],
+    [
+      'whose result holds for a time only is asked again as soon when it failed',
+      { probes: [probe(failed)], freshMs: 60 * 60_000 },
+      { make: false, remove: 0, lookAgainMs: 20_000 },
+    ],
+    [
       'that is gone its probes go',
       { node: undefined, probes: [old, probe(passed)] },
       { make: false, remove: 2 },
@@ -274,6 +306,26 @@ describe('where no node can be asked', () => {
     [
       'one that failed a while ago goes',
       { waiting: [waiting('Failed')], ageMs: at(Date.parse(MADE) + RETRY_MS) },
+      { make: false, remove: 1 },
+    ],
+    [
+      'one that failed and is going, its end is waited for',
+      { waiting: [waiting('Failed', { deletionTimestamp: 'now' })], ageMs: at(Date.parse(MADE) + RETRY_MS) },
+      { make: false, remove: 0 },
+    ],
+    [
+      'one of an earlier attester goes beside one that failed',
+      { waiting: [waiting('Pending', { name: 'old' }), waiting('Failed')] },
+      { make: false, remove: 1, lookAgainMs: 20_000 },
+    ],
+    [
+      'one that can be asked is enough',
+      { nodes: [{ ...node, spec: { unschedulable: true } }, node] },
+      { make: false, remove: 0 },
+    ],
+    [
+      'none waits under another handler',
+      { runtimeClass: { ...runtimeClass, handler: 'runc' }, waiting: [waiting('Pending')] },
       { make: false, remove: 1 },
     ],
     [

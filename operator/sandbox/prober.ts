@@ -77,8 +77,8 @@ export function planProbe(view: ProbeView): ProbePlan {
   // When the probe is gone, the node is reconciled again and gets a new one.
   if (verdict === 'passed' && doubts.some((pod) => createdAt(pod) >= createdAt(current)))
     return { remove: [...stale, current], make: false };
-  const longest = (pod: Pod) => (pod === current && verdict === 'passed' ? freshMs : RETRY_MS) ?? RETRY_MS;
-  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : longest(pod) - ageMs(pod));
+  const longest = (verdict === 'passed' ? freshMs : undefined) ?? RETRY_MS;
+  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : longest - ageMs(pod));
   const retried = verdict === 'failed' || freshMs !== undefined ? [current] : doubts;
   const waits = retried.map(waitOf).filter((wait) => wait > 0);
   const due = retried.filter((pod) => waitOf(pod) <= 0);

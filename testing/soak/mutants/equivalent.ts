@@ -11,6 +11,7 @@ const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
 const GUARDED = 'brokers/objectstore/byok/credentials/guarded.ts';
 const POLICIES = 'brokers/egress/policies/policies.ts';
+const PROBER = 'operator/sandbox/prober.ts';
 const SCRUB = 'brokers/egress/core/scrub.ts';
 const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
@@ -305,6 +306,31 @@ export const EQUIVALENT: readonly Equivalent[] = [
     code: 'const open = walls.filter((wall) => wall.open).toSorted((a, b) => (a.node < b.node ? -1 : 1));',
     change: 'a.node < b.node → a.node <= b.node',
     reason: 'no two nodes have one name',
+  },
+  {
+    file: GUARDED,
+    code: "tls.once('close', () => reject(new Error('closed during the handshake')));",
+    change: "tls.once('close', () => reject(new…('closed during the handshake'))); → ;",
+    reason:
+      'Node tells of a connection that ends during the handshake by an error, before it says that it is closed',
+  },
+  {
+    file: PROBER,
+    code: 'return act(context, plan, (operator) => node && probeObject(question, node, operator), signal);',
+    change: 'node && probeObject(question, node, operator) → (probeObject(question, node, operator))',
+    reason: 'none is made for a node that is gone: the operand is for the compiler',
+  },
+  {
+    file: PROBER,
+    code: 'if (pod) sightings.note(pod, change.now !== undefined && (isProbe(pod) || isOutside(pod)));',
+    change: 'pod → true',
+    reason: 'each change has a pod, before or now: the condition is for the compiler',
+  },
+  {
+    file: PROBER,
+    code: 'const node = probedNode(pod) ?? (pod && isOutside(pod) ? pod.spec?.nodeName : undefined);',
+    change: 'pod && isOutside(pod) → (isOutside(pod))',
+    reason: 'each change has a pod, before or now: the operand is for the compiler',
   },
 ];
 
