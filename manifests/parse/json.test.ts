@@ -98,6 +98,15 @@ describe('JSON', () => {
   });
 });
 
+it('passes on what is thrown for another reason', () => {
+  let calls = 0;
+  const report = () => {
+    calls += 1;
+    if (calls === 1) throw new Error('nobody can be told');
+  };
+  expect(() => readJson('{"a":1,"a":2}', 10, report)).toThrow('nobody can be told');
+});
+
 describe('bytes', () => {
   const decoded = (...bytes: readonly number[]) => {
     const { errors, report } = errorList();
