@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type DefaultTreeAdapterTypes, parseFragment } from 'parse5';
 import { describe, expect, it } from 'vitest';
 import { TemplateError } from './context.ts';
-import { flag, html } from './template.ts';
+import { flag, html, script, type Value } from './template.ts';
 import { Url } from './url.ts';
 
 type Node = DefaultTreeAdapterTypes.ChildNode;
@@ -106,6 +106,44 @@ describe('a page made by the template', () => {
 
   it('shows what turns or hides text by its code point', () => {
     expect(html`<p>${'a\u202eb\u200bc\u0000'}</p>`.toString()).toBe('<p>a⟨U+202E⟩b⟨U+200B⟩c⟨U+0000⟩</p>');
+  });
+});
+
+describe('a value', () => {
+  const between = (value: Value) => html`<p>${value}</p>`.toString();
+  const quoted = (value: Value) => html`<p title="${value}">`.toString();
+
+  it('is written where it stands, and what is not there is not', () => {
+    expect(html`plain`.toString()).toBe('plain');
+    expect(html`${'a'}-${'b'}<p title="${'c'}">${1}</p>.`.toString()).toBe('a-b<p title="c">1</p>.');
+    for (const nothing of [undefined, null, false] as const) {
+      expect(between(nothing)).toBe('<p></p>');
+      expect(quoted(nothing)).toBe('<p title="">');
+    }
+    expect([between(0), quoted(0), between('')]).toEqual(['<p>0</p>', '<p title="0">', '<p></p>']);
+    expect(between([html`<b>${'&'}</b>`, ['<', 1]])).toBe('<p><b>&amp;</b>&lt;1</p>');
+    expect(quoted(Url.path`/a?b=${'c'}&d=e`)).toBe('<p title="/a?b=c&amp;d=e">');
+    expect(html`<a href="${Url.path`/a?b=c&d=e`}">`.toString()).toBe('<a href="/a?b=c&amp;d=e">');
+    expect(between(`<>&"'\``)).toBe('<p>&lt;&gt;&amp;&quot;&#39;&#96;</p>');
+    expect(script(Url.path`/a.js?b&c`).toString()).toBe('<script src="/a.js?b&amp;c" defer></script>');
+  });
+
+  it('stands between attributes as a flag that is on or off', () => {
+    expect(html`<input ${flag('required', true)}>`.toString()).toBe('<input required>');
+    expect(html`<input ${flag('required', false)}>`.toString()).toBe('<input >');
+  });
+
+  it.each<[string, () => unknown, string]>([
+    ['a text as a flag', () => html`<p ${'open'}>`, 'only a Flag may stand between attributes'],
+    ['a text as an address', () => html`<a href="${'/a'}">`, 'an attribute that leads somewhere takes a Url'],
+    ['markup in an attribute', () => quoted(html`<b>`), 'a quoted attribute takes text'],
+    ['a list in an attribute', () => quoted(['a']), 'a quoted attribute takes text'],
+    ['a flag between tags', () => between(flag('open', true)), 'between tags stand text and markup'],
+    ['an address between tags', () => between(Url.path`/a`), 'between tags stand text and markup'],
+    ['true', () => between(true as unknown as Value), 'between tags stand text and markup'],
+    ['one too many', () => html(Object.assign(['a'], { raw: ['a'] }), 'b'), 'a value without a place'],
+  ])('is refused: %s', (_, make, message) => {
+    expect(make).toThrow(new TemplateError(message));
   });
 });
 

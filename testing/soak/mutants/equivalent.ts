@@ -13,6 +13,7 @@ const GUARDED = 'brokers/objectstore/byok/credentials/guarded.ts';
 const POLICIES = 'brokers/egress/policies/policies.ts';
 const PROBER = 'operator/sandbox/prober.ts';
 const SCRUB = 'brokers/egress/core/scrub.ts';
+const TEMPLATE = 'console/html/template.ts';
 const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
 export const EQUIVALENT: readonly Equivalent[] = [
@@ -337,6 +338,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
     code: "text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));",
     change: "text === '' → false",
     reason: 'nothing is read as one group of zeros then, and "::" stands for one at least',
+  },
+  {
+    file: TEMPLATE,
+    code: 'if (holes === undefined) {',
+    change: 'holes === undefined → true',
+    reason: 'the template is only read again each time',
+  },
+  {
+    file: TEMPLATE,
+    code: 'known.set(strings, holes);',
+    change: 'known.set(strings, holes); → ;',
+    reason: 'the template is only read again each time',
+  },
+  {
+    file: 'console/html/visible.ts',
+    code: 'if (text.length <= max) return text;',
+    change: 'text.length <= max → text.length < max',
+    reason: 'a text of exactly this length is counted, and shown whole',
   },
 ];
 
