@@ -1,12 +1,13 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Pool } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { type Between, startBetween } from '../testing/between.ts';
 import { targetAt } from '../testing/target.ts';
 import { createS3Client } from '../upstream/client.ts';
+import { toServiceError } from '../upstream/errors.ts';
 import { createPool } from '../upstream/managed.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { sparingDisk } from './own-disk.ts';
@@ -52,5 +53,36 @@ test('one that was stored all the same stays', async () => {
   await looked.promise;
   await expect(s3.list({ prefix: PREFIX, limit: 10 })).resolves.toMatchObject({
     objects: [{ key: `${PREFIX}d/e/f` }],
+  });
+});
+
+describe('an upload that cannot be completed', () => {
+  const failure = (work: Promise<unknown>) => work.catch((error: unknown) => error);
+  async function begun(key: string) {
+    between.fate = () => 'pass';
+    const id = await s3.createUpload(PREFIX + key);
+    const parts = [{ number: 1, ...(await s3.putPart(PREFIX + key, id, 1, Buffer.from('x'))) }];
+    return () => s3.completeUpload(PREFIX + key, id, parts);
+  }
+
+  test.each(['large/object', 'marked/'])('since %s is there is refused as a put is', async (beneath) => {
+    const name = beneath.slice(0, beneath.indexOf('/'));
+    const complete = await begun(name);
+    await s3.put(PREFIX + beneath, Buffer.from(beneath.endsWith('/') ? '' : 'x'));
+    const put = await failure(s3.put(PREFIX + name, Buffer.from('x')));
+    const refused = await failure(complete());
+    expect(toServiceError(refused).code).toBe('conflict');
+    expect(toServiceError(refused).code).toBe(toServiceError(put).code);
+    await s3.delete(PREFIX + beneath);
+    await expect(complete()).resolves.toMatchObject({ etag: expect.any(String) });
+  });
+
+  test('for a moment, though nothing is in the way, says what the server says', async () => {
+    const complete = await begun('moment');
+    between.fate = ({ method, url }) =>
+      method === 'POST' && url?.includes('uploadId') ? { status: 500, code: 'InternalError' } : 'pass';
+    expect(toServiceError(await failure(complete())).code).toBe('upstream_failed');
+    between.fate = () => 'pass';
+    await expect(complete()).resolves.toMatchObject({ etag: expect.any(String) });
   });
 });

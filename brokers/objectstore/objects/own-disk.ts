@@ -48,6 +48,19 @@ export function sparingDisk(client: S3Client, lateMs = LATE_MS): S3Client {
     }
   }
 
+  /** Whether the server has a directory with something in it where the object is to be, and no object. */
+  async function isInTheWay(key: string, error: unknown): Promise<boolean> {
+    if (!(error instanceof S3Error && error.kind === 'answered' && error.status === 500)) return false;
+    const signal = AbortSignal.timeout(CLEAR_MS);
+    const isThere = await client.head(key, { signal }).then(
+      () => true,
+      (failed: unknown) => !(failed instanceof S3Error && failed.status === 404),
+    );
+    if (isThere) return false;
+    const beneath = await client.list({ prefix: `${key}/`, limit: 1 }, { signal }).catch(() => undefined);
+    return beneath !== undefined && beneath.objects.length > 0;
+  }
+
   return {
     ...client,
     put: (key, body, options) => writing(key, () => client.put(key, body, options)),
@@ -57,7 +70,20 @@ export function sparingDisk(client: S3Client, lateMs = LATE_MS): S3Client {
       return client.createUpload(key, options);
     },
     // With an empty directory of the object's name, versitygw fails, too; after its removal the next attempt succeeds.
-    completeUpload: (key, upload, parts, options) =>
-      writing(key, () => client.completeUpload(key, upload, parts, options), `${key}/`),
+    completeUpload: async (key, upload, parts, options) => {
+      const complete = () => client.completeUpload(key, upload, parts, options);
+      try {
+        return await writing(key, complete, `${key}/`);
+      } catch (error) {
+        if (!(await isInTheWay(key, error))) throw error;
+        // A server that has both may have failed for a moment; versitygw fails again, and says nothing of the directory.
+        return await complete().catch(async (again: unknown) => {
+          throw (await isInTheWay(key, again)) ? directoryInTheWay(again) : again;
+        });
+      }
+    },
   };
 }
+
+const directoryInTheWay = (cause: unknown) =>
+  new S3Error('answered', 409, 'ExistingObjectIsDirectory', { cause });
