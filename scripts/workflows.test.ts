@@ -44,7 +44,10 @@ it('a public workflow runs on a system of a named version, and chooses kind, who
     jobs.map(() => expect.stringMatching(/^ubuntu-\d+\.\d+$/)),
   );
   const commands = jobs.flatMap((job) => job.steps.flatMap(({ run }) => (run === undefined ? [] : [run])));
-  expect(commands.filter((run) => run.startsWith('npm test'))).toEqual(['npm test -- --provider kind']);
+  expect(commands.filter((run) => run.startsWith('npm test'))).toEqual([
+    'npm test -- --provider kind',
+    'npm test -- --provider kind --suites own-engines',
+  ]);
   const minor = KUBERNETES_VERSION.replace(/\.\d+$/, '');
   expect(NODE_IMAGE).toMatch(new RegExp(`^kindest/node:${minor}\\.\\d+@sha256:[0-9a-f]{64}$`));
 });
