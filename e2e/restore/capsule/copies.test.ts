@@ -51,3 +51,24 @@ it('is seen to have archived its log also when it recovers right afterwards, whi
   const told = await query(server.superuserUrl, 'SELECT last_archived_wal AS file FROM pg_stat_archiver');
   expect(told).toEqual([{ file: null }]);
 });
+
+it('is waited for while it has not archived its log, whether it has recovered or not', async () => {
+  const settle = (command: string) =>
+    query(server.superuserUrl, `ALTER SYSTEM SET archive_command = '${command}'`);
+  await settle('false');
+  await server.stop();
+  await server.start();
+  const ending = new AbortController();
+  let looks = 0;
+  const failing = placeOf(async (statement) => {
+    if (!statement.includes('pg_stat_archiver')) return;
+    looks += 1;
+    if (looks === 3) {
+      await server.kill();
+      await server.start();
+    }
+    if (looks === 6) ending.abort();
+  });
+  await expect(archiveNow(failing, ending.signal)).rejects.toThrow('aborted');
+  expect(looks).toBe(6);
+});

@@ -21,9 +21,10 @@ const ARCHIVED_WITHIN_MS = 300_000;
 export async function archiveNow(server: Place, signal: AbortSignal): Promise<void> {
   await asked(server, 'postgres', 'SELECT pg_current_xact_id();');
   const wal = await asked(server, 'postgres', 'SELECT pg_walfile_name(pg_switch_wal());');
-  // A server that recovers forgets its statistics, but not which files of its log it has archived, for as long as it has these.
+  // A server that recovers forgets its statistics; a file of its log it marks as archived before it removes it, and not otherwise.
   const archived = `SELECT coalesce(last_archived_wal >= :'wal', false)
-    OR EXISTS (SELECT FROM pg_ls_archive_statusdir() WHERE name = :'wal' || '.done') FROM pg_stat_archiver`;
+    OR EXISTS (SELECT FROM pg_ls_archive_statusdir() WHERE name = :'wal' || '.done')
+    OR NOT EXISTS (SELECT FROM pg_ls_waldir() WHERE name = :'wal') FROM pg_stat_archiver`;
   const deadline = performance.now() + ARCHIVED_WITHIN_MS;
   while ((await asked(server, 'postgres', archived, { wal })) !== 't') {
     if (performance.now() > deadline)
