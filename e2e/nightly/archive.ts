@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from '../cluster/run.ts';
 
-/** An OCI archive that was unpacked, its layers each into a directory of its own. */
+/** An unpacked OCI archive, with a directory for each layer. */
 export interface Unpacked {
   /** Images by reference: their digest in the index, and the image of each platform. */
   readonly names: ReadonlyMap<string, Named>;
@@ -15,7 +15,7 @@ interface Named {
 
 interface UnpackedImage {
   readonly config: Config;
-  /** Directories, the lowest first. */
+  /** Directories, the lowest layer first. */
   readonly layers: readonly string[];
 }
 

@@ -1,4 +1,7 @@
-/** Version 0.1.0 as it was: its chart, of the archive, and its images, built from its sources, which the history has. */
+/**
+ * Version 0.1.0 as it was released: its chart from the archive, and its images, built from its sources in the
+ * history.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -6,10 +9,10 @@ import type { ImageSource } from '../cluster/index.ts';
 import { run } from '../cluster/run.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** The commit whose chart the archive is. */
+/** The commit that the archived chart belongs to. */
 const COMMIT = 'a244cee2958cbbbc8429c3ded023fc98ab2656f6';
 
-/** The image of each chart value, by its name in that version and the directory that it is made from. */
+/** For each chart value, its image's name in that version and the directory that it is built from. */
 const BUNDLED = {
   'operator.image': ['operator', 'operator'],
   'dbBroker.image': ['db-broker', 'brokers/db'],
@@ -28,14 +31,14 @@ type Image = keyof typeof BUNDLED | keyof typeof WHOLE;
 
 export interface Earlier {
   readonly images: Readonly<Record<Image, ImageSource>>;
-  /** Directory of its Capsule and Assistant. */
+  /** The directory with the example's Capsule and Assistant. */
   readonly examples: string;
-  /** Directory of its CustomResourceDefinitions. */
+  /** The directory with the CustomResourceDefinitions. */
   readonly crds: string;
   remove(): Promise<void>;
 }
 
-/** Takes its sources out of the history, with the packages that they name. */
+/** Extracts the sources of that version from the history, with the packages that they name. */
 export async function openEarlier(): Promise<Earlier> {
   const directory = await mkdtemp(join(tmpdir(), 'space-earlier-'));
   try {

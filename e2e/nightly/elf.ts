@@ -6,7 +6,10 @@ const MACHINES: Readonly<Record<number, string>> = { 62: 'amd64', 183: 'arm64' }
 const MAGIC = '\x7fELF';
 const MACHINE_AT = 18;
 
-/** What a program, library or object file is for; undefined when `head`, its first bytes, is of something else. */
+/**
+ * The architecture that a program, library or object file is built for; undefined if `head`, its first bytes, is of
+ * another kind of file.
+ */
 export function architectureOf(head: Buffer): string | undefined {
   if (head.length < MACHINE_AT + 2 || head.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
   const isBigEndian = head[5] === 2;
@@ -14,7 +17,10 @@ export function architectureOf(head: Buffer): string | undefined {
   return MACHINES[machine] ?? `machine ${machine}`;
 }
 
-/** All such files below a directory, each with what it is for. A link is not followed: it may lead out of the image. */
+/**
+ * All such files below a directory, each with its architecture. Links are not followed, since they may lead out of
+ * the image.
+ */
 export function programsIn(directory: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const waiting = [directory];

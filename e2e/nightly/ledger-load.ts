@@ -1,4 +1,4 @@
-/** Somebody who writes into a ledger all the time, and knows what was answered. */
+/** A writer that changes a ledger all the time, and records what was confirmed. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Kube } from '../space/kube.ts';
 
@@ -6,18 +6,18 @@ const PAUSE_MS = 100;
 const FIRST_YEAR = 2001;
 
 export interface Written {
-  /** Idempotency keys of entries whose rows were answered for. */
+  /** Idempotency keys of entries that were confirmed. */
   readonly entries: readonly string[];
-  /** Statements by month, each a file, as they were answered. */
+  /** Confirmed statements by month, each of which is a file. */
   readonly statements: ReadonlyMap<string, string>;
-  /** Requests that got no good answer. */
+  /** The number of requests that were not confirmed. */
   readonly failed: number;
-  /** The longest time without a good answer, in milliseconds. */
+  /** The longest time without a confirmed request, in milliseconds. */
   readonly longestGapMs: number;
 }
 
 export interface LedgerLoad {
-  /** What was answered until now. */
+  /** What was confirmed until now. */
   readonly written: Written;
   stop(): Promise<Written>;
 }

@@ -1,8 +1,9 @@
 /**
- * All images of a Space for both platforms, out of the archive that is carried away: what an index leads to is made for what it
- * says, down to the last library, and the programs for the processor that this machine has not run, by Debian's qemu. It takes three
- * minutes when all is built, and from empty caches some ten more of one core: Debian's root file system two and a half, PostgreSQL's
- * image five. So this is no part of `npm test`: `npx vitest run --project nightly`, or `npm run nightly` with the suites.
+ * Checks all images of a Space for both platforms, from the archive of `npm run air-gap`: every program and library
+ * that an index leads to is built for the platform that the index names, and the programs for the other processor run
+ * under Debian's qemu. The test takes three minutes when everything is built, and from empty caches some ten more of
+ * one core: Debian's root file system two and a half, PostgreSQL's image five. So it is no part of `npm test`: `npx
+ * vitest run --project nightly`, or `npm run nightly` with the suites.
  */
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -84,7 +85,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       run(ableToRun(OTHER, ['buildah', ...storage(), ...args]), { log: join(directory, 'log') });
     const containers = new Map<string, string>();
 
-    /** Out of the archive, as a node takes it. */
+    /** A container from the image in the archive, which is what a node would use. */
     async function containerOf(name: string): Promise<string> {
       const known = containers.get(name);
       if (known !== undefined) return known;
@@ -95,7 +96,10 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       return container;
     }
 
-    /** As the image's own user, in its directory and with its variables; answers the exit code and all that it says. */
+    /**
+     * Runs a program as the image's own user, in its directory and with its variables; returns the exit code and all
+     * output.
+     */
     async function says(name: string, argv?: readonly string[]): Promise<readonly [number, string]> {
       const container = await containerOf(name);
       const { config } = unpacked.names.get(one(name).reference)?.images.get(OTHER)?.config ?? {};

@@ -1,7 +1,7 @@
 /**
- * A whole Space of version 0.1.0, with gVisor, data and somebody who writes, upgraded as docs/chart.md says. It has a cluster of
- * its own, and builds that version's images, so this is no part of `npm test`: `npx vitest run --project nightly`, or `npm run
- * nightly` with the suites.
+ * Upgrades a whole Space of version 0.1.0, with gVisor, data and a writer, as docs/chart.md says. It has a cluster of
+ * its own, and builds that version's images, so it is no part of `npm test`: `npx vitest run --project nightly`, or
+ * `npm run nightly` with the suites.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,9 +25,9 @@ const API_PORT = 17446;
 const [HOME, SERVICES, SYSTEM] = ['home', 'home-services', 'home-system'] as const;
 const CAPSULES = ['household', 'shop'] as const;
 const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress'].map((part) => `${part}.replicas=1`);
-/** Rows that each ledger's database has beside the ledger's own. */
+/** Rows in each ledger's database in addition to the ledger's own. */
 const ROWS = 100_000;
-/** Of the load, before and after the upgrade. */
+/** How long the load runs before and after the upgrade. */
 const MOMENT_MS = 20_000;
 
 const steps = createSteps();
@@ -35,7 +35,7 @@ let cluster: Cluster;
 let kube: Kube;
 let earlier: Earlier;
 let helm: (...args: readonly string[]) => Promise<Finished>;
-/** Namespace of each Capsule. */
+/** The namespace of each Capsule. */
 const inside: Record<string, string> = {};
 const loads: Record<string, LedgerLoad> = {};
 const written: Record<string, Written> = {};
@@ -57,7 +57,7 @@ async function databaseOf(capsule: string): Promise<string> {
   return new URL(Buffer.from(secret?.['data'].DATABASE_URL, 'base64').toString()).pathname.slice(1);
 }
 
-/** Names and contents of what a Capsule's Assistant had when nothing wrote to it. */
+/** Names and contents of what a Capsule's Assistant has while nothing writes to it. */
 async function stateOf(capsule: string): Promise<unknown> {
   const database = await databaseOf(capsule);
   const rows = await psql(database, "SELECT count(*), md5(string_agg(b::text, ';' ORDER BY id)) FROM bulk b");
@@ -112,7 +112,7 @@ async function installEarlier(): Promise<void> {
   await allReady();
 }
 
-/** By the two commands of docs/chart.md. */
+/** Upgrades by the two commands of docs/chart.md. */
 async function upgrade(): Promise<void> {
   const references = await cluster.loadImages(IMAGE_SOURCES, steps);
   const s3 = `${S3_SERVER.name}:${S3_SERVER.tag}`;

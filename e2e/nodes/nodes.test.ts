@@ -42,7 +42,7 @@ async function nodes(): Promise<readonly string[]> {
     .map((name) => name.slice('node/'.length));
 }
 
-/** Runs in the ledger: one request to itself, whichever node asks. */
+/** Runs in the ledger: sends one request to itself, so that it does not matter which node the test runs on. */
 const REQUEST = `
   const [method, path, body] = process.argv.slice(1);
   const headers = { 'content-type': 'application/json' };
@@ -58,7 +58,7 @@ async function ask(method: string, path: string, body?: object): Promise<[number
   return JSON.parse(stdout);
 }
 
-/** What it has in PostgreSQL and in the bucket. */
+/** The ledger's data in PostgreSQL and in the bucket. */
 const held = async () => [await ask('GET', '/balances'), await ask('GET', '/statements/2026-11')];
 
 /** Makes a new pod of the ledger start on that node. */

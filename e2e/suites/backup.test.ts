@@ -1,4 +1,4 @@
-/** A Capsule that is put back beside what lives; then a Space that is lost, and made again from its backup. */
+/** A Capsule is restored beside the running one; then a whole Space is lost, and restored from its backup. */
 import { type ExecFileException, execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const ark = { space: name, namespace: name };
 const arkServices = `${name}-services`;
 const RESTORE = resolve(import.meta.dirname, '../restore/main.ts');
 
-/** What a dump, or whoever loads it, could stumble over, or be tricked by. */
+/** Objects that a dump, or the program that loads it, could fail on, or be deceived by. */
 const ODD = `
   CREATE EXTENSION vector;
   CREATE SCHEMA mine;
@@ -33,7 +33,7 @@ const ODD = `
   CREATE MATERIALIZED VIEW mine.counted AS SELECT count(*) FROM mine.hidden;
   SELECT lo_from_bytea(424242, 'large');
   ALTER ROLE CURRENT_USER SET search_path = public, mine;`;
-/** All of it, as far as it can be seen by its owner. */
+/** Describes all of these, as far as their owner can see them. */
 const ODD_TOLD = `
   ALTER TABLE mine.hidden NO FORCE ROW LEVEL SECURITY;
   SELECT json_build_object(
@@ -49,7 +49,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
   let inside: string;
   let moment: string;
   let oldUrl: string;
-  /** Credentials that were retired before the moment, those of the moment, and those of after it. */
+  /** Credentials that had been retired before the moment, those of the moment, and those created after it. */
   let retired: Held;
   let ofThen: Held;
   let ofLater: Held;
@@ -64,14 +64,14 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
         { account: 'assets:bank', currency: 'EUR', amount: '-10.00' },
       ],
     });
-  /** What was spent on it, as the ledger has it. */
+  /** The expenses that the ledger has recorded. */
   const spent = async (within = inside) => {
     const { balances } = (await ledgerOf(within, name)('/balances')) as {
       balances: { account: string; balance: string }[];
     };
     return balances.find(({ account }) => account === 'expenses:ark')?.balance;
   };
-  /** In the container beside the server, as its superuser. */
+  /** Runs a program in the container beside the server, as the server's superuser. */
   const beside = async (...program: string[]) => {
     const exec = ['exec', '-n', arkServices, 'postgres-0', '-c', 'backup', '--', ...program];
     const { code, stdout, stderr } = await kube.run(exec);
@@ -80,7 +80,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
   };
   const sql = (statement: string) =>
     beside('psql', '-XAtqU', 'postgres', '-h', '/run/postgresql', '-c', statement, 'postgres');
-  /** In the ledger's database, as whoever its URL is of. */
+  /** Runs a statement in the ledger's database, with the credentials of its URL. */
   const asTenant = async (within: string, statement: string) => {
     const { username, password, pathname } = new URL(
       await secretOf('ledger-database', 'DATABASE_URL', within),
@@ -95,7 +95,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     const secret = await kube.get('secret', of, within);
     return Buffer.from(secret?.['data'][key] ?? '', 'base64').toString();
   };
-  /** As somebody types it; resolves with how it ended. */
+  /** Runs the command as a user would; resolves with its result. */
   const run = (
     args: readonly string[],
     ended: (error: ExecFileException | null, out: string, err: string) => void,
@@ -147,7 +147,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
         enabled: true,
         recipient: await identityToRecipient(identity),
         postgres: { archiveSeconds: 5 },
-        // With the little of the processor that is the default, the suite would wait for most of its time.
+        // With the default limit of the processor, the suite would wait most of its time.
         resources: { limits: { cpu: '1', memory: '384Mi' } },
         s3: provider.external,
       },
@@ -363,7 +363,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
       const { code, stderr } = await kube.exec(provider.namespace, 's3', ['sh', '-c', script]);
       expect([code, stderr]).toEqual([0, '']);
     };
-    // The newest copy before the moment is the first, which a moment of before it does not take.
+    // The oldest copy is the newest one before the moment, so a restore to an earlier moment does not use it.
     const bundle = '$(find /data/mine -path "*F/bundle/1" | sort | head -n 1)';
 
     it.each<[string, () => Promise<readonly string[]>, RegExp]>([

@@ -97,7 +97,7 @@ describe('bad input', () => {
     );
     const scope = 'read of the integration mail';
     expect(events.map(({ message }) => message)).toEqual([expect.stringContaining(scope)]);
-    // Another manifest has another digest.
+    // Another manifest has another digest, which is not approved.
     const next = { ...wider, platform: { ...wider.platform, version: '1.2.0' } };
     await kube.apply(assistant(home, 'pull', { manifest: next }, name));
     await told('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');

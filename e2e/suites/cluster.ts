@@ -58,7 +58,7 @@ try {
   steps.close();
 }
 
-/** The volumes of the further nodes are claimed for nobody, so that losing one of these nodes loses no data. */
+/** Claims the volumes of the further nodes without a user, so that losing one of these nodes loses no data. */
 async function keepDataOnFirst(cluster: Cluster): Promise<void> {
   const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
   const { stdout } = await kube.run(['get', 'persistentvolumes', '--output', 'name']);

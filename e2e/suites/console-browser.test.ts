@@ -1,4 +1,7 @@
-/** The console as it is installed, in a real browser: what an administrator does there, with script and a mouse and without either. */
+/**
+ * The installed console in a real browser: what an administrator does there, with script and a mouse, and without
+ * either.
+ */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -31,12 +34,12 @@ const BANK = parse(
   readFileSync(resolve(import.meta.dirname, '../../manifests/examples/ledger-bank.yaml'), 'utf8'),
 ).spec.manifest.stored_inputs.bank;
 
-/** Who does it, and how. */
+/** An administrator, and how they use the page. */
 interface Administrator {
   readonly who: string;
   readonly hands: Hands;
   readonly script: boolean;
-  /** Their Capsule. */
+  /** The Capsule that they administer. */
   readonly home: string;
 }
 
@@ -58,7 +61,7 @@ const saver = (home: string, allowed_hosts: readonly string[] = []) => {
   return assistant(home, 'saver', { manifest: { ...made, platform } }, `${home}-saver`);
 };
 
-/** Somebody whom the release names as its administrator, with the chart's own roles and no others. */
+/** A person whom the release names as its administrator, with the chart's own roles and no others. */
 const PERSON = { kind: 'ServiceAccount', name: admin, namespace };
 
 beforeAll(async () => {
@@ -84,7 +87,7 @@ afterAll(async () => {
   if (provider !== undefined) await kube.remove('namespace', provider.namespace);
 });
 
-/** What the page says, sooner or later: with script of itself, without when it is opened again. */
+/** Waits until the page says this. With script it updates itself; without, it is loaded again. */
 async function says(page: Page, script: boolean, text: string, at = 'main'): Promise<void> {
   const place = page
     .locator(at)
@@ -112,7 +115,7 @@ it.each(persons)(
     };
     const state = (text: string) => says(page, script, text, '.top');
 
-    // A Capsule that is not Ready is mended where it is found.
+    // A Capsule that is not Ready is repaired on the page that reports it.
     await page.getByText(`Capsule ${home}`).waitFor();
     await look();
     await hands.press(page, 'Resume', `Capsule ${home}`);
@@ -120,7 +123,7 @@ it.each(persons)(
     await state('Ready');
     await look();
 
-    // What an Assistant may do is approved, and what it asks people for is entered.
+    // The administrator approves what an Assistant may do, and enters what it asks people for.
     await kube.apply(saver(home));
     await told('assistant', `${home}-saver`, 'Ready', 'False', 'ApprovalMissing');
     await page.goto('/');
@@ -136,7 +139,7 @@ it.each(persons)(
     await state('Ready');
     await look();
 
-    // A later version asks for more, and nothing else is approved than what was seen.
+    // A later version asks for more, and only what was shown is approved.
     await kube.apply(saver(home, [HOST]));
     await state('ApprovalMissing');
     await page.getByText('1.0.0 → 1.1.0').waitFor();
@@ -157,7 +160,7 @@ it.each(persons)(
   },
 );
 
-/** All that can be done with a set, at a real S3 server. */
+/** All operations on a credential set, at a real S3 server. */
 async function credentials(page: Page, hands: Hands, look: () => Promise<void>): Promise<void> {
   const { endpoint = '', region = '', bucket = '' } = provider.fields;
   const { 'access-key-id': id = '', 'secret-access-key': secret = '' } = provider.fields;

@@ -1,4 +1,7 @@
-/** Signing in to the console, as it is installed, by an OIDC issuer: it asks the API server in that person's name. */
+/**
+ * Signing in to the installed console by an OIDC issuer: the console sends requests to the API server in that
+ * person's name.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { browseConsole, ORIGIN } from './support/console.ts';
 import { type Issuer, startIssuer } from './support/issuer.ts';
@@ -56,7 +59,7 @@ it('lets somebody see what RBAC gives the issuer’s person, and no more', async
   await page.getByRole('link', { name: 'Sign in with' }).click();
   await page.getByRole('heading', { name: `Capsule ${home}` }).waitFor();
   expect(await page.locator('.who .user').textContent()).toBe('oidc:mia');
-  // A viewer is shown nothing to press, and no keys.
+  // A viewer sees no button, and no keys.
   expect(await page.getByRole('button', { name: 'Suspend' }).count()).toBe(0);
   expect((await page.goto(`/capsules/${home}/credentials`))?.status()).toBe(403);
   await context.close();

@@ -1,4 +1,4 @@
-/** The console as it is installed: through a port-forward, with tokens of accounts of this Space. */
+/** The installed console, through a port-forward, with tokens of accounts of this Space. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Browser } from '../../console/testing/browser.ts';
 import { capsuleNamespace } from '../../operator/names.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
     roleRef: { apiGroup: group, kind: 'ClusterRole', name: `${space}-space-admin` },
     subjects: [{ kind: 'ServiceAccount', name: NAMES.admin, namespace }],
   });
-  // Somebody else has the namespace that the Capsule would have.
+  // Another object has the name of the namespace that the Capsule would get.
   await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: taken } });
   await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
   forwarded = await forwardConsole();

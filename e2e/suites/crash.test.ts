@@ -19,13 +19,13 @@ import {
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
-/** When to kill, in milliseconds after the request: the first writes, the brokers' calls, the roll-out. */
+/** When to kill, in milliseconds after the request: during the first writes, the brokers' calls, the roll-out. */
 const MOMENTS = [0, 60, 150, 400, 900];
 
 const roles = () => superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1");
 
 describe('the operator killed with SIGKILL', () => {
-  /** What a kill found while it was deleted; the next kills find it, too, as far as it has got by then. */
+  /** Capsules whose deletion a kill interrupted. The next kills interrupt it, too, if it has not ended by then. */
   const going: { readonly home: string; readonly namespace: string }[] = [];
   let atFirst: readonly string[];
 

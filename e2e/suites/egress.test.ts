@@ -36,7 +36,7 @@ const CHART = resolve(import.meta.dirname, '../../charts/space');
 const cluster = await openCluster(installed.cluster);
 const node = cluster?.node;
 
-/** Fetches each URL in the Assistant's own pod and says how that ended: the body, or the error's code. */
+/** Fetches each URL in the Assistant's own pod, and returns how that ended: the body, or the error's code. */
 const FETCH = `
   const tried = process.argv.slice(1).map(async (line) => {
     const [name, token] = line.split(' ');
@@ -48,7 +48,7 @@ const FETCH = `
   });
   Promise.all(tried).then((ended) => console.log(JSON.stringify(Object.fromEntries(ended))));
 `;
-/** Uses the stored input, and says what its own heap then holds that looks like the value. */
+/** Uses the stored input, and returns the strings in its own heap that look like the value. */
 const HEAP = `
   const headers = { authorization: 'Bearer ' + process.env.EGRESS_TOKEN };
   fetch(process.env.INPUT_BANK_URL + '/v1/rates?base=EUR', { headers }).then((r) => r.text()).then(async (answer) => {
@@ -58,7 +58,7 @@ const HEAP = `
     console.log(JSON.stringify({ answer, own: like(/2026-1[1]-20/), value: like(/sk_l[i]ve_can[a]ry_[0-9a-f]*/) }));
   });
 `;
-/** Holds a tunnel through each replica until it is ended, and says how far each had come. */
+/** Holds a tunnel through each replica until it is ended, and returns how far each had come. */
 const TUNNELS = `
   const { connect } = require('node:net');
   const tls = require('node:tls');
@@ -91,7 +91,7 @@ describe.skipIf(node === undefined)(
     let outside: OutsideHost;
     let namespace: string;
 
-    /** The example that asks a bank for exchange rates; here it may also reach some hosts by itself. */
+    /** The example that asks a bank for exchange rates. Here it may also reach some hosts by a tunnel. */
     const ledger = (hosts: readonly string[], changes: object = {}) => {
       const spec = structuredClone(EXAMPLE.spec);
       spec.manifest.network.allowed_hosts = hosts;
@@ -105,7 +105,7 @@ describe.skipIf(node === undefined)(
       );
     };
 
-    /** With the test's authority and the outside host's names, or as the chart has it. */
+    /** Sets the test's CA and the names of the outside host, or the chart's defaults. */
     async function upgradeGateway(values: object): Promise<void> {
       const helm = await cluster?.tool('helm');
       if (helm === undefined) throw new Error('no helm');
@@ -150,7 +150,7 @@ describe.skipIf(node === undefined)(
     const fetched = (...urls: readonly string[]): Promise<Record<string, string>> => inPod(FETCH, ...urls);
 
     const replicas = () => kube.list('pods', services, 'platform.space/component=egress');
-    /** Of those that take new callers: one that the rollout replaced may still be draining. */
+    /** The addresses of replicas that accept new callers; one that the rollout replaced may still be draining. */
     const serving = async () =>
       (await replicas())
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -161,7 +161,7 @@ describe.skipIf(node === undefined)(
       if (stdout === '') throw new Error(stderr);
       return reached(stdout);
     };
-    /** The same from the node, which has no walls. */
+    /** The same from the node, to which no network policy applies. */
     const reachFromNode = async (targets: readonly string[]) => {
       const [program, ...args] = (node as NonNullable<typeof node>).command([...REACH, ...targets]);
       return reached((await finish(program, args)).stdout);
@@ -239,7 +239,7 @@ describe.skipIf(node === undefined)(
       expect(await ask('/worth?in=EUR')).toMatchObject({ date: RATES.date, worth: '10.00' });
       const asked = (await outside.requests()).filter(({ url }) => url === '/v1/rates?base=EUR');
       expect(asked.map(({ headers }) => headers['x-api-key'])).toEqual([VALUE]);
-      // A currency that the manifest's route does not name is not asked for.
+      // No request is sent for a currency that the manifest's route does not name.
       await expect(ask('/worth?in=SEK')).rejects.toThrow();
       expect((await outside.requests()).map(({ url }) => url)).not.toContain('/v1/rates?base=SEK');
     });
@@ -274,7 +274,7 @@ describe.skipIf(node === undefined)(
       expect(ended[allowed]).toContain('outside saw ');
       expect(ended[allowed]).not.toContain(walled);
       expect(ended[other]).not.toContain('outside saw');
-      // Its stored input's host too is reached by the stored input alone.
+      // The host of its stored input, too, can be reached only through the stored input.
       expect(ended[bank]).not.toContain('outside saw');
       expect(ended[denied]).toContain('"code":"route_denied"');
     });
@@ -292,13 +292,13 @@ describe.skipIf(node === undefined)(
         ...[address, second, outside.metadata].map((at) => `icmp ${at}`),
       ];
       expect(targets.join()).not.toContain('undefined');
-      // Each of them answers whoever may ask: the node does.
+      // Each target answers a caller that policies do not restrict, such as the node.
       const answers = (how: string) => ['connected', 'answered'].includes(how);
       const free = await reachFromNode(targets);
       expect(Object.entries(free).filter(([, how]) => !answers(how))).toEqual([]);
       expect(Object.keys(free)).toHaveLength(targets.length);
 
-      // The gateway is reached where it serves Assistants, and the pod's own loopback shows that its ICMP works.
+      // The gateway can be reached at the port for Assistants, and the pod's own loopback shows that its ICMP works.
       const own = [`tcp ${gateway} 3128`, 'icmp 127.0.0.1'];
       const inside = [
         `tcp ${gateway} 8080`,

@@ -1,6 +1,7 @@
 /**
- * Walls that nobody enforces, or one way alone, or late: what the network plugin has put into the kernel is taken out and put
- * in again, and a policy of its own, which it judges first, lets one direction through.
+ * Network policies that nothing enforces, or only in one direction, or late. The test removes what the network plugin
+ * has put into the kernel and restores it, and uses a policy of the plugin's own kind, which it evaluates first, to
+ * let one direction through.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { finish } from '../space/kube.ts';
@@ -42,32 +43,35 @@ async function onNodes(script: string): Promise<readonly string[]> {
   );
 }
 
-/** Of the node's own process namespace. */
+/** Finds the agent in the node's own process namespace. */
 const FELIX =
   'felix=$(for p in /proc/[0-9]*; do grep -qx calico-felix $p/comm 2>/dev/null && basename $p; done; true)';
 
-/** The agent stands still, and the jumps to all that it has written are taken out: everything may go everywhere. */
+/** Stops the agent, and removes the jumps to all its chains, so that every connection is possible. */
 const OFF = `
 ${FELIX}; kill -STOP $felix
 jumps() { iptables -S | grep -- '^-A [A-Z]* .*-j cali-[A-Z]*$' || true; }
 jumps | sed 's/^-A/iptables -D/' | bash
 jumps | wc -l
 `;
-/** It begins anew, and writes all that is missing. */
+/** Restarts the agent, which then writes all that is missing. */
 const ON = `${FELIX}; kill -CONT $felix; kill -TERM $felix`;
 
 const network = async () => kube.list('pods', system, PROBES);
-/** Another boot, another version or an hour would do the same. */
+/** Makes the operator probe again, as another boot, another version or an hour would. */
 async function askAgain(): Promise<void> {
   for (const { metadata } of await network()) await kube.remove('pod', metadata.name, system);
 }
 
 interface Way {
   readonly unenforced: Hole;
-  /** What a probe reaches then, and what it does not. */
+  /** The targets that a probe then reaches, and those that it does not. */
   readonly open: readonly string[];
   readonly closed: readonly string[];
-  /** One cell that is not as drawn then, and what is in none of them: walls of the other direction stand. */
+  /**
+   * One cell that then differs, and a pattern that no differing cell matches, since the other direction is still
+   * enforced.
+   */
   readonly cell: string;
   readonly none: RegExp;
 }
@@ -124,7 +128,7 @@ describe('walls that hold one way alone', () => {
 
   it.each(WAYS)('are found, and named by the condition and by verify: a plugin that %s', async (_, way) => {
     await kube.apply(letting(way.unenforced));
-    // A policy takes a moment until it holds on a node; a probe from before it is no answer.
+    // A policy takes a moment to take effect on a node, so an earlier probe does not count.
     const wrong = await until('verify to name it', async () => {
       const found = await matrix.wrong();
       return found.includes(way.cell) ? found : undefined;
@@ -139,7 +143,7 @@ describe('walls that hold one way alone', () => {
 
     await enforceAll();
     await until('every wall to stand again', async () => (await matrix.wrong()).length === 0);
-    // A probe that failed is made again by itself; asked for once more, it would still run when the next test begins.
+    // A failed probe is repeated by itself. If it were requested again, it would still run when the next test begins.
     await ready('capsule', home);
   });
 
@@ -156,7 +160,7 @@ describe('walls that hold one way alone', () => {
     ];
     await kube.apply(letting({ type: 'Egress' }));
     await until('egress to be open', async () => (await matrix.wrong()).length > 0);
-    // The operator's own probe has passed, and is not asked again: the pod itself is the last to know.
+    // The operator's own probe has passed, and is not repeated, so only the pod itself can notice.
     await kube.apply(
       assistant(home, 'later', { command, env: [{ name: 'LISTEN', value: '8080' }], port: 8080 }, name),
     );
@@ -232,7 +236,7 @@ describe('walls', () => {
     await told('capsule', late, 'Ready', 'False', 'EnforcementFailed');
     await told('assistant', `${home}-later`, 'CapsuleReady', 'False', 'CapsuleNotReady');
     expect(await podsOf(namespace, 'later')).toEqual([]);
-    // What runs goes on.
+    // Running pods continue.
     expect((await runningPod(namespace, 'early')).metadata.uid).toBe(before.metadata.uid);
 
     await onNodes(ON);

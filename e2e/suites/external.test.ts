@@ -1,4 +1,4 @@
-/** A Space that runs no engine of its own: its two PostgreSQL servers are a provider's, its S3 server a service. */
+/** A Space without a server of its own: its two PostgreSQL servers are a provider's, its S3 server is a service. */
 import { type ExecFileException, execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ describe('a Space on engines of one’s own', () => {
   let annex: OwnPostgres;
   let s3: Provider;
   let inside: string;
-  /** Of tenants; spares have longer names. */
+  /** Databases of tenants; spares have longer names. */
   const databases = (server = postgres) =>
     server.rows("select datname from pg_database where datname ~ '^spc_[0-9a-f]{40}$'");
   const story = () => tellStory(kube, inside, ledgerOf(inside, name));

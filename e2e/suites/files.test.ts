@@ -13,7 +13,10 @@ import {
   unique,
 } from './support/space.ts';
 
-/** Runs in an Assistant: one request for an object, with its own token or another; prints status and body. */
+/**
+ * This program runs in an Assistant. It sends one request for an object, with the Assistant's token or another, and
+ * prints status and body.
+ */
 const REQUEST = `
   const { readFileSync } = require('node:fs');
   const [method, path, body, token = readFileSync(process.env.OBJECT_STORE_TOKEN_FILE, 'utf8').trim()] = process.argv.slice(1);

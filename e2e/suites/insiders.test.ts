@@ -1,6 +1,7 @@
 /**
- * The people and programs of a Space, each with what it is given, against what it is not: every attack is refused, and says
- * why. What holds by RBAC says `forbidden`, what holds by a policy names it, and what holds by a wall is silence.
+ * The people and programs of a Space, each with the rights that it has, try what it may not do. Every attempt is
+ * refused, and the refusal says why: by RBAC with `forbidden`, by an admission policy with its name, by a network
+ * policy with silence.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bearer, forget, type Person, person } from './support/people.ts';
@@ -84,7 +85,7 @@ afterAll(async () => {
   await leave(a, b);
 });
 
-/** Who, what they try as `kubectl` arguments (or an object to apply), and what the refusal says. */
+/** Who attacks, the attempt as `kubectl` arguments (or an object to apply), and the text of the refusal. */
 type Attack = readonly [string, () => readonly string[] | object, string | RegExp];
 
 async function refuses(name: string, attempt: ReturnType<Attack[1]>, says: string | RegExp): Promise<void> {
@@ -105,7 +106,7 @@ const merge = (kind: string, name: string, body: object, place = namespace) => [
   ...['patch', kind, name, '-n', place, '--type=merge', '-p'],
   JSON.stringify(body),
 ];
-/** As Pod Security wants it, so that what refuses it is a policy of ours. */
+/** It satisfies Pod Security, so that only a policy of the chart can refuse it. */
 const pod = (place: string, spec: object = {}, labels: object = {}) => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -595,7 +596,7 @@ const podOf = async (place: string, component: string) =>
 const address = async (place: string, service: string) =>
   (await kube.get('service', service, place))?.['spec'].clusterIP;
 
-/** Connects to each target; a wall drops what it does not let out. */
+/** Connects to each target; a network policy drops connections that it does not allow. */
 const REACH = `
   const { connect } = require('node:net');
   const tried = process.argv.slice(1).map((target) => new Promise((resolve) => {

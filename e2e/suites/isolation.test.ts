@@ -19,7 +19,7 @@ import {
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
-/** Tries every target at once and says for each how the connection ended; a dropped packet is a `timeout`. */
+/** Tries every target at once, and returns for each how the connection ended; a dropped packet is a `timeout`. */
 const PROBE = `
   const { connect } = require('node:net');
   const tried = process.argv.slice(1).map((target) => new Promise((resolve) => {
@@ -34,8 +34,9 @@ const PROBE = `
 `;
 
 /**
- * Connects again and again from its first instruction on, until the first target has been met for a second; says of each
- * how often it was tried, and after how many milliseconds it was met. In perl, which starts at once.
+ * Connects again and again from its first instruction on, until the first target has been reachable for a second. It
+ * prints for each target how often it was tried, and after how many milliseconds it was reached. It is in perl, which
+ * starts at once.
  */
 const FROM_THE_FIRST = String.raw`
 use strict; use Socket; use Fcntl; use POSIX ();
@@ -123,7 +124,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
   let namespace: string;
   let otherNamespace: string;
   let pod: string;
-  /** A pod without walls, which listens to everybody. */
+  /** A pod without network policies, which accepts connections from everybody. */
   const free = unique('free');
 
   beforeAll(async () => {
@@ -171,7 +172,8 @@ describe('an Assistant behind its Capsule’s walls', () => {
     ];
     const command = ['perl', '-e', FROM_THE_FIRST, allowed, ...forbidden];
     await kube.apply(assistant(one, 'first', { command }, `${one}-first`));
-    // Meanwhile: the same program meets them all where there are no walls. What listens in a Capsule has walls of its own.
+    // As a control, the same program reaches all of them meanwhile from a pod without policies. Listeners in a
+    // Capsule have policies of their own.
     const open = forbidden.slice(0, -1);
     const control = await kube.exec('default', free, ['perl', '-e', FROM_THE_FIRST, ...open]);
     expect(control.stderr).toBe('');
@@ -256,7 +258,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
     expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
     expect(await probe(namespace, pod, [target])).toEqual({ [target]: 'timeout' });
 
-    // What arrived is told with a delay: once a later connection is known, every earlier one is.
+    // The host reports connections with a delay: once a later one is reported, every earlier one has been.
     const before = (await outside.connections()).length;
     expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
     await until(

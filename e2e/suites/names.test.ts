@@ -1,4 +1,4 @@
-/** Spaces whose names begin or end like another's, with Capsules of names that do: each is taken for what it is. */
+/** Spaces whose names begin or end like another's, with Capsules whose names do: each is recognised as itself. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { KubeObject } from '../space/kube-object.ts';
 import { helm, installLikeOurs, type Release, uninstall } from './support/releases.ts';
@@ -6,7 +6,10 @@ import { assistant, capsule, databaseUrl, gone, installed, kube, ready } from '.
 
 const CAPSULES = ['lab', 'lab-x', 'x'];
 const ours = installed.space;
-/** With the first, all Capsules' namespaces of the second could be spelt; the third is a Capsule's name, too. */
+/**
+ * With the first name, namespaces of Capsules could be confused with those of the second; the third is a Capsule's
+ * name, too.
+ */
 const others = [`${ours}-lab`, 'lab'];
 const spaces = [ours, ...others];
 const placeOf = (space: string) => (space === ours ? installed.namespace : space);
@@ -39,7 +42,7 @@ afterAll(async () => {
   }
 });
 
-/** What of a Capsule would be another one were it made, or written to, again. */
+/** The fields of a Capsule's objects that differ if an object was created or written again. */
 async function standing(space: string): Promise<unknown> {
   const read = async (name: string): Promise<KubeObject | undefined> =>
     kube.get('capsule', name, placeOf(space));
@@ -78,7 +81,7 @@ it('the others do not notice that one is uninstalled', async () => {
   for (const name of CAPSULES) await gone('capsule', name, leaves);
   await helm(release(leaves), ['uninstall', leaves]);
   expect(await Promise.all([ours, stays].map(standing))).toEqual(before);
-  // And they work.
+  // Both still work.
   for (const space of [ours, stays]) {
     await kube.apply(at(space, assistant('lab-x', 'after', {}, 'after')));
     await ready('assistant', 'after', placeOf(space));

@@ -1,6 +1,7 @@
 /**
- * What the Space's programs asked of the API server while all the other suites ran, beside what their roles allow: nobody
- * asked for what it may not, and nobody holds a right that it never used. The last of the suites (vitest.config.ts).
+ * Compares the requests that the Space's programs sent to the API server while all other suites ran with what their
+ * roles allow: no program asked for something that it may not do, and none has a right that it never used. This is
+ * the last of the suites (vitest.config.ts).
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
@@ -12,7 +13,7 @@ import { until } from './support/until.ts';
 const home = unique('rights');
 const NATIVE = 'only a cluster of our own lets tests read the API server’s log';
 
-/** What the operator did not wish, in objects that are all its own. */
+/** Fields that somebody else adds to objects which belong to the operator completely. */
 const ADDED: readonly (readonly [string, string, object])[] = [
   ['networkpolicy', 'space-default-deny', { spec: { podSelector: { matchLabels: { nobody: 'x' } } } }],
   ['resourcequota', 'space-quota', { spec: { hard: { pods: '7777' } } }],
@@ -36,7 +37,7 @@ const ADDED: readonly (readonly [string, string, object])[] = [
 
 let asked: readonly Asked[] | undefined;
 
-/** What the programs of every Space of this cluster asked; undefined where the API server's log is not to be had. */
+/** The requests of the programs of every Space of this cluster; undefined if the API server's log cannot be read. */
 async function whatTheyAsked(): Promise<readonly Asked[] | undefined> {
   const node = (await openCluster(installed.cluster))?.node;
   if (node === undefined) return undefined;
@@ -48,7 +49,7 @@ async function whatTheyAsked(): Promise<readonly Asked[] | undefined> {
 const uidOf = async (kind: string, name: string, namespace: string) =>
   (await kube.get(kind, name, namespace))?.metadata.uid;
 
-/** Somebody with every right takes away, and changes, each object that the operator makes; it puts all of it back. */
+/** Removes and changes each object that the operator creates, with every right; the operator restores all of them. */
 async function disturb(namespace: string): Promise<void> {
   const open = ['annotate', 'namespace', namespace, '--overwrite'];
   expect((await kube.run([...open, 'platform.space/open=true'])).code).toBe(0);
@@ -91,7 +92,7 @@ beforeAll(async () => {
 
 afterAll(() => leave(home));
 
-/** Each right that a program of this Space holds, as the API server has the roles. */
+/** Each right that a program of this Space has, according to the roles in the API server. */
 async function heldRights(): Promise<readonly string[]> {
   const label = `platform.space/space=${installed.space}`;
   const { stdout } = await kube.run(['get', 'roles,clusterroles', '-A', '-l', label, '-o', 'json']);
@@ -105,7 +106,7 @@ it('no program of the Space asks for what its roles do not give it', async (cont
   const held = (await heldRights()).map((right) =>
     right.replace(/^capsule-secrets:/, 'operator:').replace(/^console-principals:/, 'console:'),
   );
-  // While a Space comes or goes, the API server may not know its roles yet, or no more.
+  // While a Space is being installed or removed, the API server may not know its roles yet, or no longer.
   const refused = asked
     .filter(({ decision }) => decision !== 'allow')
     .map(({ account, right }) => `${account}${right}`)

@@ -16,7 +16,7 @@ import {
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
-/** The commands of docs/rotation.md, on a cluster. */
+/** Runs the commands of docs/rotation.md on a cluster. */
 const name = unique('rotation');
 let namespace: string;
 

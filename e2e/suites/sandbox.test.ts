@@ -25,7 +25,7 @@ const runtimeClass = (name: string, handler: string) => ({
   handler,
 });
 
-/** A pod as the operator's Deployment has it made, under a name that nobody looks after. */
+/** A pod as the operator's Deployment would create it, but under another name, so that no controller manages it. */
 async function copyOfPod(namespace: string, id: string, name: string) {
   const deployment = await kube.get('deployment', id, namespace);
   if (deployment === undefined) throw new Error(`no Deployment ${id}`);
@@ -33,14 +33,17 @@ async function copyOfPod(namespace: string, id: string, name: string) {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec };
 }
 
-/** The class under the name that Assistants use, with another handler: a handler cannot be changed in place. */
+/**
+ * Replaces the RuntimeClass of Assistants by one with another handler, since the handler of a class cannot be
+ * changed.
+ */
 async function replaceClass(handler: string) {
   await kube.remove('runtimeclass', 'gvisor');
   await gone('runtimeclass', 'gvisor');
   await kube.apply(runtimeClass('gvisor', handler));
 }
 
-/** Does something while a policy of the chart is not bound, and binds it again. */
+/** Runs a function while one policy of the chart is not bound, and binds it again. */
 async function withoutPolicy(name: string, work: () => Promise<void>) {
   const binding = await kube.get('validatingadmissionpolicybinding', name);
   if (binding === undefined) throw new Error(`the policy ${name} is not bound`);
@@ -53,7 +56,7 @@ async function withoutPolicy(name: string, work: () => Promise<void>) {
   }
 }
 
-/** Waits for the attester's end, and answers it with the state of the container that it guards. */
+/** Waits until the attester has ended, and returns its state and that of the container behind it. */
 const attesterEnded = (namespace: string, pod: string) =>
   until('the attester to end', async () => {
     const { initContainerStatuses, containerStatuses } =
@@ -111,7 +114,7 @@ describe('the sandbox gate', () => {
     await told('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
     const policies = await kube.list('networkpolicies', namespace);
     expect(policies).not.toEqual([]);
-    // They are protected: an administrator says first that they may be touched.
+    // They are protected, so an administrator opens the namespace first.
     await kube.run(['annotate', 'namespace', namespace, 'platform.space/open=true']);
     for (const { metadata } of policies) {
       const args = ['delete', 'networkpolicy', metadata.name, '-n', namespace, '--wait=false'];
@@ -150,14 +153,14 @@ describe('the sandbox gate', () => {
     const bare = await kube.tryApply({ ...whole, spec: without });
     expect(bare.code).not.toBe(0);
     expect(bare.stderr).toContain('first init container must be the attester');
-    // The finalizer keeps it readable when the kubelet has ended it.
+    // With the finalizer, the pod can still be read after the kubelet has ended it.
     await kube.apply({ ...whole, metadata: { ...whole.metadata, finalizers: ['test.space/read'] } });
     await until('the whole one to run', async () => {
       const pod = await kube.get('pod', 'by-hand', namespace);
       return pod?.status.phase === 'Running' && pod.status.initContainerStatuses[0].started;
     });
     await kube.remove('pod', 'by-hand', namespace);
-    // Asked to end, not killed after the time of grace.
+    // It ended when it was asked to, and was not killed after the grace period.
     expect((await attesterEnded(namespace, 'by-hand')).ended).toMatchObject({ exitCode: 0 });
     const free = ['patch', 'pod', 'by-hand', '-n', namespace, '--type=merge', '-p'];
     expect(await kube.run([...free, '{"metadata":{"finalizers":null}}'])).toMatchObject({ code: 0 });
@@ -203,7 +206,8 @@ describe('the sandbox gate', () => {
   it('starts nothing of a pod whose attester goes on while its hook says no', async () => {
     const { spec, ...pod } = await copyOfPod(namespace, 'early', 'doubted');
     const [attester, ...others] = spec.initContainers;
-    // Its own first look is in the sandbox and ends well; only admission keeps such a hook away.
+    // The attester's own check as the container is in the sandbox and passes, so only admission can refuse such a
+    // hook.
     const doubtful = { ...attester, lifecycle: { postStart: { exec: { command: ['/attest', 'no'] } } } };
     await withoutPolicy(`${installed.space}-sandbox`, () =>
       until('the pod to be let in', async () => {
@@ -262,7 +266,7 @@ describe('the sandbox gate', () => {
     );
     for (const { status, metadata } of probes) {
       expect(status.phase).toBe('Succeeded');
-      // They go with the release.
+      // The owner makes sure that they are deleted with the release.
       expect(metadata).toMatchObject({
         ownerReferences: [{ kind: 'Deployment', name: `${installed.space}-operator` }],
       });
@@ -277,7 +281,7 @@ describe('the sandbox gate', () => {
       await kube.apply(assistant(home, 'nowhere', {}, `${home}-nowhere`));
       await told('assistant', `${home}-nowhere`, 'SandboxReady', 'False', 'NoNodeWithHandler');
 
-      // The fence would not let the operator probe another class than the chart's.
+      // The fence would not let the operator create a probe of another class than the chart's.
       await withoutPolicy(`${installed.space}-operator-fence`, async () => {
         await operatorEnv('SANDBOX_RUNTIME_CLASS=plain', 'SANDBOX_HANDLER=runc');
         const refusal = await told('capsule', home, 'SandboxReady', 'False', 'ProbeFailed');

@@ -1,4 +1,7 @@
-/** Brings a Space up for the suites, on a cluster of their own, and takes it down after them (SPACE_KEEP=1 keeps both). */
+/**
+ * Brings up a Space for the suites, on a cluster of their own, and takes both down after them (SPACE_KEEP=1 keeps
+ * both).
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
@@ -6,11 +9,11 @@ import type { TestProject } from 'vitest/node';
 import type { Installed } from './support/installed.ts';
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // The project of this name has a cluster of three.
+  // The project of this name uses a cluster of three nodes.
   const kind = project.name === 'nodes' ? ['nodes'] : [];
   const cluster = (act: 'up' | 'down') => runCluster(act, kind);
   const keeps = process.env['SPACE_KEEP'] === '1';
-  // What an interrupted run left would be taken for what this one made.
+  // Files that an interrupted run has left would look like those of this run.
   if (!keeps) await cluster('down');
   const end = async () => {
     if (!keeps) await cluster('down');
@@ -23,7 +26,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return end;
 }
 
-/** A process of its own: the code of `npm run up` as it is, outside vitest's module runner. */
+/** This runs in a process of its own: the code of `npm run up` as it is, outside vitest's module runner. */
 async function runCluster(act: 'up' | 'down', kind: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [resolve(import.meta.dirname, 'cluster.ts'), act, ...kind], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -27,18 +27,21 @@ import { until } from './support/until.ts';
 
 const CLUSTER_WIDE =
   'clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings';
-/** What an operator makes of an Assistant, and what guards it. Pods are compared by what they are, not by how they are. */
+/**
+ * What an operator creates for an Assistant, and what protects it. Pods are compared by their identity, not by their
+ * state.
+ */
 const MADE =
   'deployments,services,configmaps,secrets,networkpolicies,resourcequotas,limitranges,rolebindings';
 
 /** A Space, and in it a Capsule and an Assistant whose names are the same in every Space. */
 interface Home {
   readonly space: string;
-  /** Of its Capsules and Assistants. */
+  /** The namespace of its Capsules and Assistants. */
   readonly namespace: string;
   readonly system: string;
   readonly services: string;
-  /** The Capsule's. */
+  /** The namespace of its Capsule. */
   inside: string;
   engines: Engines;
 }
@@ -73,8 +76,8 @@ const placed = (object: { metadata: object }, { namespace }: Home) => ({
 });
 
 /**
- * What somebody made of an object: any write to it, by whoever, makes another of it. What the cluster's own controllers
- * say of it in its status may come late; of our two kinds, whose status is an operator's, that counts, too.
+ * The version of an object that changes with any write to it. The cluster's own controllers may write a status late,
+ * so a status does not count, except that of Capsules and Assistants, which an operator writes.
  */
 function version({ kind, metadata }: KubeObject): unknown {
   const { uid, resourceVersion, generation, managedFields = [] } = metadata as Written;
@@ -90,7 +93,7 @@ interface Written {
   readonly managedFields?: readonly { readonly subresource?: string }[];
 }
 
-/** Everything of a Space that an operator's mistake could touch. */
+/** Every object of a Space that a mistake of an operator could change. */
 async function everything({ space, namespace, system, inside }: Home): Promise<Record<string, unknown>> {
   const ofSpace = ['-l', `platform.space/space=${space}`];
   const asked = await Promise.all(
@@ -116,7 +119,7 @@ async function everything({ space, namespace, system, inside }: Home): Promise<R
   );
   const objects = asked
     .flat()
-    // Namespaces and Secrets of other suites' Capsules come and go.
+    // Namespaces and Secrets of other suites' Capsules are created and deleted meanwhile.
     .filter(({ metadata }) => [undefined, same].includes(metadata.labels?.['platform.space/capsule']));
   const entries = objects.map((object) => {
     const { namespace: place = '', name } = object.metadata;
@@ -125,7 +128,7 @@ async function everything({ space, namespace, system, inside }: Home): Promise<R
   return Object.fromEntries(entries);
 }
 
-/** The same, once its Capsule has counted the one Assistant that it has, and says nothing new for a while. */
+/** The same, once its Capsule has counted its one Assistant, and its status has not changed for a while. */
 async function atRest(of: Home): Promise<Record<string, unknown>> {
   await until(`${of.space} to have one Assistant`, async () => {
     const { assistants } = (await kube.get('capsule', same, of.namespace))?.['status'] ?? {};
@@ -215,7 +218,8 @@ describe('two Spaces in one cluster', () => {
       expect([operation, status, answer]).toEqual([operation, 200, answer]);
       return answer;
     };
-    // What is handed in is tried out within a deadline, which a node that has much to do may miss: as a person would, again.
+    // The broker tests what is submitted within a deadline, which a busy node may miss. As a person would, the test
+    // then tries again.
     const accepted = (operation: string, body: object) =>
       until(`${operation} to be accepted`, async () => {
         const [status, answer] = await credentials(operation, body);
@@ -269,7 +273,7 @@ describe('two Spaces in one cluster', () => {
     expect(second).toMatchObject({ text: own });
     expect(second.grant).not.toBe(first.grant);
 
-    // Wherever somebody of this Capsule, or who runs it, could look.
+    // Everywhere that somebody of this Capsule, or the person who operates it, could look.
     const pod = (await runningPod(cabin.inside, 'inside')).metadata.name;
     const places = await Promise.all([
       kube.exec(cabin.inside, pod, [
@@ -333,17 +337,17 @@ describe('two Spaces in one cluster', () => {
         ...everywhere('create delete', 'pods', theirs),
         ...everywhere('create', 'pods/exec', theirs),
         ...everywhere('bind escalate', 'clusterroles.rbac.authorization.k8s.io', [other.inside]),
-        // And it is this account that is asked for: in its own Space it may.
+        // The last question shows that it is this account that is asked about: in its own Space it may.
         ...everywhere('list', 'capsules.platform.space', [one.namespace]),
       ];
       const allowed = await mayOperator(one, asks);
       expect(asks.filter((_, i) => allowed[i])).toEqual(asks.slice(-1));
 
-      // What its roles allow everywhere, admission confines.
+      // Admission restricts what its roles allow everywhere.
       const as = `--as=system:serviceaccount:${one.system}:${one.space}-operator`;
       const make = ['create', 'configmap', 'planted', '--dry-run=server', as, '-n'];
       const refused = await Promise.all(theirs.map((place) => kube.run([...make, place])));
-      // In the other operator's own namespace that Space's policies say so, too: any of them may be the first.
+      // In the other operator's own namespace that Space's policies refuse it, too, and any of them may be the first.
       for (const { code, stderr } of refused) {
         expect(code).not.toBe(0);
         expect(stderr).toMatch(
@@ -352,7 +356,7 @@ describe('two Spaces in one cluster', () => {
           ),
         );
       }
-      // A wall is guarded twice: either policy may be the one that says so.
+      // Two policies protect a NetworkPolicy, and either may refuse first.
       const change = ['annotate', 'networkpolicy', '--all', 'planted=x', '--dry-run=server', as];
       const wall = await kube.run([...change, '-n', other.inside]);
       expect(wall.code).not.toBe(0);
@@ -369,7 +373,7 @@ describe('two Spaces in one cluster', () => {
     expect(refusal).toMatch(/uninstall-guard|pre-delete/);
     expect(refusal).toContain(`This Space still has 1 Capsules: ${same}.`);
     await ready('assistant', same, cabin.namespace);
-    // Helm upgrades no release of which it began to uninstall anything; the guard says how it goes on.
+    // Helm upgrades no release whose uninstallation it has begun; the guard's message says how to continue.
     const [, ...mend] = /helm (-n \S+ )(rollback \S+ \d+)/.exec(refusal) ?? [];
     expect(mend).toEqual([`-n ${cabin.namespace} `, expect.stringContaining(`rollback ${cabin.space} `)]);
     const upgrade = ['upgrade', cabin.space, CHART, '--reset-then-reuse-values', '--skip-crds'];
@@ -393,7 +397,7 @@ describe('two Spaces in one cluster', () => {
     expect(left.stdout).toBe('');
     expect(await everything(home)).toEqual(before);
     expect(await shared()).toEqual(definitions);
-    // And it works: what it makes passes the policies, definitions and gate that are left.
+    // The remaining Space works: what it creates passes the remaining policies, definitions and gate.
     await kube.apply(assistant(same, 'after', {}, `${same}-after`));
     await ready('assistant', `${same}-after`);
   });
@@ -406,7 +410,7 @@ interface Ask {
   readonly place: string;
 }
 
-/** What `kubectl auth can-i --as` asks for, in one command for all. */
+/** Answers what `kubectl auth can-i --as` does, in one command for all questions. */
 async function mayOperator({ space, system }: Home, asks: readonly Ask[]): Promise<boolean[]> {
   const reviews = asks.map(({ verb, resource: all, place }) => {
     const [name = '', subresource = ''] = all.split('/');
@@ -429,7 +433,7 @@ async function mayOperator({ space, system }: Home, asks: readonly Ask[]): Promi
   return answers.map((answer) => answer === 'true');
 }
 
-/** What all Spaces have together. */
+/** The objects that all Spaces share. */
 async function shared() {
   const names = ['capsules', 'assistants'].map((kind) => `customresourcedefinition/${kind}.platform.space`);
   const { stdout } = await kube.run([
@@ -443,7 +447,7 @@ async function shared() {
   return (JSON.parse(stdout) as { items: KubeObject[] }).items.map(version);
 }
 
-/** One request for an object, from inside an Assistant: status and body. */
+/** Sends one request for an object from inside an Assistant; returns status and body. */
 async function object({ inside }: Home, method: string, path: string, ...more: readonly string[]) {
   const script = `
     const { readFileSync } = require('node:fs');

@@ -35,7 +35,7 @@ const PLAIN_SESSION = `
   socket.setTimeout(5000, () => { console.log('no answer'); socket.destroy(); });
 `;
 
-/** Asks the broker as the operator does, four times; how each call ended, in their order. */
+/** Calls the broker as the operator does, four times; returns how each call ended, in their order. */
 const CALLS = `
   const { request } = require('node:https');
   const plain = require('node:http').request;
@@ -55,7 +55,7 @@ const CALLS = `
   ]).then((all) => console.log(all.join(' ')));
 `;
 
-/** The serial number of the certificate that a server has, whoever signed it. */
+/** The serial number of the certificate that a server presents, whichever CA signed it. */
 const SERIAL = `
   const [host, port] = process.argv.slice(1);
   const socket = require('node:tls').connect({ host, port, servername: host, rejectUnauthorized: false }, () => {

@@ -61,7 +61,7 @@ it('has asked every pod about everything', () => {
   expect(report.notes).toEqual([]);
   expect(report.unanswered).toEqual([]);
   expect(report.cells.filter(({ seen }) => seen === 'unasked')).toEqual([]);
-  // The canary's own program has no ping, and a pod with its labels stands in for that.
+  // The canary's own program has no ping, so a pod with its labels replaces it.
   const over = (from: string) =>
     new Set(
       report.cells.filter((cell) => cell.from === from).map(({ target }) => /tcp|udp|icmp/.exec(target)?.[0]),

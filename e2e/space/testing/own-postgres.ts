@@ -10,20 +10,23 @@ const MANAGED = resolve(import.meta.dirname, '../../../brokers/db/postgres/manag
 const PORT = 5_432;
 const WITHIN_MS = 600_000;
 
-/** A PostgreSQL as a provider hands it out: behind TLS, and its administrator is no superuser. */
+/** A PostgreSQL as a provider offers it: behind TLS, and its administrator is no superuser. */
 export interface OwnPostgres {
   readonly namespace: string;
-  /** Values of a release. */
+  /** The value `postgres.external` of a release. */
   readonly external: Readonly<Record<string, unknown>>;
   /** The password of `space_broker` and `space_objectstore`. */
   readonly password: string;
-  /** Statements as its superuser, whom no Space knows, in one transaction; rows as text. */
+  /** Runs statements in one transaction as its superuser, which no Space knows; returns rows as text. */
   rows(sql: string, database?: string): Promise<string[]>;
-  /** Ends the server as a node's loss would; it comes back with its data. */
+  /** Ends the server as the loss of a node would; it comes back with its data. */
   crash(): Promise<void>;
 }
 
-/** Its data stay when its container ends. Extensions are where the image has them, for its own entry point to choose from. */
+/**
+ * Its data stays when its container ends. Extensions are read from where the image has them, since its own entry
+ * point selects from there.
+ */
 const START = `
 set -eu
 umask 077

@@ -4,20 +4,20 @@ import { launchChromium } from '../../../console/testing/chromium.ts';
 import { type Forwarding, portForward } from '../../space/port-forward.ts';
 import { installed, kube, system } from './space.ts';
 
-/** The console as `kubectl port-forward` leads there. */
+/** The console, reached through `kubectl port-forward`. */
 export interface Forwarded {
-  /** Signs in with a token, and shows what comes then. */
+  /** Signs in with a token, and returns the page that follows. */
   signIn(token: string): Promise<{ readonly browser: Browser; readonly shown: Shown }>;
   close(): Promise<void>;
 }
 
-/** An address that the chart knows; the port is whichever is free on this machine. */
+/** An address that the chart knows. The port on this machine is any free one. */
 export const ORIGIN = 'https://localhost:8443';
 
 /** A port of this machine that leads to the console. */
 const forwardPages = (): Promise<Forwarding> => portForward(installed, system, 'console', 8443);
 
-/** What somebody signs in with who is this account. */
+/** A token to sign in with as this account. */
 export async function tokenOf(account: string): Promise<string> {
   const { stdout, stderr } = await kube.run(['-n', installed.namespace, 'create', 'token', account]);
   if (stdout === '') throw new Error(stderr);
@@ -44,7 +44,9 @@ export async function forwardConsole(): Promise<Forwarded> {
   };
 }
 
-/** A real browser that finds the console where the port-forward leads, and others (`host:port`) where theirs do. */
+/**
+ * A real browser that reaches the console through the port-forward, and other addresses (`host:port`) through theirs.
+ */
 export async function browseConsole(others: Readonly<Record<string, Forwarding>> = {}): Promise<{
   readonly browser: Awaited<ReturnType<typeof launchChromium>>;
   readonly origin: string;

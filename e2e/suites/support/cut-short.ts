@@ -2,7 +2,7 @@
 import type { ChildProcess, ExecFileException } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** The titles under which it tells its steps. */
+/** The titles of the command's steps. */
 const STEPS = [
   'open the state',
   'look at the copies',
@@ -15,20 +15,20 @@ const STEPS = [
   'wait for its pods',
   'apply Capsules and Assistants',
 ] as const;
-/** Longer than some steps take on a quiet machine: a kill may come into the step after. */
+/** This is longer than some steps take on a quiet machine, so that a kill may happen in the next step. */
 const INTO_MS = 4_000;
-/** After these the command would be done, and there would be nothing to kill. */
+/** After these the command might be done, and there would be nothing to kill. */
 const LAST: ReadonlySet<string> = new Set(STEPS.slice(-2));
 
 type Random = () => number;
 
-/** One step by chance, since each takes as long as a restore up to there; all, in their order, with `SPACE_EVERY_CUT=1`. */
+/** One random step, since each takes as long as a restore up to it; with `SPACE_EVERY_CUT=1` all, in their order. */
 export const cuts = (random: Random): readonly string[] =>
   process.env['SPACE_EVERY_CUT'] === '1' ? STEPS : [STEPS[Math.floor(random() * STEPS.length)] ?? STEPS[0]];
 
 type Ended = (error: ExecFileException | null, out: string, err: string) => void;
 
-/** @throws where the command ends before it comes to that step: then nothing was killed in it */
+/** @throws if the command ends before it begins that step: then nothing was killed in it */
 export async function killedIn(
   step: string,
   random: Random,

@@ -1,15 +1,15 @@
 import { type Page, tabTo } from '../../../console/testing/browser-window.ts';
 
-/** How somebody uses a page: what they press and fill in, by the names that they read there. */
+/** How a person uses a page: what they press and fill in, by the names that they read there. */
 export interface Hands {
-  /** `beside` is what stands before it and tells it from others of its name. */
+  /** `beside` is a text before the element that distinguishes it from others of its name. */
   press(page: Page, name: string, beside?: string): Promise<void>;
   fill(page: Page, label: string, value: string): Promise<void>;
 }
 
 const NAMED = ['a', 'button', 'summary'];
 
-/** Clicks what a user would see: the first visible element of its name. */
+/** Clicks what a user would see: the first visible element of that name. */
 export const mouse: Hands = {
   async press(page, name, beside) {
     const place = beside === undefined ? page.locator('main') : page.locator('.card', { hasText: beside });
@@ -21,7 +21,7 @@ export const mouse: Hands = {
   },
 };
 
-/** Without a mouse one comes to everything by Tab, from where one is. */
+/** Without a mouse, every element is reached by Tab from the present one. */
 export const keyboard: Hands = {
   async press(page, name, beside) {
     if (beside !== undefined) await tabTo(page, beside);

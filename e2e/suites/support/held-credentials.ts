@@ -1,4 +1,4 @@
-/** Credentials as somebody had them at some time, tried again later: each at the door that it was for. */
+/** Credentials that were valid at some time, tried again later at the service that each is for. */
 import { kube } from './space.ts';
 import { until } from './until.ts';
 
@@ -14,7 +14,8 @@ export interface Held {
 type Broker = 'db-broker' | 'objectstore-broker';
 
 /**
- * Exchanges all of them, as docs/rotation.md says it, and waits until the new ones are there. What there was is retired then.
+ * Exchanges all of them according to docs/rotation.md, and waits until the new ones exist. The previous ones are then
+ * retired.
  */
 export async function exchange(space: string, inside: string, capsule: string, id: string): Promise<void> {
   const before = await heldNow(space, inside, capsule, id);
@@ -67,7 +68,7 @@ export async function heldNow(space: string, inside: string, capsule: string, id
   };
 }
 
-/** In a broker's own container, whose listeners are on loopback, too. The certificate names the Service. */
+/** Runs in a broker's own container, whose listeners are also on loopback. The certificate names the Service. */
 const ASK = `
   let text = '';
   process.stdin.on('data', (chunk) => { text += chunk; }).on('end', async () => {
@@ -93,12 +94,12 @@ async function opensDatabase(space: string, url: string): Promise<boolean> {
   const exec = ['exec', '-n', `${space}-services`, 'postgres-0', '-c', 'backup', '--', ...psql];
   const { code, stderr } = await kube.run(exec);
   if (code === 0) return true;
-  // Anything else than a refusal would pass for one.
+  // Any other error would be mistaken for a refusal.
   if (!/password authentication failed|does not exist/.test(stderr)) throw new Error(stderr);
   return false;
 }
 
-/** Which of them open something, by name. @throws where a door answers neither yes nor no */
+/** The names of those that are still accepted. @throws if a service neither accepts nor refuses one */
 export async function openOf(
   space: string,
   held: Held,

@@ -5,17 +5,17 @@ import { type Forwarding, portForward } from '../../space/port-forward.ts';
 import { installed, kube } from './space.ts';
 import { until } from './until.ts';
 
-/** An OIDC issuer in a pod of the cluster that is no part of any Space. */
+/** An OIDC issuer in a pod of the cluster that belongs to no Space. */
 export interface Issuer {
   readonly namespace: string;
   readonly url: string;
-  /** PEM of who certified it. */
+  /** PEM of the CA that signed its certificate. */
   readonly authority: string;
   forward(): Promise<Forwarding>;
 }
 
 const PORT = 8443;
-/** Some of what it is made of are CommonJS modules. */
+/** Some of the bundled packages are CommonJS modules. */
 const REQUIRE = "import{createRequire}from'node:module';const require=createRequire(import.meta.url);";
 
 async function program(): Promise<string> {
@@ -35,7 +35,7 @@ async function program(): Promise<string> {
   return outputFiles?.[0]?.text ?? '';
 }
 
-/** Takes whoever comes for this person, and sends them back to this address alone. */
+/** Starts an issuer that signs everybody in as this person, and redirects only to this address. */
 export async function startIssuer(
   namespace: string,
   {

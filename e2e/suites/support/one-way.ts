@@ -1,4 +1,7 @@
-/** Walls of one direction alone, by a policy of the network plugin's own; and the matrix, measured with one set of probers as often as requested. */
+/**
+ * Disables one direction of all network policies, by a policy of the network plugin's own kind, and measures the
+ * matrix with one set of probers as often as requested.
+ */
 import { lookAt } from '../../verify/ask.ts';
 import { lookAround } from '../../verify/discover.ts';
 import { measure } from '../../verify/measure.ts';
@@ -9,13 +12,13 @@ import { installed, kube, unique } from './space.ts';
 
 type Direction = 'Ingress' | 'Egress';
 
-/** What of a direction is let through: all of it, or what a rule of Calico's names. */
+/** The traffic of a direction that is let through: all of it, or what a rule of Calico's names. */
 export interface Hole {
   readonly type: Direction;
   readonly only?: object;
 }
 
-/** Judged before every policy of Kubernetes, so that nothing of this is enforced any more. */
+/** Calico evaluates this policy before those of Kubernetes, so that these have no effect on that traffic. */
 export const letting = ({ type, only = {} }: Hole) => ({
   apiVersion: 'crd.projectcalico.org/v1',
   kind: 'GlobalNetworkPolicy',
@@ -28,11 +31,13 @@ export const enforceAll = () =>
     (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting({ type }).metadata.name)),
   );
 
-/** A matrix that is measured again and again, with one set of probers, deployed while all network policies were in force. */
+/**
+ * A matrix that is measured repeatedly with one set of probers, which start while all network policies are enforced.
+ */
 export async function openMatrix(patience: Patience) {
   const { space, namespace } = installed;
   const place = { space, namespace, run: unique('way'), lifetime: 3_600 };
-  // What a run that was killed has left would be taken for parts of the Space.
+  // Objects that a killed run has left would be mistaken for parts of the Space.
   await leave(kube, { namespace }, patience.seconds);
   const around = await lookAround(kube, installed.space);
   const targets = targetsOf(around, []);

@@ -12,7 +12,10 @@ export const startProvider = (namespace: string) =>
 /** How many files of an S3 server's pod have this text in them. */
 export const filesWith = (engine: Engine, text: string) => provider.filesWith(kube, engine, text);
 
-/** Runs in the operator's pod, which alone reaches the broker's control listener: one operation, as a console would. */
+/**
+ * Runs in the operator's pod, since only that reaches the broker's control listener: one operation, as a console
+ * sends it.
+ */
 const OPERATE = `
   let text = '';
   process.stdin.on('data', (chunk) => { text += chunk; }).on('end', async () => {
@@ -46,7 +49,7 @@ export function credentialsOf(space: string, capsule: string) {
   };
 }
 
-/** Runs in an Assistant: one request with its grant, or with another. Tells the grant of the moment, too. */
+/** Runs in an Assistant: sends one request with its grant, or with another, and also returns its current grant. */
 const ASK = `
   const { existsSync, readFileSync } = require('node:fs');
   const [method, path, body, given] = process.argv.slice(1);
@@ -58,7 +61,7 @@ const ASK = `
     .then(async (answer) => console.log(JSON.stringify({ status: answer.status, text: await answer.text(), grant: mine })));
 `;
 
-/** One request for an object, as an Assistant makes it that reads its grant's file each time. */
+/** Sends one request for an object, as an Assistant does that reads its grant's file each time. */
 export async function granted(
   namespace: string,
   id: string,
@@ -68,7 +71,9 @@ export async function granted(
   return answered(namespace, pod, ['node', '-e', ASK, ...request]);
 }
 
-/** What a program in a pod prints that asks a service; a connection that a node is late with is tried again. */
+/**
+ * The output of a program in a pod that calls a service. If the node is late with its connection, it is tried again.
+ */
 export const answered = <T>(namespace: string, pod: string, program: readonly string[]): Promise<T> =>
   until('an answer', async () => {
     const { stdout, stderr } = await kube.exec(namespace, pod, program);

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { createKube, type Finished, type Kube } from '../../space/kube.ts';
 import { installed, kube, unique } from './space.ts';
 
-/** A person or a program as the API server knows it, with what RBAC gives it. */
+/** A person or a program as the API server knows it, with the rights that RBAC gives it. */
 export interface Person {
   readonly name: string;
   /** `kubectl` as this person. */
@@ -16,7 +16,10 @@ export interface Person {
 
 type Rule = object;
 
-/** With a Role of these rules in the namespace of the Space, or bound to a ClusterRole there, or in the whole cluster. */
+/**
+ * Creates a person with a Role of these rules in the Space's namespace, or bound to a ClusterRole there or in the
+ * whole cluster.
+ */
 export async function person(
   of: string,
   rights: { readonly rules?: readonly Rule[]; readonly role?: string; readonly everywhere?: string },
@@ -42,7 +45,7 @@ export async function person(
   return runsAs(name, kube, ['--as', name, '--as-group', 'system:authenticated']);
 }
 
-/** Acts as the owner of a token, without a certificate, which `kubectl` would prefer. */
+/** Acts as the owner of a token, without the certificate that `kubectl` would prefer. */
 export async function bearer(name: string, token: string): Promise<Person> {
   const config = parse(await readFile(installed.kubeconfig, 'utf8'));
   const file = join(await mkdtemp(join(tmpdir(), 'space-bearer-')), 'kubeconfig');
@@ -65,7 +68,7 @@ function runsAs(name: string, by: Kube, flags: readonly string[] = []): Person {
   };
 }
 
-/** Takes away what `person` made. */
+/** Removes the objects that `person` created. */
 export async function forget(...people: readonly Person[]): Promise<void> {
   for (const { name } of people) {
     await kube.run(['delete', 'role,rolebinding', name, '-n', installed.namespace, '--ignore-not-found']);

@@ -1,6 +1,6 @@
 /**
- * What can be reached from somewhere: a program for the perl of the image and of the node alike, so that what is said of
- * a pod can be asked of the node, too. Its arguments are targets: `tcp HOST PORT`, `udp HOST PORT`, `icmp HOST`, `name HOST`.
+ * Tests what can be reached from a place: a program for the perl of the image and of the node alike, so that pod and
+ * node can be compared. Its arguments are targets: `tcp HOST PORT`, `udp HOST PORT`, `icmp HOST`, `name HOST`.
  */
 export const REACH: readonly string[] = [
   'perl',
@@ -50,7 +50,7 @@ sub reach {
 `,
 ];
 
-/** How each target ended, of what the program printed. */
+/** How each target ended, from the output of the program. */
 export function reached(printed: string): Readonly<Record<string, string>> {
   const lines = printed.split('\n').filter((line) => line !== '');
   return Object.fromEntries(lines.map((line) => line.split('\t')));

@@ -8,7 +8,7 @@ import { until } from './until.ts';
 
 export const CHART = resolve(import.meta.dirname, '../../../charts/space');
 
-/** Another Space on the suites' cluster; its release's namespace has its name. */
+/** Another Space on the suites' cluster; the namespace of its release has its name. */
 export interface Release {
   readonly space: string;
   readonly namespace: string;
@@ -28,7 +28,7 @@ export async function helm({ namespace }: Release, args: readonly string[], valu
   return stdout;
 }
 
-/** The values that the suites' own Space was installed with: they name the images. */
+/** The values that the suites' own Space was installed with, which name the images. */
 export const valuesOfOurs = async () =>
   JSON.parse(await helm(ours, ['get', 'values', ours.space, '-o', 'json']));
 

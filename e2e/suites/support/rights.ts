@@ -1,4 +1,4 @@
-/** A Role or ClusterRole as the API server has it. */
+/** A Role or ClusterRole, as the API server has it. */
 export interface Role {
   readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly rules?: readonly {
@@ -8,7 +8,7 @@ export interface Role {
   }[];
 }
 
-/** One request of a program, as the API server's log has it. */
+/** One request of a program, according to the API server's log. */
 export interface Asked {
   /** The program's account, without its Space. */
   readonly account: string;
@@ -17,11 +17,11 @@ export interface Asked {
   readonly decision: string;
 }
 
-/** Roles of people, who use their own credentials. */
+/** Roles that people use with their own credentials. */
 const OF_PEOPLE = /^space-(viewer|deployer|capsule-admin|admin|inputs|runtime|cluster)$/;
 const ACCOUNT = /^system:serviceaccount:([a-z0-9-]+)-system:(.+)$/;
 
-/** Each right of the programs of a Space. */
+/** Each right of a Space's programs. */
 export function rightsOf(roles: readonly Role[], space: string): readonly string[] {
   const rights = roles.flatMap(({ metadata, rules = [] }) => {
     const role = nameWithout(space, metadata.name);
@@ -39,8 +39,9 @@ export function rightsOf(roles: readonly Role[], space: string): readonly string
 }
 
 /**
- * What the programs themselves asked, of lines of the API server's log. Who has their token and a `kubectl` is another: the
- * suite of insiders tries that. What the console asks as a person who signed in is judged by that person's rights, and not by its own.
+ * The requests of the programs themselves, from lines of the API server's log. A person who uses a program's token
+ * with `kubectl` is not counted: the suite of insiders tests that. What the console asks as a person who signed in
+ * depends on that person's rights, not on its own.
  */
 export function askedIn(log: string): readonly Asked[] {
   return log.split('\n').flatMap((line) => {
@@ -66,7 +67,7 @@ export function askedIn(log: string): readonly Asked[] {
       right: rightOf(nameWithout(space, role), what, resource, apiGroup, subresource),
       decision,
     });
-    // Server-side apply needs both rights and is one request.
+    // Server-side apply is one request that needs both rights.
     const creates = verb === 'patch' && responseStatus.code === 201;
     return creates ? [of(verb), of('create')] : [of(verb)];
   });
@@ -79,7 +80,7 @@ function rightOf(role: string, verb: string, resource: string, group: string, su
   return `${role}: ${verb} ${resource}${group && `.${group}`}${subresource ? `/${subresource}` : ''}`;
 }
 
-/** What is held for what no suite is sure to bring about, or for what is no request of its own, and why. */
+/** Rights for cases that no suite is sure to cause, or that are no request of their own, with the reason. */
 export const UNUSED: Readonly<Record<string, string>> = {
   'operator: bind clusterroles.rbac.authorization.k8s.io':
     'asked of the authorizer when a RoleBinding is written',

@@ -10,7 +10,7 @@ import type { Installed } from './installed.ts';
 import { until } from './until.ts';
 
 export const installed: Installed = inject('installed');
-/** Where the operator and what it keeps are; `installed.namespace` is where people are. */
+/** The namespace of the operator and its objects; people use `installed.namespace`. */
 export const system = `${installed.space}-system`;
 export const services = `${installed.space}-services`;
 /** Why a test is skipped that is about the servers which the chart runs. */
@@ -62,14 +62,17 @@ export function manifest(id: string, changes: object = {}) {
   };
 }
 
-/** Listens on its port with nothing but Node, and ends when told to: as process 1 it would not by itself. */
+/** Listens on its port with nothing but Node, and ends on SIGTERM, which a process 1 ignores by default. */
 const LISTENER = [
   'node',
   '-e',
   "process.on('SIGTERM', () => process.exit()); require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
 ];
 
-/** An Assistant of the example's image that only listens. Its object has the name of its id unless told otherwise. */
+/**
+ * An Assistant of the example's image that only listens. Its object is named after its id unless `objectName` is
+ * given.
+ */
 export function assistant(capsuleName: string, id: string, changes: object = {}, objectName = id) {
   return {
     apiVersion: 'platform.space/v1',
@@ -126,12 +129,12 @@ export async function runningPod(namespace: string, id: string): Promise<KubeObj
 export const gone = (kind: string, name: string, namespace?: string) =>
   until(`${kind} ${name} to be gone`, async () => (await kube.get(kind, name, namespace)) === undefined);
 
-/** Deletes a suite's Capsules, and leaves them to it: what comes after need not wait, and gets some company. */
+/** Deletes a suite's Capsules without waiting: the next suite need not wait, and so runs beside deletions. */
 export async function leave(...capsules: readonly string[]): Promise<void> {
   for (const name of capsules) await kube.remove('capsule', name, installed.namespace);
 }
 
-/** Waits until no suite before has left a Capsule behind that still goes, for tests that count what is there. */
+/** Waits until no Capsule of earlier suites is still being deleted, for tests that count what exists. */
 export const alone = () =>
   until('the Capsules of earlier suites to be gone', async () =>
     (await kube.list('capsules', installed.namespace)).every(
@@ -161,7 +164,7 @@ export async function superuserRows(sql: string): Promise<string[]> {
   return stdout.split('\n').filter((row) => row !== '');
 }
 
-/** What `psql` says when it opens `database` with the credentials of `url`, from inside a server's pod. */
+/** The output of `psql` when it opens `database` with the credentials of `url`, from inside a server's pod. */
 export function openDatabase(
   url: URL,
   database: string,

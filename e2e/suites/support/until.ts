@@ -1,17 +1,23 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 const EVERY_MS = 200;
-/** Ends a test that can no longer pass, also on a machine with twenty things to do for each of its processors. */
+/**
+ * The limit ends a test that can no longer pass. It is long enough for a machine with twenty tasks for each of its
+ * processors.
+ */
 const LIMIT_MS = 600_000;
 /**
- * What is left of it for the rest of a suite in which it ran out once. Most tests of a suite build on those before:
- * whole limits, one after the other, would end the run before it could say what failed.
+ * The limit for the rest of a suite in which a wait has already failed. Most tests of a suite depend on earlier ones,
+ * and with full limits, one after the other, the run would end before it could say what failed.
  */
 const LIMIT_AFTER_MS = 60_000;
 
 let ranOut = false;
 
-/** Asks until the answer is neither `undefined` nor `false`, and returns it. The error says what was last seen. */
+/**
+ * Repeats the call until its result is neither `undefined` nor `false`, and returns that. The error says what was
+ * last seen.
+ */
 export async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
   const limit = ranOut ? LIMIT_AFTER_MS : LIMIT_MS;
   const end = performance.now() + limit;
