@@ -1,7 +1,8 @@
 /**
- * `npm run air-gap -- FILE [--platform linux/amd64,linux/arm64]`: builds all images of a Space and writes them to one OCI archive,
- * and beside it the chart's values that name them. Where there is no way out, that and the chart are all that has to be carried
- * in. Where no platform is named it is this machine's own; of several, each name leads to an index, of which a node takes its own.
+ * `npm run air-gap -- FILE [--platform linux/amd64,linux/arm64]`: builds all images of a Space and writes them to one
+ * OCI archive, and beside it the chart's values that name them. For a cluster without internet access, these and the
+ * chart are all that is needed. Without --platform the images are for this machine's platform; with several, each
+ * name leads to an index, from which a node takes the image of its own.
  */
 import { accessSync, constants } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -52,7 +53,7 @@ function wanted() {
   }
 }
 
-/** Building takes minutes, so whether the archive can be written is asked before. */
+/** Building takes minutes, so this checks first whether the archive can be written. */
 function writable(file: string): string {
   const folder = dirname(resolve(file));
   try {

@@ -1,8 +1,10 @@
-/** `npm run kubectl -- …` and `npm run helm -- …`: the cluster's own tools, on the cluster that `npm run up` made. */
+/**
+ * `npm run kubectl -- …` and `npm run helm -- …`: the cluster's own tools, for the cluster that `npm run up` created.
+ */
 import { spawnSync } from 'node:child_process';
 import { DEFAULT_CLUSTER, openCluster, type Tool } from './cluster/index.ts';
 
-/** `--cluster NAME` chooses the cluster when it comes first; all else is the tool's. */
+/** `--cluster NAME` chooses the cluster if it comes first; all other arguments are the tool's. */
 function chooseCluster(args: readonly string[]): { readonly name: string; readonly rest: readonly string[] } {
   const [first, second, ...others] = args;
   if (first === '--cluster' && second !== undefined) return { name: second, rest: others };

@@ -1,6 +1,6 @@
 /**
- * `npm run up`: a Space on a real cluster with an example Assistant in gVisor that has a database of its own.
- * Running it again does only what is missing.
+ * `npm run up`: brings up a Space on a real cluster, with an example Assistant in gVisor that has a database of its
+ * own. Running it again does only what is missing.
  */
 import { createSteps } from './progress/index.ts';
 import { applyExamples, bringUpSpace, closing, tellStory, waitReady, withClient } from './space/index.ts';
@@ -13,7 +13,7 @@ async function up({ cluster: wanted, examples }: UpOptions): Promise<void> {
   try {
     const running = await bringUpSpace({ ...wanted, ...RELEASE, steps });
     const { cluster, kube, namespace, ledgerImage } = running;
-    // The API server's proxy reaches an Assistant on its own node alone.
+    // The API server's proxy reaches an Assistant only on the API server's own node.
     const severalNodes = (await kube.list('nodes', '')).length > 1;
     const story = !examples
       ? undefined
@@ -31,7 +31,7 @@ async function up({ cluster: wanted, examples }: UpOptions): Promise<void> {
     console.log(closing({ name, provider, kubeconfig, severalNodes, ...RELEASE }, story, steps.summary()));
   } catch (error) {
     steps.close();
-    // A step that failed has told why; between steps nobody has.
+    // A step that failed has reported the reason; an error between steps has not been reported.
     const told = steps.summary().some(({ outcome }) => outcome === 'failed');
     if (!told) console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;

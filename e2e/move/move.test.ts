@@ -23,7 +23,7 @@ interface Said {
   readonly stderr?: string;
 }
 
-/** A cluster in which programs answer so, each as often as it is asked; what was done is kept. */
+/** A cluster in which programs give these answers, as often as they are called; calls are recorded. */
 function cluster(answers: Readonly<Record<string, Said>>) {
   const done: string[] = [];
   const written: string[] = [];

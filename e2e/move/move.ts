@@ -1,4 +1,4 @@
-/** One Capsule from one PostgreSQL server of a Space that runs to another. */
+/** Moves one Capsule of a running Space from one PostgreSQL server to another. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Steps } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
@@ -11,7 +11,7 @@ import { MoveProblem, printable } from './problem.ts';
 export interface Move {
   readonly kube: Kube;
   readonly space: string;
-  /** Where its Capsules are kept. */
+  /** The namespace of its Capsules. */
   readonly namespace: string;
   readonly capsule: string;
   readonly to: string;
@@ -24,10 +24,10 @@ export interface Move {
 export interface Moved {
   readonly capsule: string;
   readonly server: string;
-  /** Databases that were copied now. */
+  /** The number of databases that this run copied. */
   readonly databases: number;
   readonly bytes: number;
-  /** Assistants that the operator gives their new URL. */
+  /** Assistants for which the operator requests the new URL. */
   readonly assistants: readonly string[];
   /** Servers that did not answer and may have something left: the same command drops it once they do. */
   readonly unanswered: readonly string[];
@@ -35,7 +35,7 @@ export interface Moved {
 
 /** What the broker's command `move` answers. */
 interface Answer {
-  /** The server that the Capsule is on; the broker says it where it has not moved. */
+  /** The server that the Capsule is on; the broker names it while the Capsule has not moved. */
   readonly from?: string;
   readonly attempt?: string;
   readonly copies?: readonly { readonly app: string; readonly from: string; readonly to: string }[];
@@ -46,7 +46,7 @@ const COPIES = 2;
 const COPY = ['/bin/sh', '/usr/share/space/copy.sh'];
 const ROTATE = 'platform.space/rotate';
 
-/** A run that was cut short at any line is taken up by the next. A copy that fails is taken back. */
+/** The next run continues one that was interrupted at any point. If a copy fails, the move is undone. */
 export async function moveCapsule(about: Move): Promise<Moved> {
   const { capsule, to, steps } = about;
   const room = await steps.run('look at the Space', async () => roomFor(about, await living(about)));
@@ -66,7 +66,7 @@ export async function moveCapsule(about: Move): Promise<Moved> {
   }
 }
 
-/** Takes a move back that has not switched; the Capsule goes on where it was. */
+/** Undoes a move that has not switched; the Capsule continues where it was. */
 export async function takeBack(
   about: Omit<Move, 'to' | 'image' | 'now'>,
 ): Promise<Pick<Moved, 'capsule' | 'unanswered'>> {
@@ -109,7 +109,7 @@ async function close({ kube }: Move, { pod, policies }: Room): Promise<void> {
     await kube.remove(kind, metadata.name, metadata.namespace);
 }
 
-/** The administrator's command of the broker. What it answers holds passwords, and is shown to nobody. */
+/** Runs the broker's administrator command. Its answer contains passwords, and is never shown. */
 async function told(
   { kube, space }: Pick<Move, 'kube' | 'space'>,
   ...args: readonly string[]
@@ -171,7 +171,7 @@ const reasonIn = (stderr: string): string =>
       .join('\n'),
   );
 
-/** The operator asks the broker for a URL when this annotation has a new value; pods roll when it is another one. */
+/** The operator asks the broker for a URL when this annotation has a new value; pods roll if the URL differs. */
 async function renew({ kube, namespace, capsule, to, now }: Move): Promise<readonly string[]> {
   const mark = `${ROTATE}=moved-to-${to}-${now()
     .toISOString()

@@ -1,13 +1,13 @@
-/** The pod beside a running Space in which databases are copied, and what the network lets it to. */
+/** The pod beside a running Space in which databases are copied, and the network policies for it. */
 import type { KubeObject } from '../space/kube-object.ts';
 import { databaseServers, operatorOf, waysToServers } from '../space/servers.ts';
 import { MoveProblem } from './problem.ts';
 
 type Rendered = readonly KubeObject[];
 
-/** What is made for one move, and is removed with it. */
+/** Objects that are created for one move, and are deleted with it. */
 export interface Room {
-  /** Has PostgreSQL's programs and the authorities of all servers, and no credential. It reaches those servers alone. */
+  /** It has PostgreSQL's programs and the CAs of all servers, and no credential. It can reach only those servers. */
   readonly pod: KubeObject;
   readonly policies: readonly KubeObject[];
 }
@@ -17,12 +17,12 @@ interface Named {
 }
 
 const LABEL = 'platform.space/move';
-/** Longer than any move takes, so that a pod that is forgotten goes. */
+/** This is longer than any move takes, so that a forgotten pod ends. */
 const LONGEST_SECONDS = 172_800;
-/** Room for the dumps of databases that are copied at one time. */
+/** Space for the dumps of databases that are copied at one time. */
 const DUMPS = '20Gi';
 const IDLE = ['/bin/sh', '-c', `trap "exit 0" TERM; sleep ${LONGEST_SECONDS} & wait`];
-/** Volumes of the broker's pod that hold nothing but authorities. */
+/** Volumes of the broker's pod that contain only CAs. */
 const AUTHORITIES = ['ca', 'postgres-ca'];
 const FURTHER = '/etc/space/db-servers';
 
@@ -41,11 +41,11 @@ function required(objects: Rendered, kind: string, name: string): KubeObject {
 export interface RoomOptions {
   readonly space: string;
   readonly capsule: string;
-  /** With pg_dump of the servers' version; without it that of the Space's own PostgreSQL. */
+  /** An image with pg_dump of the servers' version; by default that of the Space's own PostgreSQL. */
   readonly image?: string | undefined;
 }
 
-/** @throws MoveProblem where the Space has one server alone, or no image is known */
+/** @throws MoveProblem if the Space has only one server, or no image is known */
 export function roomFor({ space, capsule, image }: RoomOptions, live: Rendered): Room {
   const broker = required(live, 'Deployment', 'db-broker');
   if (find(live, 'ConfigMap', 'db-servers') === undefined)
@@ -66,7 +66,7 @@ function imageOf(live: Rendered): string {
   return image;
 }
 
-/** By the names in the URLs of Assistants, at the addresses that Assistants have of them. */
+/** The servers' names in the URLs of Assistants, with the addresses that Assistants use. */
 function hostAliases(space: string, live: Rendered) {
   const operator = required(live, 'Deployment', operatorOf(space));
   const servers = databaseServers(operator, find(live, 'Service', 'postgres'));
@@ -112,7 +112,7 @@ function copyingPod(name: string, broker: KubeObject, aliases: object, image: st
   };
 }
 
-/** The broker's ways to the servers, but not to DNS, and into the Space's own. */
+/** The broker's egress rules for the servers, without DNS, and ingress to the Space's own server. */
 function policiesFor(pod: KubeObject, live: Rendered): readonly KubeObject[] {
   const egress = waysToServers(required(live, 'NetworkPolicy', 'db-broker'));
   const { name, namespace = '' } = pod.metadata;
@@ -138,7 +138,10 @@ function policiesFor(pod: KubeObject, live: Rendered): readonly KubeObject[] {
   ];
 }
 
-/** The same URL, with the authority where the pod has it: of the Space's own server, of another first one, of a further one. */
+/**
+ * The same URL, with the path of the CA in the pod: that of the Space's own server, of an external main server, or of
+ * a further one.
+ */
 export function withAuthority(url: string, server: string): string {
   const parsed = new URL(url);
   const root = parsed.searchParams.get('sslrootcert');

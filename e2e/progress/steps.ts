@@ -1,6 +1,8 @@
 import { createRenderer, type Output, type StepState } from './render.ts';
 
-/** A place to hang steps on: the whole command, or a step that has steps inside. Steps may run side by side. */
+/**
+ * Something that steps belong to: the whole command, or a step that has steps inside. Steps may run at the same time.
+ */
 export interface Steps {
   /** Runs `work` as a step. When it throws, the step shows the cause and the end of the log that explains it. */
   run<T>(title: string, work: (step: Step) => Promise<T>): Promise<T>;
@@ -9,7 +11,7 @@ export interface Steps {
 }
 
 export interface Step extends Steps {
-  /** What is going on, or waited for, now; at the end: what came of it ("already there"). */
+  /** What is being done or waited for now; at the end the result ("already there"). */
   note(text: string): void;
   /** The log whose last lines explain a failure of this step. */
   explain(logFile: string): void;

@@ -1,4 +1,4 @@
-/** What brokers are asked by an administrator's commands, in their containers. */
+/** An administrator's commands of brokers, which run in their containers. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Finished, Kube } from '../space/kube.ts';
 import { RestoreProblem } from './problem.ts';
@@ -11,7 +11,7 @@ export interface Asking {
 
 export const PATIENCE_MS = 600_000;
 
-/** Gives a command once, to whatever container there is. */
+/** Runs a command once, in whichever container exists. */
 export function say(
   { kube, space }: Asking,
   deployment: string,
@@ -22,7 +22,7 @@ export function say(
   return kube.run([...exec, 'node', '/app/admin.mjs', ...command], input);
 }
 
-/** The same, once there is one that runs and takes it. */
+/** The same, once a container runs and accepts it. */
 export async function asked(
   about: Asking,
   deployment: string,

@@ -1,4 +1,4 @@
-/** Copies of the server in a backup, as pgBackRest tells of them. */
+/** Copies of the server in a backup, as pgBackRest reports them. */
 import { type Place, told } from './place.ts';
 import { RestoreProblem } from './problem.ts';
 
@@ -6,12 +6,12 @@ export interface Copy {
   readonly label: string;
   /** Seconds since 1970. */
   readonly timestamp: { readonly start: number; readonly stop: number };
-  /** Files of the log that a server needs to be whole again. */
+  /** The first and the last file of the log that a server needs to become consistent. */
   readonly archive: { readonly start: string; readonly stop: string };
   readonly database: { readonly id: number };
-  /** Bytes that it has of its own in the backup. */
+  /** The bytes that the copy itself has in the backup. */
   readonly info: { readonly repository: { readonly delta: number } };
-  /** Copies that it has the rest of. */
+  /** Copies that contain the rest of it. */
   readonly reference: readonly string[] | null;
   readonly 'database-ref'?: readonly { readonly name: string; readonly oid: number }[];
 }
@@ -24,9 +24,9 @@ interface Stanza {
 }
 
 export interface Copies {
-  /** The oldest first. */
+  /** The oldest comes first. */
   readonly all: readonly Copy[];
-  /** Where the log of a copy is. */
+  /** The path of a copy's log. */
   archiveOf(copy: Copy): string;
 }
 
@@ -38,11 +38,11 @@ export const repository = (place: Place, ...args: readonly string[]): Promise<st
 const NO_STANZA = 1;
 const NO_COPY = 2;
 
-/** Which of these files of the log are not whole. */
+/** Which of these files of the log are incomplete. */
 export const brokenOf = async (place: Place, files: readonly string[]): Promise<readonly string[]> =>
   (await told(place, [...REPOSITORY, 'broken'], files.join('\n'))).split('\n').filter((line) => line !== '');
 
-/** @throws RestoreProblem where the backup cannot be read: it is another's, or damaged */
+/** @throws RestoreProblem if the backup cannot be read, because it is another's or damaged */
 export async function copiesIn(place: Place, ...label: readonly string[]): Promise<Copies> {
   const [stanza] = stanzasIn(await repository(place, 'copies', ...label));
   if (stanza === undefined) throw new RestoreProblem(NONE);
@@ -55,7 +55,7 @@ export async function copiesIn(place: Place, ...label: readonly string[]): Promi
   };
 }
 
-/** What it quotes of a file that does not open makes its JSON none. */
+/** If a file cannot be decrypted, the output quotes it and is no valid JSON. */
 function stanzasIn(text: string): readonly Stanza[] {
   try {
     return JSON.parse(text);
@@ -77,7 +77,7 @@ const NONE = `the backup has no copy of the database: look at backup.s3.bucket a
 
 const stopOf = ({ timestamp }: Pick<Copy, 'timestamp'>): number => timestamp.stop * 1_000;
 
-/** The last that was done by then. @throws RestoreProblem where no copy is as old as that */
+/** The last copy that was finished by then. @throws RestoreProblem if no copy is that old */
 export function copyFor<C extends Pick<Copy, 'timestamp'>>(all: readonly C[], at: string | undefined): C {
   const [oldest] = all;
   if (oldest === undefined) throw new RestoreProblem(NONE);
@@ -88,7 +88,7 @@ export function copyFor<C extends Pick<Copy, 'timestamp'>>(all: readonly C[], at
   );
 }
 
-/** @throws RestoreProblem for a moment that has not been, which every backup seems to reach */
+/** @throws RestoreProblem for a moment in the future, which every backup would seem to reach */
 export function refuseFuture(at: string | undefined, now: number): void {
   if (at !== undefined && Date.parse(at) > now)
     throw new RestoreProblem(`--at ${at} is still to come. ${UNCHANGED}`);

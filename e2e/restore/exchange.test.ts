@@ -5,7 +5,7 @@ import { exchangeCredentials } from './exchange.ts';
 
 const STEP: Step = { note: () => undefined } as unknown as Step;
 
-/** A cluster in which brokers answer an administrator so; what it was asked is kept. */
+/** A cluster in which brokers give an administrator these answers; calls are recorded. */
 function cluster(answers: Readonly<Record<string, string>>) {
   const asked: string[] = [];
   const kube = {

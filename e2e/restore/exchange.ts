@@ -1,17 +1,17 @@
 /**
- * A Space that was set back may believe in credentials that had ended since the moment of its backup, and nobody can tell
- * which. So all are exchanged before anybody is let in: the operator then hands out the new ones by itself.
+ * A Space that was set back may accept credentials that had ended since the moment of its backup, and nobody can tell
+ * which. So all are exchanged before any of them works again; the operator then distributes the new ones by itself.
  */
 import { randomBytes } from 'node:crypto';
 import type { Step } from '../progress/index.ts';
 import { type Asking, asked, linesOf } from './broker.ts';
 
 interface Exchange extends Asking {
-  /** Capsules whose own credentials are to go on as they were at that moment. */
+  /** Capsules whose own credentials stay in use as they were at that moment. */
   readonly accepted: readonly string[];
 }
 
-/** A broker, the audience of its principals, and what their Secrets' names end with. */
+/** A broker, the audience of its principals, and the suffix of their Secrets' names. */
 const BROKERS = [
   { deployment: 'db-broker', audience: 'dbp', ending: 'database' },
   { deployment: 'objectstore-broker', audience: 'osp', ending: 'objectstore' },
@@ -21,9 +21,11 @@ const BROKERS = [
 export interface Exchanged {
   /** Capsules, with ids of Assistants that have a database; the Capsule's own has none. */
   readonly registered: readonly { readonly capsule: string; readonly apps: readonly string[] }[];
-  /** Capsules that have a principal, and that a broker did not know at that moment. */
+  /** Capsules that have a principal but that a broker did not know at that moment. */
   readonly unknown: readonly { readonly capsule: string; readonly broker: string }[];
-  /** Capsules whose own credentials are of before what was answered last. They stay closed until somebody decides. */
+  /**
+   * Capsules whose own credentials are older than the last confirmed change. They stay closed until a person decides.
+   */
   readonly setBack: readonly string[];
   /** The accepted ones, as the person who restores decided. */
   readonly accepted: readonly string[];
@@ -60,8 +62,8 @@ const registeredIn = (text: string): Exchanged['registered'] =>
     }));
 
 /**
- * A new one for each is written where the operator reads it, then told to the broker: a run that was cut short begins anew.
- * Answers Capsules that the broker does not know.
+ * Each new principal is written where the operator reads it, then registered at the broker; an interrupted run begins
+ * again. Returns the Capsules that the broker does not know.
  */
 async function exchangePrincipals(
   about: Exchange,
@@ -82,7 +84,7 @@ async function exchangePrincipals(
       metadata: {
         name: metadata.name,
         namespace,
-        // The Capsule that will come has another UID, and is to have its data.
+        // The Capsule that is applied later has another UID, and must get its data.
         labels: { ...metadata.labels, 'platform.space/retained': 'true' },
         annotations: metadata.annotations,
       },
@@ -98,8 +100,8 @@ async function exchangePrincipals(
 }
 
 /**
- * Sets of credentials that were changed after the backup are closed. Among them may be a key that its Capsule has retired since,
- * and no program can tell: they stay so until a person says that the restored ones are meant.
+ * Sets of credentials that were changed after the backup are closed. They may contain a key that its Capsule has
+ * retired since, which no program can tell, so they stay closed until a person accepts the restored ones.
  */
 async function answerCustody(about: Exchange): Promise<Pick<Exchanged, 'setBack' | 'accepted'>> {
   const states = linesOf<{ capsule: string; state: string }>(

@@ -22,7 +22,7 @@ beforeAll(async () => {
   recipient = await identityToRecipient(identity);
 });
 
-/** A pod whose program prints such a state; what it was asked is kept. */
+/** A pod whose program prints such a state; calls are recorded. */
 async function podWith(header: StateHeader) {
   const sealed = Buffer.from(await seal(header, [], recipient)).toString('base64');
   const asked: string[] = [];

@@ -10,7 +10,7 @@ export interface Fetching {
   readonly identities: readonly string[];
 }
 
-/** That of a moment, or the newest. @throws RestoreProblem where there is none, or one of another Space */
+/** The state of a moment, or the newest. @throws RestoreProblem if there is none, or only one of another Space */
 export async function fetchedState(
   place: Place,
   { space, namespace, identities }: Fetching,

@@ -12,8 +12,8 @@ export interface Filling {
 }
 
 /**
- * Runs a pod to its end, with its volume, and leaves it; answers what it said last. One that a command of before has started
- * is gone on with: what it did, it does no second time.
+ * Runs a pod to its end, with its volume, and leaves it; returns the last line of its output. A pod that an earlier
+ * command has started is continued, so that nothing is done twice.
  */
 export async function fill(about: Filling, pod: KubeObject | undefined, set?: KubeObject): Promise<string> {
   const { kube } = about;

@@ -1,4 +1,4 @@
-/** What is refused over a Space that is there, with a real API server and Helm. */
+/** What is refused if a Space exists, with a real API server and Helm. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -123,7 +123,7 @@ it('what people keep is put back with all that it holds, and without words to wh
     ...{ name, namespace: 'home', labels, annotations },
   });
   const told = { 'platform.space/open': 'true', 'platform.space/rotate': '3' };
-  // Kept: without it, its Assistants would start on the part of their data that had been put back.
+  // It is kept: without it, its Assistants would start on the part of their data that had been restored.
   const kept = { note: 'mine', 'platform.space/restoring': 'household as of then' };
   const capsule = {
     ...{ apiVersion: 'platform.space/v1', kind: 'Capsule', spec: { quota: { assistants: 2 } } },

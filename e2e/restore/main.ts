@@ -1,4 +1,7 @@
-/** `npm run restore`: makes a Space again from its backup, in a cluster where it is not; or one Capsule, in a Space that runs. */
+/**
+ * `npm run restore`: restores a Space from its backup, in a cluster where it does not exist; or one Capsule, in a
+ * running Space.
+ */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -42,7 +45,7 @@ async function programs(kubeconfig: string | undefined) {
   return { kubectl, helm, kubeconfig: running.kubeconfig };
 }
 
-/** The identities among the comments of age-keygen's file: more than one where the recipient was exchanged. */
+/** The identities among the comments of age-keygen's file: more than one if the recipient was exchanged. */
 const identitiesIn = (text: string) =>
   text
     .split('\n')
@@ -65,7 +68,7 @@ function momentOf(text: string | undefined): string | undefined {
   return moment.toISOString();
 }
 
-/** Of a file that an option names; who misspelt it reads which option and which file. */
+/** Reads a file that an option names. The error names the option and the file. */
 async function contentOf(option: string, file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
@@ -96,7 +99,7 @@ const { values: options } = commandLine(USAGE, {
 
 type Options = typeof options;
 
-/** What a run needs wherever it restores to. */
+/** What a run needs, whatever it restores. */
 interface Begun extends Pick<Restore, 'space' | 'namespace' | 'at' | 'identities' | 'steps' | 'signal'> {
   readonly kubectl: string;
   readonly helm: string;
@@ -173,7 +176,7 @@ async function main(options: Options, steps: Steps): Promise<void> {
   console.log(JSON.stringify(restored, null, 2));
 }
 
-/** The first thing that is wrong with a command line whose options are all known. */
+/** The first error in a command line whose options are all known. */
 function missing(): string {
   const { capsule, secret, identity, key, values, as } = options;
   if (capsule !== undefined && secret !== undefined) return '--capsule and --secret are two commands';
@@ -197,7 +200,7 @@ if (options.identity === undefined || !(isOne || isWhole)) {
     await main(options, steps);
   } catch (error) {
     process.exitCode = 1;
-    // A step that failed has told it already.
+    // A step that failed has already reported the error.
     const isTold = steps.summary().some(({ outcome }) => outcome === 'failed');
     if (!isTold) console.error(error instanceof Error ? error.message : error);
   } finally {

@@ -1,12 +1,15 @@
 import type { KubeObject } from '../space/kube-object.ts';
 import { asApplied } from '../undelete/undelete.ts';
 
-/** Says on a Capsule of what it is made again; nothing of it starts meanwhile. */
+/** Says on a Capsule what it is restored from; meanwhile nothing of it starts. */
 export const RESTORING = 'platform.space/restoring';
-/** Words of the one who wrote them, to what was there then. */
+/** Annotations by which a person asked for one action at that time. */
 const SAID = ['platform.space/rotate', 'platform.space/open'];
 
-/** An object of a state as it is applied anew: with all that it holds, and without words that are not to be said again. */
+/**
+ * An object of a state as it is applied again: with all its content, and without annotations that asked for one
+ * action.
+ */
 export function asRestored(object: KubeObject, further: readonly string[] = []): KubeObject {
   const { annotations = {}, ...metadata } = asApplied(object).metadata;
   const kept = Object.entries(annotations).filter(([key]) => ![...SAID, ...further].includes(key));

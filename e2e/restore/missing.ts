@@ -1,4 +1,4 @@
-/** What a restore of a whole Space did not bring, as sentences for whoever has to see to it. */
+/** What a restore of a whole Space did not bring back, in sentences for the person who has to handle it. */
 import type { KubeObject } from '../space/kube-object.ts';
 import { inputsWithout } from './capsule/missing.ts';
 import { idOf } from './capsule/tenant.ts';
@@ -10,11 +10,11 @@ import type { Compared } from './whereabouts.ts';
 export interface Brought extends Exchanged, Compared {
   readonly state: State;
   readonly at: string | undefined;
-  /** What the copy of the bucket says of itself. */
+  /** What the copy of the bucket reports about itself. */
   readonly notice: string | undefined;
 }
 
-/** Never brought: they are made or given anew, or are no part of a Space. */
+/** These are never restored: they are created or issued again, or are not part of a Space. */
 const NEVER = [
   'URLs, tokens and principals: they are new, and the old ones open nothing',
   'who installed Assistants and who approved them: it is whoever restored them',
@@ -47,7 +47,7 @@ export function notRestored(brought: Brought): readonly string[] {
   ];
 }
 
-/** The backup has none of these: they are what another server has, or has not. */
+/** The backup contains none of these databases: another server has them, or has lost them. */
 function besideIn({ beside, lost, moves }: Brought): readonly string[] {
   const servers = [...new Set(beside.map(({ server }) => server))];
   const on = (server: string) => beside.filter((one) => one.server === server).map(({ capsule }) => capsule);
@@ -70,7 +70,10 @@ function peoplesIn({ namespaces, objects }: State) {
   return { capsules: of('Capsule'), assistants: of('Assistant'), inputs: of('Secret') };
 }
 
-/** They are left marked: without that, their Assistants would take what had been put back for all of their data. */
+/**
+ * They keep the annotation: without it, their Assistants would take the part that had been restored for all of their
+ * data.
+ */
 const halfRestored = (capsules: readonly KubeObject[]) =>
   capsules.flatMap(({ metadata: { name, annotations } }) => {
     const mark = annotations?.[RESTORING];
@@ -78,7 +81,7 @@ const halfRestored = (capsules: readonly KubeObject[]) =>
     return `the data of Capsule ${name}: they were being put back at that moment (${mark}), and its Assistants have no pods. Give that restore again, or take annotation ${RESTORING} off to go on with what is there`;
   });
 
-/** Between the registry of that moment and the state, which was taken before it. */
+/** Differences between the registry of that moment and the state, which was taken before it. */
 function differencesOf({ state, registered, lost }: Brought): readonly string[] {
   const { capsules, assistants } = peoplesIn(state);
   const idsIn = (capsule: string) => assistants.filter(({ spec }) => spec.capsule === capsule).map(idOf);

@@ -1,4 +1,4 @@
-/** What the parts of a restore of a whole Space hand to one another. */
+/** The types that the parts of a restore of a whole Space exchange. */
 import type { Steps } from '../progress/index.ts';
 import type { Finished, Kube } from '../space/kube.ts';
 import type { Destination, Rendered } from './pods.ts';
@@ -6,18 +6,18 @@ import type { Destination, Rendered } from './pods.ts';
 export interface Restore extends Destination {
   readonly kube: Kube;
   readonly helm: (...args: string[]) => Promise<Finished>;
-  /** Where the chart is, and the values that the lost Space had. */
+  /** The path of the chart, and the values that the lost Space had. */
   readonly chart: string;
   readonly values: readonly string[];
   readonly space: string;
   readonly namespace: string;
-  /** The moment that is restored; the end of the backup without it. */
+  /** The moment to restore; undefined for the end of the backup. */
   readonly at: string | undefined;
   /** Identities of the recipient that the state was sealed for. */
   readonly identities: readonly string[];
-  /** Capsules whose own S3 credentials go on although they were set back. */
+  /** Capsules whose own S3 credentials stay in use although they were set back. */
   readonly accepted: readonly string[];
-  /** Capsules whose databases their servers have not, and that are restored without. */
+  /** Capsules whose databases are missing on their servers, and that are restored without them. */
   readonly acceptedLost: readonly string[];
   readonly parse: (yaml: string) => Rendered;
   readonly steps: Steps;

@@ -17,7 +17,7 @@ export const placeOf = (kube: Kube, { metadata, spec }: KubeObject): Place => ({
   container: spec.containers[0].name,
 });
 
-/** Answers what the program said. @throws RestoreProblem with what it said where it fails */
+/** Returns the program's output. @throws RestoreProblem with its error output if it fails */
 export async function told(place: Place, program: readonly string[], input?: string): Promise<string> {
   const { kube } = place;
   const { code, stdout, stderr } = await kube.run(

@@ -37,7 +37,7 @@ async function render(values: object): Promise<readonly KubeObject[]> {
     .filter((object) => object !== null);
 }
 
-/** Names that a pod mounts and has no volume for, or that nobody has made before the release is installed. */
+/** Names that a pod mounts without a volume, or that do not exist before the release is installed. */
 function missing(pod: KubeObject | undefined): readonly string[] {
   const { volumes, containers, initContainers = [] } = pod!['spec'];
   const named = new Set(volumes.map(({ name }: { name: string }) => name));

@@ -1,17 +1,17 @@
-/** The pods that fill a Space's volumes before its first pod starts, made of what the chart would run. */
+/** The pods that fill a Space's volumes before its first pod starts, made from what the chart would run. */
 import type { KubeObject } from '../space/kube-object.ts';
 import { RestoreProblem } from './problem.ts';
 import type { Known } from './state.ts';
 
 export type Container = KubeObject['spec']['containers'][number];
 
-/** What a chart renders, as it is looked into here. */
+/** The objects that a chart renders. */
 export type Rendered = readonly KubeObject[];
 
 const find = (objects: Rendered, kind: string, name: string) =>
   objects.find((object) => object.kind === kind && object.metadata.name === name);
 
-/** The program that carries backups away, which brings them back as well. @throws RestoreProblem where there is none */
+/** The CronJob of backups, whose program also restores them. @throws RestoreProblem if there is none */
 function carrier(objects: Rendered): KubeObject {
   const cron = find(objects, 'CronJob', 'backup');
   if (cron === undefined)
@@ -33,7 +33,7 @@ export function podOf(name: string, like: KubeObject, spec: object): KubeObject 
   };
 }
 
-/** Changes a container for another task: it has no probes, and need not be slow for the sake of others. */
+/** Changes a container for another task: without probes, and without the limits that protect others from a backup. */
 export function doing(container: Container, change: object): Container {
   const { startupProbe, readinessProbe, livenessProbe, lifecycle, ports, resources, ...rest } = container;
   const { cpu, ...limits } = resources?.limits ?? {};
@@ -49,7 +49,9 @@ interface Named {
   readonly name: string;
 }
 
-/** What the chart's own program makes when it is installed, and the token that only the container beside it needed. */
+/**
+ * Volumes that do not exist before the release is installed, and the token that only the container beside it needs.
+ */
 const NOT_YET = ['token', 'ca'];
 const isThere = ({ name }: Named) => !NOT_YET.includes(name);
 
@@ -59,13 +61,13 @@ function carrierSpec(objects: Rendered) {
   return { ...spec, volumes: volumes.filter(isThere) };
 }
 
-/** Secret of the key of the bucket that backups are in. */
+/** The Secret with the key of the bucket that backups are in. */
 export function destinationSecret(objects: Rendered): string {
   const volumes: readonly { name: string; secret?: { secretName: string } }[] = carrierSpec(objects).volumes;
   return volumes.find(({ name }) => name === 'backup-s3')?.secret?.secretName ?? '';
 }
 
-/** Waits to be asked for the sealed state. It needs nothing that is in the state. */
+/** A pod that waits for requests for the sealed state. It needs nothing that is in the state. */
 export function statePod(objects: Rendered): KubeObject {
   const container = bucketContainer(objects);
   const needed = ['state', 'backup-s3', 'backup-ca'];
@@ -84,20 +86,29 @@ export function statePod(objects: Rendered): KubeObject {
   });
 }
 
-/** The same beside a Space that runs, with the labels by which the network lets the Jobs of its backup to the bucket. */
+/**
+ * The same beside a running Space, with the labels by which network policies let the Jobs of its backup reach the
+ * bucket.
+ */
 export function livingStatePod(objects: Rendered): KubeObject {
   const { labels } = carrier(objects).spec.jobTemplate.spec.template.metadata;
   const pod = statePod(objects);
   return { ...pod, metadata: { ...pod.metadata, labels: { ...labels, ...pod.metadata.labels } } };
 }
 
-/** Until it is asked to do something; longer than any restore takes, so that none that is forgotten stays. */
+/**
+ * Waits until it is asked to do something. It ends after longer than any restore takes, so that no forgotten pod
+ * stays.
+ */
 export const IDLE = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 172800 & wait'];
 
-/** What PostgreSQL's programs need to read a backup, and to write nothing but notes. */
+/** The volumes that PostgreSQL's programs need to read a backup; they write only temporary files. */
 const READING = ['run', 'tmp', 'backup-s3', 'backup-keys', 'backup-ca'];
 
-/** Asks the backup of the database; undefined where the Space has a server of its own, whose owner does that. */
+/**
+ * A pod that reads the backup of the database; undefined if the Space has a server of its own, whose owner restores
+ * it.
+ */
 export function databaseBackupPod(objects: Rendered): KubeObject | undefined {
   const set = statefulSet(objects, 'postgres');
   if (set === undefined) return undefined;
@@ -113,7 +124,7 @@ export function databaseBackupPod(objects: Rendered): KubeObject | undefined {
   });
 }
 
-/** Asks the backup of the bucket, and the bucket too where it is somebody else's. */
+/** A pod that reads the backup of the bucket, and the bucket too if it is external. */
 export function bucketBackupPod(objects: Rendered): KubeObject {
   const bucket = bucketContainer(objects);
   const env = statefulSet(objects, 's3') === undefined ? bucket.env : besideTheServer(bucket);
@@ -123,17 +134,17 @@ export function bucketBackupPod(objects: Rendered): KubeObject {
   });
 }
 
-/** For the program of the bucket in one pod with the server, which serves nobody else. */
+/** For the bucket's program in one pod with the server, which then serves nobody else. */
 const besideTheServer = ({ env }: Container) =>
   env
     .filter(({ name }: Named) => name !== 'S3_CA_FILE')
     .map((one: Named) => (one.name === 'S3_ENDPOINT' ? { ...one, value: 'http://127.0.0.1:7070' } : one));
 
-/** What this version of the chart knows of, by what it has a backup say of itself. */
+/** What this version of the chart knows, from what it makes a backup record about itself. */
 export function knownTo(objects: Rendered): Known {
   const [{ env }] = carrier(objects).spec.jobTemplate.spec.template.spec.initContainers;
   const options = env.find(({ name }: Named) => name === 'BACKUP');
-  // A release of before backups said so knows of none.
+  // A release from before backups recorded that knows none.
   const { version = '0', schemas = {} } = JSON.parse(options.value);
   return { version, schemas };
 }
@@ -146,7 +157,7 @@ export const authorities = (objects: Rendered) =>
   );
 
 export interface Destination {
-  /** Key of the bucket that the backup is in. */
+  /** The key of the bucket that the backup is in. */
   readonly key: { readonly access: string; readonly secret: string };
 }
 
@@ -176,7 +187,7 @@ const dataOf = (set: KubeObject) => ({
   persistentVolumeClaim: { claimName: claimOf(set).metadata.name },
 });
 
-/** Puts the database back; undefined where the Space has a server of its own, whose owner does that. */
+/** The pod that restores the database; undefined if the Space has a server of its own, whose owner does that. */
 export function databasePod(objects: Rendered, at: string | undefined): KubeObject | undefined {
   const set = statefulSet(objects, 'postgres');
   if (set === undefined) return undefined;
@@ -194,8 +205,8 @@ export function databasePod(objects: Rendered, at: string | undefined): KubeObje
 const asServerTime = (at: string) => at.replace('T', ' ').replace(/Z$/, '+00');
 
 /**
- * Puts the objects back: into the S3 server of one's own, or into the Space's, which runs beside it for so long and for
- * nobody else, since by the address that it listens on no other pod reaches it.
+ * The pod that restores the objects: into the external S3 server, or into the Space's, which runs beside it
+ * meanwhile. No other pod can reach that server at the address that it listens on.
  */
 export function objectsPod(objects: Rendered, at: string | undefined): KubeObject {
   const bucket = bucketContainer(objects);
@@ -215,7 +226,7 @@ export function objectsPod(objects: Rendered, at: string | undefined): KubeObjec
     ...spec,
     securityContext,
     volumes: [...spec.volumes, ...volumes.filter(({ name }: Named) => !named.has(name)), dataOf(set)],
-    // It ends when the other has, as sidecars do.
+    // It ends when the other container has ended, as sidecars do.
     initContainers: [
       {
         ...doing(server, { args: plain.map((arg) => (arg === ':7070' ? '127.0.0.1:7070' : arg)) }),

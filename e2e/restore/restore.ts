@@ -1,4 +1,7 @@
-/** A Space made again, in a cluster where it is not, from a backup: keys, volumes, release, credentials, Capsules. */
+/**
+ * Restores a Space from a backup into a cluster where it does not exist: keys, volumes, release, credentials,
+ * Capsules.
+ */
 import type { Step } from '../progress/index.ts';
 import type { Finished, Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
@@ -32,16 +35,16 @@ export interface Restored {
   readonly objects: string;
   readonly capsules: number;
   readonly assistants: number;
-  /** Databases of Capsules that the registry knows and no Capsule is there for. */
+  /** Databases of Capsules that the registry knows but that have no Capsule object. */
   readonly without: readonly string[];
-  /** Capsules whose own S3 credentials are closed, since they are of before a change. */
+  /** Capsules whose own S3 credentials are closed, since they are older than a change. */
   readonly setBack: readonly string[];
-  /** Those that go on all the same, because whoever restores said so. */
+  /** Capsules whose credentials stay in use nevertheless, because the person who restores said so. */
   readonly accepted: readonly string[];
   readonly notRestored: readonly string[];
 }
 
-/** Says on the services' namespace that it is being restored, and to when: a run that was cut short is taken up. */
+/** Marks the services' namespace as being restored, with the moment, so that an interrupted run is continued. */
 const MARK = 'platform.space/restoring';
 const LATEST = 'the end of the backup';
 
@@ -97,7 +100,7 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   });
 }
 
-/** What the program of the bucket says is missing in what it brought. */
+/** What the program of the bucket reports as missing in what it restored. */
 function noticeIn(report: string): string | undefined {
   return report.startsWith('{') ? JSON.parse(report).notice : undefined;
 }
@@ -114,7 +117,10 @@ async function render({ helm, parse, space, chart, values }: Restore): Promise<R
 
 const flags = (values: readonly string[]) => values.flatMap((file) => ['--values', file]);
 
-/** Nothing of a Space that lives, or whose volumes are left, is written over. Answers whether this very restore was begun. */
+/**
+ * A Space that exists, or whose volumes are left, is not overwritten. Returns whether this same restore was begun
+ * before.
+ */
 export async function refuseLiving(
   { kube, helm, space, at }: Pick<Restore, 'kube' | 'helm' | 'space' | 'at'>,
   objects: Rendered,
@@ -143,7 +149,7 @@ export async function refuseLiving(
   return false;
 }
 
-/** Marks them so that Helm adopts them. */
+/** Creates the namespaces with the marks by which Helm adopts them. */
 async function prepare(about: Restore, objects: Rendered): Promise<void> {
   const { kube, space, namespace, at } = about;
   const owner = {
@@ -168,12 +174,17 @@ async function prepare(about: Restore, objects: Rendered): Promise<void> {
 
 type Filled = 'database' | 'objects';
 
-/** What came of filling a volume, where a command of before has noted it: from then on the Space may be at work on it. */
+/**
+ * The result of filling a volume, if an earlier command has recorded it: from then on the Space may use the volume.
+ */
 async function noteOf({ kube, space }: Restore, what: Filled): Promise<string | undefined> {
   return (await kube.get('namespace', `${space}-services`))?.metadata.annotations?.[`${MARK}-${what}`];
 }
 
-/** What the Space's own namespaces hold is put back, unless it was, and may have been exchanged since. */
+/**
+ * Restores the Secrets of the Space's own namespaces, unless that was done before: they may have been exchanged
+ * since.
+ */
 async function putKeys(
   about: Restore,
   { newest }: States,
@@ -183,7 +194,7 @@ async function putKeys(
   const { kube, namespace } = about;
   if ((await noteOf(about, 'database')) !== undefined) return step.note('done before');
   const isKey = ({ metadata }: KubeObject) => metadata.namespace !== namespace;
-  // The bucket's key is the one that was given just now, which opens it.
+  // The key of the backup's bucket is the one that was just given, since that is known to work.
   const given = new Set(
     (await kube.list('secret', newest.namespaces.services)).map(({ metadata }) => metadata.name),
   );
@@ -207,13 +218,13 @@ async function fillOnce(
   if (known !== undefined) step.note('done before');
   const said = known ?? (await fill(about, pod, set));
   const note = `${MARK}-${what}=${said}`;
-  // Noted before its pod goes, so that no command to come takes the volume for one that is to be filled.
+  // This is recorded before the pod is deleted, so that no later command fills the volume again.
   must(await kube.run(['annotate', '--overwrite', 'namespace', `${space}-services`, note]));
   if (pod !== undefined) await removePod(kube, pod);
   return said;
 }
 
-/** What people keep in the release's namespace. */
+/** Applies what people keep in the release's namespace. */
 export async function applyPeoples(
   { kube, namespace }: Pick<Restore, 'kube' | 'namespace'>,
   found: readonly KubeObject[],

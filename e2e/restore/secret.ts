@@ -1,4 +1,4 @@
-/** One Secret of a Space out of its backup, where it was lost. */
+/** Restores one Secret of a Space from its backup, where it was lost. */
 import type { Steps } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
@@ -19,9 +19,9 @@ export interface SecretRestore extends Fetching {
 }
 
 export interface RestoredSecret {
-  /** When the state was taken that it is of. */
+  /** The time of the state that it comes from. */
   readonly state: string;
-  /** Namespaces that have it again. */
+  /** Namespaces in which it was restored. */
   readonly putBack: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export async function restoreSecret(about: SecretRestore): Promise<RestoredSecre
   }
 }
 
-/** It may be in several of the Space's namespaces. @throws RestoreProblem where it is in none */
+/** It may be in several of the Space's namespaces. @throws RestoreProblem if it is in none */
 export function secretsIn({ taken, objects }: State, name: string): readonly KubeObject[] {
   const found = objects.filter(({ kind, metadata }) => kind === 'Secret' && metadata.name === name);
   if (found.length > 0) return found;
@@ -58,7 +58,7 @@ export function secretsIn({ taken, objects }: State, name: string): readonly Kub
   );
 }
 
-/** What is there stays as it is. */
+/** An existing Secret is not changed. */
 export async function putBack(kube: Kube, secrets: readonly KubeObject[]): Promise<readonly string[]> {
   const lost: KubeObject[] = [];
   for (const one of secrets)

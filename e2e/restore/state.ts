@@ -1,4 +1,4 @@
-/** A Space's state as operator/backup seals it: a header, then an object a line. */
+/** A Space's state as operator/backup seals it: a header line, then one object a line. */
 import { Decrypter } from 'age-encryption';
 import type { KubeObject } from '../space/kube-object.ts';
 import { RestoreProblem } from './problem.ts';
@@ -14,12 +14,15 @@ export interface State {
   readonly space: string;
   readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
   readonly taken: string;
-  /** Hosts of PostgreSQL servers by their names; a state of an older version says nothing of them. */
+  /** Hosts of PostgreSQL servers by their names; a state of an older version does not contain them. */
   readonly databaseHosts?: Readonly<Record<string, string>>;
   readonly objects: readonly KubeObject[];
 }
 
-/** @throws RestoreProblem for other identities, and for what is no state of a Space, was cut short, or is of a newer version */
+/**
+ * @throws RestoreProblem for other identities, and for data that is no state of a Space, is truncated, or is of a
+ * newer version
+ */
 export async function openState(
   sealed: Uint8Array,
   identities: readonly string[],
@@ -72,7 +75,10 @@ function headerIn(line: string) {
   }
 }
 
-/** A registry that a newer broker wrote is refused by an older one, and fields that a newer operator wrote are lost on it. */
+/**
+ * An older broker refuses a registry that a newer one wrote, and an older operator loses fields that a newer one
+ * wrote.
+ */
 function refuseNewer({ version = '0', schemas = {} }: Partial<Known>, known: Known): void {
   const newer = Object.entries(schemas).filter(([of, number]) => number > (known.schemas[of] ?? 0));
   if (newer.length > 0 || isNewer(version, known.version))
@@ -94,8 +100,8 @@ function isNewer(version: string, known: string): boolean {
 const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.namespace}/${metadata.name}`;
 
 /**
- * What a Space has to be again at some moment: people's objects as they were then, and keys as they are now, since a key that
- * came later reads what was written later, and one that went is still in the older state.
+ * What a Space has to contain at some moment: people's objects as they were then, and keys as they are now. A key
+ * that was added later reads what was written later, and one that was removed is still in the older state.
  */
 export function merge(then: State, newest: State): readonly KubeObject[] {
   const isKey = ({ metadata }: KubeObject) => metadata.namespace !== newest.namespaces.release;
@@ -105,7 +111,7 @@ export function merge(then: State, newest: State): readonly KubeObject[] {
   return [...merged.values(), ...then.objects.filter((object) => !isKey(object))];
 }
 
-/** Names of the Capsules that there were. */
+/** Names of the Capsules that existed. */
 export const capsulesIn = ({ namespaces, objects }: State): readonly string[] =>
   objects
     .filter(({ kind, metadata }) => kind === 'Capsule' && metadata.namespace === namespaces.release)

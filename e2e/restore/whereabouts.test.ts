@@ -10,7 +10,7 @@ import type { Step } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
 import { compareServers, judge, type Whereabouts } from './whereabouts.ts';
 
-/** A registry that was restored, beside a server that may be as of another moment: both real. */
+/** A restored registry, and a second server that may be as of another moment; both are real. */
 
 let two: TwoServers;
 let clients: Clients;
@@ -83,7 +83,7 @@ describe('a restored registry', () => {
       /Capsule emptied: server b has no such Capsule\n.*own backup.*with the same --at; or .*--accept-lost emptied$/s,
     );
     expect(await compared(['emptied'], ['emptied'])).toMatchObject({ lost: ['emptied'] });
-    // A Capsule that is in no state is not missed.
+    // A Capsule that is in no state is not reported as lost.
     expect(await compared(['here'])).toMatchObject({ lost: [] });
   });
 

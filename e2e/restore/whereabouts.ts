@@ -1,13 +1,13 @@
 /**
- * Whether the databases of all Capsules are where the restored registry says, before anybody is let in. The backup has those of
- * the embedded server; every other server is brought to the moment by its owner, or was not.
+ * Checks whether the databases of all Capsules are where the restored registry says, before any credential works. The
+ * backup contains those of the embedded server; the owner of every other server has to bring it to the moment.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Step } from '../progress/index.ts';
 import { type Asking, asked, linesOf, PATIENCE_MS, say } from './broker.ts';
 import { RestoreProblem } from './problem.ts';
 
-/** As the broker's command `whereabouts` tells. */
+/** The answer of the broker's command `whereabouts`. */
 export interface Whereabouts {
   readonly capsule: string;
   readonly noted: string | null;
@@ -26,17 +26,17 @@ interface ServerLine {
 export interface Comparing extends Asking {
   /** Capsules of the state that had been provisioned. */
   readonly capsules: readonly string[];
-  /** Whether the registry is out of the backup; else it is on a server of somebody else's. */
+  /** Whether the registry comes from the backup; otherwise it is on an external server. */
   readonly isFilled: boolean;
-  /** Capsules whose databases somebody has given up. */
+  /** Capsules whose databases the person who restores has given up. */
   readonly acceptedLost: readonly string[];
 }
 
 export interface Compared {
-  /** Capsules whose databases are as a server of somebody else's has them. */
+  /** Capsules whose databases come from an external server. */
   readonly beside: readonly { readonly capsule: string; readonly server: string }[];
   readonly lost: readonly string[];
-  /** What became of moves that were under way at that moment. */
+  /** The result of moves that were under way at that moment. */
   readonly moves: readonly string[];
 }
 
@@ -52,7 +52,7 @@ const serversOf = async (about: Asking) => linesOf<ServerLine>(await asked(about
 const lookUp = async (about: Asking) =>
   linesOf<Whereabouts>(await asked(about, 'db-broker', ['whereabouts']));
 
-/** Without one of them nobody knows what it has. */
+/** Without one of them nobody knows which databases it has. */
 async function requireServers(about: Asking, step: Step): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -69,7 +69,7 @@ async function requireServers(about: Asking, step: Step): Promise<void> {
   }
 }
 
-/** Nobody copies any more. One that has landed by what its target says is ended, any other is taken back. */
+/** No copy is running any more. A move whose target already has the Capsule is completed, any other is undone. */
 async function endMoves(about: Asking, step: Step): Promise<readonly string[]> {
   const ended: string[] = [];
   for (const { capsule, noted, movingTo } of await lookUp(about)) {
@@ -106,7 +106,7 @@ export function judge(
   { capsules, isFilled, acceptedLost }: Pick<Comparing, 'capsules' | 'isFilled' | 'acceptedLost'>,
 ): Pick<Compared, 'beside' | 'lost'> {
   const known = new Set(found.map(({ capsule }) => capsule));
-  // The registry out of the backup is that of the moment: what it does not know was not registered then.
+  // A registry from the backup is that of the moment: a Capsule that it does not know was not registered then.
   const unknown = isFilled ? [] : capsules.filter((capsule) => !known.has(capsule));
   const apart = found.flatMap((one) => isApart(one) ?? []);
   const lacking = new Map<string, string>(

@@ -1,4 +1,4 @@
-/** `npm run undelete -- capsule|assistant NAME`: brings back what is in deletion, with its data. */
+/** `npm run undelete -- capsule|assistant NAME`: brings back an object in deletion, with its data. */
 import { resolve } from 'node:path';
 import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';

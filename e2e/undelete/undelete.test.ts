@@ -1,4 +1,4 @@
-/** What is in deletion comes back, asked of a real API server, an operator and its brokers. */
+/** Brings back deleted objects whose data is still kept, with a real API server, an operator and its brokers. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -86,7 +86,7 @@ test('a command that is cut short after any call is taken up by the next', async
     const counted =
       <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
       async (...args: Args) => {
-        // Cut short once it was done, and before anybody heard of it.
+        // The run is interrupted after the call was carried out, and before its answer arrived.
         const answer = await call(...args);
         calls += 1;
         if (calls === most) throw new Error('cut short');

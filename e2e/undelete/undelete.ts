@@ -1,4 +1,7 @@
-/** Brings back what is in deletion while its data is kept (`retention.grace`): keep the data, let it go, make it again. */
+/**
+ * Brings back an object in deletion while its data is kept (`retention.grace`): retains the data, lets the deletion
+ * end, creates the object again.
+ */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Kube } from '../space/kube.ts';
@@ -8,23 +11,23 @@ export type Kind = 'Capsule' | 'Assistant';
 
 export interface Undelete {
   readonly kube: Pick<Kube, 'run' | 'get' | 'list' | 'tryApply'>;
-  /** Where Capsules and Assistants are kept. */
+  /** The namespace of Capsules and Assistants. */
   readonly namespace: string;
   readonly kind: Kind;
   readonly name: string;
-  /** Keeps what has to be made again, from before anything is changed until all of it is there. */
+  /** The file that records what has to be created again, from before anything is changed until all of it exists. */
   readonly file: string;
   readonly note: (text: string) => void;
   readonly signal: AbortSignal;
   readonly pollMs?: number;
 }
 
-/** Why nothing can be brought back, or not all of it, and what to do. */
+/** Why nothing, or not everything, can be brought back, and what to do. */
 class UndeleteError extends Error {
   override readonly name = 'UndeleteError';
 }
 
-/** Answers what was made again. A run that was cut short at any line is taken up by the next one. */
+/** Returns what was created again. The next run continues one that was interrupted at any point. */
 export async function undelete(about: Undelete): Promise<readonly string[]> {
   const { kube, namespace, kind, name, file, note, signal, pollMs = 1_000 } = about;
   const look = () => kube.get(kind, name, namespace);
@@ -44,7 +47,7 @@ export async function undelete(about: Undelete): Promise<readonly string[]> {
     note(`waiting until ${title} is gone, and its data is kept`);
     while (await isThere(one)) await wait(pollMs, undefined, { signal });
     dropped ||= await tellsDrop(about, uid);
-    // Somebody has made it again, or deleted what was made again: that is theirs.
+    // If somebody has created it again, or deleted what was created again, it is left as it is.
     if ((await kube.get(object.kind, object.metadata.name, namespace)) !== undefined) continue;
     const { code, stderr } = await kube.tryApply(object);
     if (code !== 0)
@@ -61,7 +64,7 @@ export async function undelete(about: Undelete): Promise<readonly string[]> {
   return made;
 }
 
-/** What has to be made again in the place of the object of that UID. */
+/** The object that has to be created again in place of the one with that UID. */
 interface Saved {
   readonly uid: string;
   readonly object: KubeObject;
@@ -76,7 +79,7 @@ async function read(file: string): Promise<readonly Saved[] | undefined> {
   }
 }
 
-/** Writes down what has to be made again, a Capsule before its Assistants. */
+/** Records what has to be created again, a Capsule before its Assistants. */
 async function save(
   { kube, namespace, kind, name, file }: Undelete,
   found: KubeObject | undefined,
@@ -97,10 +100,10 @@ async function save(
   return saved;
 }
 
-/** Names of persons, which are written by the API server, or by themselves alone. */
+/** Annotations with names of people, which only the API server or these people themselves may write. */
 const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by', 'platform.space/record'];
 
-/** An object as somebody would apply it: what the cluster wrote into it is left out. */
+/** An object as a person would apply it, without what the cluster wrote into it. */
 export function asApplied({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
   const { name, namespace, labels } = metadata;
   const annotations = Object.fromEntries(
@@ -119,7 +122,7 @@ export function asApplied({ apiVersion, kind, metadata, spec }: KubeObject): Kub
   };
 }
 
-/** The operator reads this word right before it drops anything. */
+/** The operator reads this policy right before it drops anything. */
 async function keep({ kube, namespace, kind, name }: Undelete): Promise<void> {
   const patch = JSON.stringify({ spec: { deletionPolicy: 'Retain' } });
   const { code, stderr } = await kube.run([
@@ -136,7 +139,7 @@ async function keep({ kube, namespace, kind, name }: Undelete): Promise<void> {
     throw new UndeleteError(`${kind} ${name} cannot be told to keep its data: ${stderr.trim()}`);
 }
 
-/** Events of the operator, by which a deletion says what became of the data. */
+/** Whether the operator's Events report that the data was dropped. */
 async function tellsDrop({ kube, namespace }: Undelete, uid: string): Promise<boolean> {
   const events = await kube.list('Event', namespace);
   return events.some(

@@ -1,4 +1,4 @@
-/** The chart's NetworkPolicies and those of the operator let through what the arrows say, and nothing else. */
+/** The NetworkPolicies of the chart and the operator allow what the arrows say, and nothing else. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,10 @@ const part = (namespace: { name: string; labels: Record<string, string> }, compo
   namespace,
   labels: { 'platform.space/space': 'home', 'platform.space/component': component },
 });
-/** Each party, and two that have no part: what stands in a namespace of the Space or a Capsule under no name. */
+/**
+ * Each party, and two pods that have no arrow: one without labels in a namespace of the Space, and one in a
+ * Capsule's.
+ */
 const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; readonly end: End }>> = {
   ...Object.fromEntries(
     (
@@ -74,7 +77,7 @@ const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; 
   neighbour: { party: 'neighbour', end: { namespace: place('people'), labels: {} } },
   stranger: {
     party: 'stranger',
-    // It calls itself what it likes.
+    // It has the labels of a component.
     end: {
       namespace: { name: 'default', labels: {} },
       labels: {
@@ -92,7 +95,7 @@ const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; 
 };
 const PORTS = [53, 80, 3128, 5432, 7001, 7002, 7003, 7011, 7012, 7013, 7070, 8080, 8081, 8443, 9090, 10250];
 
-/** Every way that is open from a pod that has walls, or to one. */
+/** Every open connection from or to a pod that has policies. */
 function open(policies: readonly Policy[]): string[] {
   return ways((from, to, protocol, port) => lets(policies, from.end, to.end, protocol, port));
 }
@@ -125,9 +128,9 @@ const drawn = (picture: Picture = { backup: false }) =>
 
 let directory: string;
 let policies: readonly Policy[];
-/** Of a Space that is copied to a bucket elsewhere. */
+/** The policies of a Space with a backup. */
 let backedUp: readonly Policy[];
-/** Of a Space with a PostgreSQL beside its first. */
+/** The policies of a Space with a second PostgreSQL server. */
 let several: readonly Policy[];
 
 async function policiesWith(helm: string, flags: readonly string[]): Promise<Policy[]> {
@@ -158,7 +161,7 @@ async function policiesWith(helm: string, flags: readonly string[]): Promise<Pol
   return [...charted, ...made];
 }
 
-/** What the chart tells the operator of the PostgreSQL servers beside the first. */
+/** The list of further PostgreSQL servers that the chart passes to the operator. */
 function furtherServersOf(objects: readonly KubeObject[]): readonly DatabaseServer[] {
   const operator = objects.find(
     ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'home-operator',
@@ -203,7 +206,7 @@ describe('the NetworkPolicies of a Space', () => {
       (name) => !byAddress(policies, '203.0.113.7', 443).includes(name),
     );
     expect(more).toEqual(['postgres', 'backup']);
-    // The bucket alone.
+    // Its own policy leads to the bucket alone.
     expect(byAddress(backedUp, '203.0.113.9', 443)).not.toContain('postgres');
     const own = backedUp.find(({ name }) => name === 'backup');
     expect(open(backedUp.filter((policy) => policy !== own))).not.toEqual(drawn({ backup: true }));
@@ -231,7 +234,7 @@ describe('the NetworkPolicies of a Space', () => {
       (way) => !/(-> canary (TCP 7002|UDP 7012)|-> (db|objectstore)-broker TCP 8080)$/.test(way),
     );
     expect(others).toEqual([]);
-    // Discovery is public among the Space's own parts, and to nobody else.
+    // The Space's own components may read the discovery documents, and nobody else.
     const asking = into.filter((way) => way.endsWith('TCP 8080')).map((way) => way.split(' -> ')[0] ?? '');
     expect(asking.filter((name) => /assistant|unnamed|client|neighbour|stranger/.test(name))).toEqual([]);
   });
@@ -256,7 +259,7 @@ describe('the NetworkPolicies of a Space', () => {
       'objectstore-broker',
       'egress',
     ]);
-    // The second wall of gateway and broker: nothing that is inside.
+    // Gateway and broker check addresses themselves; in addition their policies allow no address inside.
     for (const part of ['egress', 'objectstore-broker'])
       expect(reaching('10.0.0.1', 443)).not.toContain(part);
     expect(reaching('203.0.113.9', 80)).toEqual([]);
@@ -265,7 +268,7 @@ describe('the NetworkPolicies of a Space', () => {
   });
 });
 
-/** As if every other side let everything through. */
+/** The policies as if those of the other direction allowed everything. */
 const oneSide = (side: 'Egress' | 'Ingress') =>
   policies.map((policy) => ({
     ...policy,

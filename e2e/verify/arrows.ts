@@ -1,6 +1,6 @@
 /**
- * The arrows of the picture in docs/architecture.md: who may begin to speak to whom, and nobody else may. The chart's
- * NetworkPolicies are held against it (arrows.test.ts), and `npm run verify` measures a cluster against it.
+ * The arrows of the picture in docs/architecture.md: who may open a connection to whom; all other connections are
+ * closed. arrows.test.ts compares the chart's NetworkPolicies with them, and `npm run verify` a cluster.
  */
 
 /** The parties of the picture: the components of a Space by their label, pods that people run, and one that is no component. */
@@ -25,26 +25,32 @@ export type Party =
   | 'stranger'
   | 'unlabelled';
 
-/** What is no pod of the Space: the cluster's DNS, and addresses that a part's own policy names, as the values say. */
+/**
+ * Targets that are no pods of the Space: the cluster's DNS, and addresses in a component's own policy, which come
+ * from the values.
+ */
 export type Beyond = 'dns' | 'addresses';
 
-/** What the values of a release decide of its arrows. */
+/** The values of a release that decide about its arrows. */
 export interface Picture {
-  /** Whether the Space is copied to a bucket of somebody else's (`backup.enabled`). */
+  /** Whether the Space is backed up to another bucket (`backup.enabled`). */
   readonly backup: boolean;
 }
 
 interface Arrow {
   readonly from: readonly Party[];
   readonly to: Party | Beyond;
-  /** TCP; of `any` also what is not TCP. */
+  /** TCP ports; `any` includes other protocols. */
   readonly ports: readonly number[] | 'any';
   readonly udp?: readonly number[];
-  /** Drawn only in a Space that has this. */
+  /** The arrow exists only in a Space that has this. */
   readonly where?: keyof Picture;
 }
 
-/** Pods that no policy of the Space holds back: marked as a client, beside the Capsules, and in a namespace of others. */
+/**
+ * Pods to which no policy of the Space applies: marked as a client, beside the Capsules, and in a namespace of
+ * others.
+ */
 export const FREE: readonly Party[] = ['client', 'neighbour', 'stranger'];
 
 const ARROWS: readonly Arrow[] = [
@@ -56,7 +62,8 @@ const ARROWS: readonly Arrow[] = [
   { from: ['operator', 'console'], to: 'objectstore-broker', ports: [8080] },
   { from: ['operator', 'console'], to: 'egress', ports: [8080] },
   { from: ['objectstore-broker'], to: 's3', ports: [7070] },
-  // The canary stands for a pod that has no wall of its own at 7002, and for one that is let in nowhere at 7003; over UDP at 7012 and 7013.
+  // At 7002 the canary represents a pod without policies of its own, and at 7003 one that nobody may reach; over UDP
+  // at 7012 and 7013.
   { from: ['network-probe'], to: 'canary', ports: [7001], udp: [7011] },
   { from: FREE, to: 'canary', ports: [7002], udp: [7012] },
   {
@@ -65,7 +72,7 @@ const ARROWS: readonly Arrow[] = [
     ports: [53],
     udp: [53],
   },
-  // The API server; of the gateway what is outside; of the broker S3 servers that are not the Space's own.
+  // The API server; for the gateway the outside; for the broker S3 servers that are not the Space's own.
   {
     from: ['operator', 'console', 'keys', 'uninstall-guard', 'release-test', 'objectstore-broker', 'egress'],
     to: 'addresses',
@@ -79,7 +86,7 @@ const ARROWS: readonly Arrow[] = [
 
 export type Protocol = 'tcp' | 'udp' | 'icmp';
 
-/** Whether an arrow leads there. */
+/** Whether there is an arrow from one to the other. */
 export function leads(
   picture: Picture,
   from: Party,

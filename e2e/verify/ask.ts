@@ -1,23 +1,23 @@
-/** Has pods look: as a command in a container, with the program that its image has for it. */
+/** Makes pods try targets, by a command in a container with the program that its image has for it. */
 import type { Kube } from '../space/kube.ts';
 import type { Picture } from './arrows.ts';
 import type { Looking } from './discover.ts';
 import { LOOK, type Sighting, sightingsIn } from './look.ts';
 import { expectedOf, isOwn, type Seen, type Source, type Target, targetKey } from './matrix.ts';
 
-/** The time for a closed target; an open one gets longer. */
+/** The time for a target that should be closed; one that should be open gets longer. */
 const LEAST_SECONDS = 3;
 const MOST_SECONDS = 20;
-/** The attester's maximum. */
+/** The attester's maximum of targets. */
 const ATTESTER_TARGETS = 24;
 
 export interface Answer {
   readonly seen: ReadonlyMap<string, Seen>;
-  /** Why nobody could be asked. */
+  /** Why the pod could not be asked. */
   readonly note?: string;
 }
 
-/** The program's arguments: what is drawn is waited for. */
+/** The program's arguments: targets that should be open are waited for. */
 export const lookAt = (picture: Picture, source: Source, targets: readonly Target[]): string[] =>
   targets.flatMap((target) => {
     const expected = expectedOf(picture, source, target);
@@ -50,7 +50,7 @@ export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string
 
 type Run = (argv: readonly string[]) => ReturnType<Kube['run']>;
 
-/** The canary is the attester's image, which has one program: it has no ping, and takes its time. */
+/** The canary runs the attester's image, whose one program cannot ping and takes longer. */
 async function askAttester(
   run: Run,
   picture: Picture,
@@ -71,7 +71,8 @@ async function askAttester(
         ({ address, port, protocol }, i) => `-t${i}=${address}:${port}${protocol === 'udp' ? '/udp' : ''}`,
       );
       const { stderr } = await run(['/attest', 'prove', ...words]);
-      // It says what it reached, and of nothing at all that its walls are unproven: then it has no exit code of its own.
+      // It reports what it reached. If it reached nothing, it says that the policies are unproven, which has another
+      // exit code.
       const told = /^reached: (.*)$/m.exec(stderr)?.[1];
       if (told === undefined && !/exit code 4/.test(stderr))
         note = `${source.name}: ${firstLine(stderr) || 'its program said nothing'}`;

@@ -1,11 +1,13 @@
-/** What is around a Space and none of its pods: the cluster's DNS, the API server, nodes, metadata, the outside. */
+/**
+ * Targets around a Space that are none of its pods: the cluster's DNS, the API server, nodes, metadata, the outside.
+ */
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Protocol } from './arrows.ts';
 import { type Around, addressesOf, portsOf, shown } from './discover.ts';
 import type { Place, Target } from './matrix.ts';
 
 const DNS_PORT = 53;
-/** Where DNS servers listen besides: over TLS, for their neighbours, and in OpenShift. */
+/** Other ports at which DNS servers listen: over TLS, for their neighbours, and in OpenShift. */
 const OTHER_DNS_PORTS = [DNS_PORT, 853, 5353];
 const METADATA = ['169.254.169.254', 'fd00:ec2::254'];
 
@@ -21,7 +23,7 @@ function at(
   return { name: `${name} ${shown(address)}${where}`, to, protocol, address, port, ends };
 }
 
-/** `outside` is something that answers beyond the cluster. */
+/** `outside` are addresses beyond the cluster at which something answers. */
 export function targetsBeyond(
   around: Around,
   outside: readonly { readonly address: string; readonly port: number }[],
@@ -51,7 +53,9 @@ export function targetsBeyond(
   ];
 }
 
-/** Its Services at each of their ports; and its pods, at the port that answers questions and at every other. */
+/**
+ * The DNS Services at each of their ports, and their pods at the port that answers queries and at every other one.
+ */
 function targetsAtDns({ dns: { services, pods } }: Pick<Around, 'dns'>): Target[] {
   const place = (serves: boolean): Place => (serves ? 'dns' : 'other ports of dns');
   const ofServices = services.flatMap((service) =>
@@ -89,7 +93,7 @@ const servicePorts = (service: KubeObject): readonly ServicePort[] => service['s
 const clusterIPs = (service: KubeObject | undefined): string[] =>
   (service?.['spec'].clusterIPs ?? []).filter((address: string) => address !== 'None');
 
-/** Where a question to the Service comes to in this pod. */
+/** The ports of this pod that the Service's port leads to. */
 const servingPorts = (service: KubeObject, pod: KubeObject): number[] =>
   servicePorts(service)
     .filter(({ port }) => port === DNS_PORT)
@@ -97,7 +101,7 @@ const servingPorts = (service: KubeObject, pod: KubeObject): number[] =>
       typeof targetPort === 'number' ? [targetPort] : portsOf(pod, targetPort),
     );
 
-/** Health is told at ports that a pod need not name. */
+/** Health checks use ports that a pod need not name. */
 const probePorts = (pod: KubeObject): number[] =>
   pod['spec'].containers
     .flatMap(({ livenessProbe, readinessProbe }: Record<string, { httpGet?: { port: unknown } }>) => [

@@ -1,7 +1,7 @@
 import { BlockList, isIPv6 } from 'node:net';
 import type { Protocol } from './arrows.ts';
 
-/** What a rule of a NetworkPolicy lets out by address. */
+/** The addresses to which a rule of a NetworkPolicy lets a pod connect. */
 export interface Block {
   readonly cidr: string;
   readonly except: readonly string[];
@@ -11,7 +11,7 @@ export interface Block {
 
 export function within(cidr: string, address: string): boolean {
   const [network = '', bits] = cidr.split('/');
-  // Otherwise an IPv4 address would be found in ::/0.
+  // Without this, an IPv4 address would match ::/0.
   if (isIPv6(network) !== isIPv6(address)) return false;
   const family = isIPv6(network) ? 'ipv6' : 'ipv4';
   const list = new BlockList();

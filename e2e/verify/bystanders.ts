@@ -1,9 +1,9 @@
-/** Pods of a run that are no Assistants: they wait to be asked, and answer at one port. */
+/** Pods of a run that are not Assistants. They wait for a command, and answer at one port. */
 import type { Party, Picture } from './arrows.ts';
 import { COMPONENT } from './discover.ts';
 import { LOOK } from './look.ts';
 
-/** On all that a run makes, so that the next one finds what one that was killed has left. */
+/** Marks everything that a run creates, so that the next run finds what a killed one has left. */
 export const MARK = 'platform.space/verify';
 const SPACE = 'platform.space/space';
 const LIFETIME = 600;
@@ -11,15 +11,15 @@ export const PORT = 8080;
 
 export interface Place {
   readonly space: string;
-  /** Where people keep Capsules. */
+  /** The namespace of Capsules and Assistants. */
   readonly namespace: string;
-  /** Names what this run makes. */
+  /** The name of this run, which is part of the names of its objects. */
   readonly run: string;
-  /** Seconds after which its bystanders end, should nobody be left to take them away. */
+  /** Seconds after which its bystanders end, if the run is killed and does not delete them. */
   readonly lifetime?: number;
 }
 
-/** The namespace of whoever has nothing to do with the Space. */
+/** A namespace that has nothing to do with the Space. */
 export const strangers = ({ run }: Place) => `verify-${run}`;
 
 interface Bystander {
@@ -39,17 +39,17 @@ export function bystandersOf(place: Place, picture: Picture, image: string): Bys
   return [
     at('client', 'client', namespace, { 'platform.space/client': 'true' }),
     at('neighbour', 'neighbour', namespace),
-    // It calls itself what it likes: labels in a namespace of its own open nothing.
+    // It has the labels of a component, which must open nothing in a namespace of its own.
     at('stranger', 'stranger', strangers(place), {
       [SPACE]: space,
       [COMPONENT]: 'operator',
       'platform.space/assistant': 'x',
       'platform.space/client': 'true',
     }),
-    // Pods beside the components: whatever somebody starts there by hand can reach nothing.
+    // Pods without labels beside the components: a pod that somebody starts there by hand must reach nothing.
     at('unlabelled in system', 'unlabelled', system),
     at('unlabelled in services', 'unlabelled', services),
-    // They stand for programs that come and go, and for one that has no ping.
+    // These have the labels of programs that run only at times, and of one that cannot ping.
     at('canary, stand-in', 'canary', services, { [SPACE]: space, [COMPONENT]: 'canary' }),
     ...(picture.backup ? [at('backup', 'backup', services, { [SPACE]: space, [COMPONENT]: 'backup' })] : []),
     at('keys', 'keys', system, { [SPACE]: space, [COMPONENT]: 'keys' }),
@@ -70,7 +70,8 @@ function podOf(place: Place, name: string, namespace: string, image: string, lab
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 0,
-      // Nothing answers to it, so it is never ready: no Service sends anybody to one that has a part's labels.
+      // Nothing sets this condition, so the pod is never ready, and no Service sends connections to it although it
+      // has a component's labels.
       readinessGates: [{ conditionType: MARK }],
       activeDeadlineSeconds: place.lifetime ?? LIFETIME,
       securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },

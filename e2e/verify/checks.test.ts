@@ -6,7 +6,7 @@ const BUSY =
 const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'prober-1', namespace: 'home-a' } };
 const capsule = { name: 'a', namespace: 'home-a', pod };
 
-/** A cluster that answers with these, one after the other. */
+/** A cluster that gives these answers, one after the other. */
 function answering(...answers: readonly { readonly stdout?: string; readonly stderr?: string }[]) {
   const asked: string[][] = [];
   const run = async (argv: readonly string[]) => {

@@ -1,4 +1,7 @@
-/** What is no way on the network: the sandbox, who is admitted, and what credentials open. Each with what must work beside it. */
+/**
+ * Checks of everything but the network: the sandbox, admission, and what credentials give access to. Each includes a
+ * request that must succeed.
+ */
 import type { Kube } from '../space/kube.ts';
 import type { Place } from './bystanders.ts';
 import { custodyCheck } from './custody.ts';
@@ -12,11 +15,14 @@ const check = (name: string, holds: boolean, found: string): Check => ({ name, h
 
 type Capsule = Probers['capsules'][number];
 
-/** The kubelet's word for a program that it could not begin in time, as on a machine under load: nothing was asked yet. */
+/**
+ * The kubelet reports this about a program that it could not start in time, as on a machine under load; the check was
+ * not made yet.
+ */
 const NOT_BEGUN = /failed to exec in container/;
 const TRIES = 3;
 
-/** Two Capsules, each to be kept from what is the other's, and how programs are run in them. */
+/** Two Capsules, each of which must have no access to the other's data, and how programs are run in them. */
 interface Sides {
   readonly kube: Kube;
   readonly place: Place;
@@ -27,7 +33,7 @@ interface Sides {
   readonly node: (of: Capsule, program: string, ...args: readonly string[]) => Promise<string>;
 }
 
-/** Runs a program in the Assistant of a Capsule, and answers what it printed. */
+/** Runs a program in the Assistant of a Capsule, and returns its output. */
 export function programsIn(kube: Pick<Kube, 'run'>): Sides['within'] {
   return async ({ namespace, pod }, argv) => {
     const into = ['exec', '-n', namespace, pod.metadata.name, '-c', 'assistant', '--'];

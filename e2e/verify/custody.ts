@@ -1,4 +1,7 @@
-/** Where the value of a stored input is: sealed beside the operator, and in nothing that a Capsule or its pods can read. */
+/**
+ * Checks where the value of a stored input is: sealed in the operator's namespace, and in nothing that a Capsule or
+ * its pods can read.
+ */
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Place } from './bystanders.ts';
@@ -6,7 +9,7 @@ import { canaryValue, INPUT, PROBER } from './prober.ts';
 import type { Check } from './report.ts';
 import { USE_INPUT } from './within.ts';
 
-/** All that a container has been given, and all that its processes have. */
+/** Prints everything that a container was given, and everything that its processes have. */
 const EVERYTHING = 'env; cat /proc/*/environ; find /etc/space /tmp -type f -exec cat {} +; true';
 const KINDS = ['secrets', 'configmaps', 'pods', 'deployments', 'events'];
 
@@ -26,19 +29,19 @@ export interface Custody {
 
 const decoded = (data: unknown) => Buffer.from(String(data), 'base64').toString('latin1');
 
-/** All that an object says, also what it says encoded. */
+/** The whole text of an object, including what it contains in encoded form. */
 function wordsOf(object: KubeObject): string {
   const data = Object.values(object['data'] ?? {}).map(decoded);
   return [JSON.stringify(object), ...data, ...data.map(decoded)].join('\n');
 }
 
-/** In which of the texts a value stands, as it is or as Kubernetes writes it. */
+/** The names of the texts that contain a value, as it is or in base64 as Kubernetes writes it. */
 export const tracesOf = (value: string, texts: Readonly<Record<string, string>>): string[] =>
   Object.entries(texts)
     .filter(([, text]) => text.includes(value) || text.includes(Buffer.from(value).toString('base64')))
     .map(([where]) => where);
 
-/** The objects that hold a value, of those whose namespaces hold no person's. */
+/** The objects that contain a value, among objects of namespaces in which people store no Secrets. */
 export const holders = (value: string, objects: readonly KubeObject[]): string[] =>
   objects
     .filter((object) => tracesOf(value, { object: wordsOf(object) }).length > 0)

@@ -1,4 +1,4 @@
-/** What a cluster has of a Space, and what is around it: whom to ask, and about what. */
+/** Finds what a cluster has of a Space and around it: which pods try connections, and to which targets. */
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Party, Picture, Protocol } from './arrows.ts';
@@ -8,7 +8,10 @@ import { pluginsOf } from './plugins.ts';
 
 export const COMPONENT = 'platform.space/component';
 
-/** Components whose pods are permanent. Those of keys, uninstall-guard and backup are not: a bystander with their labels is asked. */
+/**
+ * Components whose pods are permanent. Those of keys, uninstall-guard and backup are not, so bystanders with their
+ * labels replace them.
+ */
 const PARTS: readonly string[] = [
   'operator',
   'console',
@@ -32,10 +35,10 @@ export interface Around {
   /** The cluster's DNS: its Services and their pods. */
   readonly dns: { readonly services: readonly KubeObject[]; readonly pods: readonly KubeObject[] };
   readonly apiServer: KubeObject | undefined;
-  /** Where the API server's Service ends. */
+  /** The addresses behind the API server's Service. */
   readonly apiServerEnds: readonly { readonly address: string; readonly port: number }[];
   readonly kubernetes: string;
-  /** What gives pods their network, in which version. */
+  /** The network plugins, with their versions. */
   readonly plugins: readonly string[];
 }
 
@@ -90,7 +93,7 @@ export async function lookAround(kube: Kube, space: string): Promise<Around> {
   };
 }
 
-/** Where Calico writes its own version, also when no pod runs it. */
+/** Reads the version that Calico writes into the cluster, even if no pod runs it. */
 async function calico(kube: Kube): Promise<string | undefined> {
   const { code, stdout } = await kube.run([
     ...['get', 'clusterinformations.crd.projectcalico.org', 'default', '--ignore-not-found'],
@@ -109,7 +112,7 @@ const nameOf = (pod: KubeObject, pods: readonly KubeObject[]) => {
   return same.length === 1 ? partOf(pod) : `${partOf(pod)} ${same.indexOf(pod) + 1}`;
 };
 
-/** What rules of its own policies let a part out to by address. */
+/** The address blocks to which a component's own policies let it connect. */
 export function blocksOf(component: string, policies: readonly KubeObject[]): Block[] {
   const own = policies.filter(({ spec }) => spec?.podSelector?.matchLabels?.[COMPONENT] === component);
   return own
@@ -156,7 +159,7 @@ const portsWhere = (pod: KubeObject, wanted: (port: ContainerPort) => boolean): 
     .filter(wanted)
     .map(({ containerPort }: ContainerPort) => containerPort);
 
-/** Ports that its containers name; or those of one name. */
+/** Ports that its containers name, or only those with one name. */
 export const portsOf = (pod: KubeObject, only?: string): number[] =>
   portsWhere(pod, ({ name }) => only === undefined || name === only);
 
@@ -165,7 +168,7 @@ const protocolOf = ({ protocol = 'TCP' }: { readonly protocol?: string }) =>
 
 export const shown = (address: string) => (address.includes(':') ? 'IPv6 ' : '');
 
-/** A pod over each protocol, at each port that it names; over UDP also at its first one of TCP. */
+/** A pod over each protocol, at each port that it names; over UDP also at its first TCP port. */
 export function targetsAtPod(
   name: string,
   to: Party,

@@ -1,12 +1,14 @@
 import type { Seen } from './matrix.ts';
 
 /**
- * Tries targets again and again from its first instruction on, often at first, then at leisure: until each that is wanted
- * (`+`) was met and four times as long is over, by which an open way to the others would have answered on this machine, too.
- * Says of each the most that was seen. In perl, which starts at once and is in every Debian. Arguments: seconds at least,
- * seconds at most, then targets, several with commas between: `tcp HOST PORT`, `udp HOST PORT`, `icmp HOST`; over UDP it asks
- * who kubernetes.default.svc.cluster.local is, which a DNS server answers. With LISTEN it takes connections at that port, of
- * both address families, and goes on with that when it has looked. What the kernel gives it no socket for it is `unable` to ask.
+ * Tries targets again and again from its first instruction on, often at first, then at longer intervals, until each
+ * target that is wanted (`+`) was reached and four times as long has passed, in which an open connection to the
+ * others would have answered on this machine, too. It prints the best result of each target. It is in perl, which
+ * starts at once and is in every Debian. Arguments: seconds at least, seconds at most, then targets, several with
+ * commas between: `tcp HOST PORT`, `udp HOST PORT`, `icmp HOST`; over UDP it sends a DNS query for
+ * kubernetes.default.svc.cluster.local, which a DNS server answers. With LISTEN it accepts connections at that port,
+ * of both address families, and continues to do so afterwards. If the kernel gives it no socket for a protocol, the
+ * result is `unable`.
  */
 export const LOOK = String.raw`
 use strict; use Socket qw(:DEFAULT :addrinfo inet_pton pack_sockaddr_in6 AF_INET6); use Fcntl; use POSIX ();
@@ -116,7 +118,7 @@ export interface Sighting {
 const SEEN: readonly string[] = ['connected', 'refused', 'unreachable', 'silence', 'unable'] satisfies Seen[];
 const isSeen = (text: string | undefined): text is Seen => text !== undefined && SEEN.includes(text);
 
-/** What the program printed, by target; undefined while it looks. */
+/** The program's results by target; undefined until it has finished. */
 export function sightingsIn(printed: string): ReadonlyMap<string, Sighting> | undefined {
   const lines = printed.split('\n');
   if (!lines.includes('done')) return undefined;

@@ -1,4 +1,4 @@
-/** `npm run verify`: measures every wall of a Space, on any cluster, and says which is not as it is drawn. */
+/** `npm run verify`: measures the isolation of a Space on any cluster, and names what differs from the picture. */
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -45,7 +45,10 @@ function addressOf(text: string) {
   return { address, port: Number(port) };
 }
 
-/** Before anything is looked at: what fails later is told as something that may be left in the cluster. */
+/**
+ * Files are read before anything is created, since a later failure is reported as one that may leave objects in the
+ * cluster.
+ */
 function contentOf(option: string, file: string): Promise<string> {
   return readFile(file, 'utf8').catch((cause: unknown) => {
     throw new Error(`${option} ${file}: the file cannot be read`, { cause });

@@ -2,17 +2,17 @@
 import { type Beyond, FREE, leads, type Party, type Picture, type Protocol } from './arrows.ts';
 import { type Block, covers } from './blocks.ts';
 
-/** What is no pod of the Space, and how it is called in a report. */
+/** Targets that are no pods of the Space, by their names in a report. */
 export type Place = 'dns' | 'other ports of dns' | 'API server' | 'node' | 'metadata' | 'outside';
 
-/** A pod that looks out. */
+/** A pod that tries connections. */
 export interface Source {
   readonly name: string;
   readonly party: Party;
   readonly addresses: readonly string[];
   /** Addresses that policies of its own name: the API server, or what an administrator has allowed. */
   readonly blocks: readonly Block[];
-  /** What its program can ask over, where that is not every protocol. */
+  /** The protocols that its program can use, if it cannot use all. */
   readonly speaks?: readonly Protocol[];
 }
 
@@ -21,15 +21,15 @@ export interface Target {
   readonly to: Party | Place;
   readonly protocol: Protocol;
   readonly address: string;
-  /** 0 of ICMP. */
+  /** 0 for ICMP. */
   readonly port: number;
-  /** Where it ends: of a Service with its pods. */
+  /** The addresses and ports at which connections end: for a Service those of its pods. */
   readonly ends: readonly { readonly address: string; readonly port: number }[];
 }
 
 /** The result that look.ts prints; `unasked` if it printed none. */
 export type Seen = 'connected' | 'refused' | 'unreachable' | 'silence' | 'unable' | 'unasked';
-/** `theirs`: neither the Space nor its policies say anything about it. */
+/** `theirs`: neither the Space nor its policies decide it. */
 type Expected = 'open' | 'closed' | 'theirs';
 
 export interface Cell {
@@ -40,7 +40,10 @@ export interface Cell {
   readonly expected: Expected;
   readonly seen: Seen;
   readonly agrees: boolean;
-  /** Something has met the target meanwhile, so that silence is a wall and not a target that is away. */
+  /**
+   * Another pod has reached the target in this run, so that silence is the effect of a policy and not of a target
+   * that is down.
+   */
   readonly witnessed: boolean;
 }
 
@@ -54,11 +57,13 @@ const PLACES: readonly string[] = [
 ] satisfies Place[];
 const isPlace = (to: Party | Place): to is Place => PLACES.includes(to);
 
-/** A pod at its own address: no policy holds it back there, so it shows whether something listens. */
+/** A pod at its own address. No policy applies there, so the result shows whether something listens. */
 export const isOwn = (source: Source, { address, protocol }: Target): boolean =>
   protocol === 'tcp' && source.addresses.includes(address);
 
-/** What the arrows say; undefined of a pod and itself, and of what it has no program to ask. */
+/**
+ * The result that the arrows demand; undefined for a pod and itself, and for protocols that its program cannot use.
+ */
 export function expectedOf(picture: Picture, source: Source, target: Target): Expected | undefined {
   const { to, protocol, port, ends } = target;
   if (ends.some(({ address }) => source.addresses.includes(address))) return undefined;
@@ -72,22 +77,25 @@ export function expectedOf(picture: Picture, source: Source, target: Target): Ex
   }
   if (free) return 'theirs';
   const named = (beyond: Beyond, at = port) => leads(picture, source.party, beyond, protocol, at);
-  // Its servers may listen at another port than the one that everybody asks.
+  // DNS servers may listen at another port than their Service.
   if (to === 'dns' && named('dns', 53)) return 'open';
   const reach =
     named('addresses') && ends.some((end) => source.blocks.some((block) => covers(block, protocol, end)));
   return reach ? 'open' : 'closed';
 }
 
-/** A way on which everything may go is measured over TCP: nobody need answer the rest. */
+/** A connection on which everything is allowed is measured over TCP only, since nothing need answer the rest. */
 const drawn = ({ party }: Source, { to, protocol }: Target) =>
   protocol !== 'tcp' && FREE.includes(party) && to === 'assistant' ? 'theirs' : 'open';
 
-/** A refusal is a wall's where the target is known to answer; otherwise it was the target's own, which was reached. */
+/**
+ * A refusal comes from a policy if the target is known to answer. Otherwise it comes from the target, which was then
+ * reached.
+ */
 function agrees(expected: Expected, seen: Seen, protocol: Protocol, answers: boolean): boolean {
   if (expected === 'theirs') return true;
   if (expected === 'open') return seen === 'connected';
-  // Some runtimes give a container no socket to ping with, and then it can reach nobody by it.
+  // Some runtimes give a container no ICMP socket, so that it can reach nothing by a ping.
   if (seen === 'unable') return protocol === 'icmp';
   return seen === 'silence' || seen === 'unreachable' || (seen === 'refused' && answers);
 }
@@ -97,7 +105,7 @@ export type Sightings = ReadonlyMap<string, ReadonlyMap<string, Seen>>;
 export const targetKey = ({ protocol, address, port }: Omit<Target, 'name' | 'to' | 'ends'>) =>
   protocol === 'icmp' ? `icmp ${address}` : `${protocol} ${address} ${port}`;
 
-/** Every source and target; what nobody was asked is `unasked`. Others may be witnesses, too. */
+/** Compares every source and target; cells without an answer are `unasked`. Other sightings may be witnesses, too. */
 export function compare(
   picture: Picture,
   sources: readonly Source[],

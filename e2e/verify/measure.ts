@@ -1,4 +1,4 @@
-/** Has every pod of a Space and of the probers look at everything, and holds what they saw against the arrows. */
+/** Makes every pod of a Space and every prober try every target, and compares the results with the arrows. */
 import type { Kube } from '../space/kube.ts';
 import type { Party } from './arrows.ts';
 import { ask } from './ask.ts';
@@ -7,7 +7,7 @@ import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
 import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
 import type { Probers } from './probers.ts';
 
-/** Many looks at once would make each other late. */
+/** More pods at once would delay each other. */
 const AT_ONCE = 8;
 
 interface Looked {
@@ -17,7 +17,7 @@ interface Looked {
   readonly seen: Sightings;
 }
 
-/** Every pod of the Space and of the probers looks at everything, or those `whom` takes. */
+/** Every pod of the Space and every prober tries everything, or only those that `whom` accepts. */
 export async function measure(
   kube: Kube,
   around: Around,
@@ -31,7 +31,7 @@ export async function measure(
   say(sources.length, all.length);
   const seen = new Map<string, ReadonlyMap<string, Seen>>();
   const unanswered: string[] = [];
-  // The canary's one program takes its time: it begins first.
+  // The canary's program takes longest, so it begins first.
   const waiting = sources.toSorted((a, b) => Number(b.party === 'canary') - Number(a.party === 'canary'));
   const turns = Array.from({ length: AT_ONCE }, async () => {
     for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
@@ -44,11 +44,11 @@ export async function measure(
   return { cells: compare(around.picture, sources, all, seen), unanswered, seen };
 }
 
-/** Parties without a policy of their own are only targets if the asking side's policy hides them. */
+/** Parties without a policy of their own are targets only if the caller's policy closes them. */
 const OPEN: readonly Party[] = ['client', 'neighbour'];
 const ANY_DNS_PORT = 53;
 
-/** Each listens, so that nothing but a wall is silent. */
+/** Each of them listens, so that only a network policy can make it silent. */
 const targetsAtProbers = ({ sources }: Probers): Target[] =>
   sources
     .filter(({ party }) => !OPEN.includes(party))

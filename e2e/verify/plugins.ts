@@ -1,13 +1,16 @@
-/** What gives pods their network and holds its policies, with its version, as far as the cluster says. */
+/**
+ * Detects the network plugin and the agents that enforce its policies, with their versions, as far as the cluster
+ * shows them.
+ */
 import type { KubeObject } from '../space/kube-object.ts';
 
 /** A network plugin puts its program and its configuration into these folders of a node. */
 const FOLDERS =
   /^(\/etc\/cni\b|\/opt\/cni\b|\/home\/kubernetes\/bin$|\/var\/lib\/cni\b|\/etc\/kubernetes\/cni\b)/;
-/** Agents that only hold the policies of somebody else's network. */
+/** Agents that enforce policies on a network which another plugin provides. */
 const AGENTS = /network-?polic|azure-npm|kube-router|calico|cilium|antrea|ovnkube/;
 
-/** `calico` is the version that Calico writes into the cluster, also where no pod runs it. */
+/** `calico` is the version that Calico writes into the cluster, even if no pod runs it. */
 export function pluginsOf(daemonSets: readonly KubeObject[], calico: string | undefined): string[] {
   const agents = daemonSets.filter(
     ({ metadata, spec }) =>

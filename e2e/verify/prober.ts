@@ -1,18 +1,18 @@
-/** The Assistant that looks out of a Capsule, and the stored input that it must never see. */
+/** The Assistant that tries connections from a Capsule, and the stored input that it must never see. */
 import { createHash } from 'node:crypto';
 import { MARK, type Place, PORT } from './bystanders.ts';
 import { LOOK } from './look.ts';
 
 export const PROBER = 'prober';
 export const INPUT = 'probe';
-/** The longest argument that a manifest takes. */
+/** The longest argument that a manifest accepts. */
 const ARGUMENT = 4_000;
 
-/** So that it has a credential for the gateway. Nobody has these names. */
+/** With an allowed host the Assistant gets a credential for the gateway. These names do not exist. */
 const ALLOWED_HOST = 'verify.space-probe.org';
 const INPUT_HOST = 'vault.space-probe.org';
 
-/** Opens nothing anywhere; nobody else has written it. */
+/** A value that is valid nowhere and occurs nowhere else. */
 export const canaryValue = ({ run }: Pick<Place, 'run'>, capsule: string): string =>
   `sk_verify_${createHash('sha256').update(`${run}/${capsule}`).digest('hex')}`;
 

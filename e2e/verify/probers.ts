@@ -1,4 +1,7 @@
-/** What a run brings to a Space for a minute: two Capsules with a prober each, and bystanders. It takes all of it away. */
+/**
+ * Creates what a run needs in a Space for a minute: two Capsules with a prober each, and bystanders. It deletes all
+ * of them afterwards.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
@@ -16,13 +19,13 @@ export interface Probers {
   readonly sources: readonly Looking[];
 }
 
-/** How long anything is waited for, and what ends all waiting. */
+/** The time limit of each wait, and the signal that ends all of them. */
 export interface Patience {
   readonly seconds: number;
   readonly signal: AbortSignal;
 }
 
-/** Asks until there is an answer. What was waited for is said at the end, when more may be known of it. */
+/** Repeats the call until it has a result. `what` may be a function, since more may be known at the end. */
 export async function wait<T>(
   what: string | (() => string),
   { seconds, signal }: Patience,
@@ -84,12 +87,15 @@ export async function deployProbers(
   return { capsules, sources: [...probers, ...looking] };
 }
 
-/** Its container runs: the phase alone is Running, too, while one that could not be started waits for its next start. */
+/**
+ * Whether its container runs. The phase alone is also Running while a container that could not start waits for its
+ * next start.
+ */
 export const isUp = ({ status }: KubeObject): boolean =>
   status?.phase === 'Running' &&
   (status.containerStatuses ?? []).every(({ state }: Record<string, { running?: object }>) => state?.running);
 
-/** What Kubernetes says of a pod that does not run. */
+/** What Kubernetes reports about a pod that does not run. */
 export function stateOf(pod: KubeObject | undefined): string {
   if (pod === undefined) return 'it is gone';
   const { phase = 'Pending', reason, message, conditions = [], containerStatuses = [] } = pod['status'] ?? {};
@@ -101,7 +107,10 @@ export function stateOf(pod: KubeObject | undefined): string {
   return [`it is ${phase}`, reason, message, ...told, ...states].filter(Boolean).join('; ').slice(0, 600);
 }
 
-/** Where it does not come, a wall that is known to be open may be why: then nobody's code is started. */
+/**
+ * The prober may not start because a network policy is known not to be enforced: then the operator starts no tenant
+ * code.
+ */
 function proberIn(kube: Kube, place: Place, name: string, patience: Patience) {
   let why = '';
   const what = () => `the prober in ${name}${why}`;
@@ -134,7 +143,7 @@ const sourceOf = (name: string, party: Party, pod: KubeObject): Looking => ({
   pod,
 });
 
-/** Takes away what a run made, this one's or all that there is, and waits until it is gone. */
+/** Deletes what a run created, this one's or that of all runs, and waits until it is gone. */
 export async function leave(
   kube: Kube,
   { namespace, run }: Pick<Place, 'namespace'> & { readonly run?: string },

@@ -1,4 +1,4 @@
-/** What a run found, as a person reads it and as a signed document. */
+/** The result of a run, as text for a person and as a signed document. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto';
 import type { Cell } from './matrix.ts';
 
@@ -13,13 +13,13 @@ export interface Report {
   readonly started: string;
   readonly seconds: number;
   readonly versions: Readonly<Record<string, string>>;
-  /** The images of the Space's pods as the runtimes know them, by container. */
+  /** The images of the Space's pods by digest, as the runtimes report them, by container. */
   readonly images: Readonly<Record<string, string>>;
   readonly cells: readonly Cell[];
   readonly checks: readonly Check[];
-  /** Which pods were asked and did not say anything, and why: a run that has some proves nothing. */
+  /** Pods that were asked and did not answer, and why. A run with such pods proves nothing. */
   readonly unanswered: readonly string[];
-  /** What nobody was asked. */
+  /** What no pod was asked, and why. */
   readonly notes: readonly string[];
 }
 
@@ -29,7 +29,9 @@ interface Signed {
     readonly algorithm: 'ed25519';
     readonly over: string;
     readonly publicKey: string;
-    /** Made for this report alone: it shows that the report was not changed since, and not by whom it was made. */
+    /**
+     * The key was created for this report alone: it shows that the report was not changed since, but not who made it.
+     */
     readonly ephemeral: boolean;
     readonly value: string;
   };
@@ -52,7 +54,7 @@ export function signReport(report: Report, key?: KeyObject): Signed {
   };
 }
 
-/** Whether the report is as it was signed, by this key where one is given. */
+/** Whether the report is unchanged since it was signed, by this key if one is given. */
 export function isAsSigned({ report, signature }: Signed, by?: KeyObject): boolean {
   const key = by ?? createPublicKey(signature.publicKey);
   return verify(null, bytes(report), key, Buffer.from(signature.value, 'base64'));
@@ -60,7 +62,7 @@ export function isAsSigned({ report, signature }: Signed, by?: KeyObject): boole
 
 const gone = ({ agrees, seen }: Cell) => !agrees && seen === 'unasked';
 
-/** Cells that nobody has answered are told together, by who was to answer. */
+/** Groups cells without an answer by the pod that did not answer. */
 function silent(cells: readonly Cell[]): string[] {
   const sources = [...new Set(cells.filter(gone).map(({ from }) => from))];
   return sources.map((source) => {
@@ -102,7 +104,7 @@ function mark(cells: readonly Cell[]): string {
 const LEGEND =
   'o a way that is drawn is open, and all else there closed · . closed · - not the Space’s to say · ! not as drawn · ? not asked';
 
-/** A line for each pod that looked, a column for what it looked at; then what is not as drawn, by name. */
+/** A line for each pod that tried, a column for each target; then the differences by name. */
 export function textOf(report: Report): string {
   const columns = [...new Set(report.cells.map(({ to }) => to))];
   const rows = [...new Set(report.cells.map(({ from }) => from))];

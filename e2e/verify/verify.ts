@@ -1,4 +1,7 @@
-/** One run: looks around, sets the probers, has every pod look, compares, checks, and takes the probers away whatever happens. */
+/**
+ * One run: discovers the Space, deploys the probers, makes every pod try every target, compares, checks, and always
+ * deletes the probers.
+ */
 import type { Kube } from '../space/kube.ts';
 import { lookAt, seenOf } from './ask.ts';
 import { targetsBeyond } from './beyond.ts';
@@ -12,7 +15,7 @@ import { deployProbers, leave, type Patience, type Probers, wait } from './probe
 import type { Report } from './report.ts';
 
 export interface Wanted extends Place {
-  /** Something that answers beyond the cluster. */
+  /** Addresses beyond the cluster at which something answers. */
   readonly outside: readonly { readonly address: string; readonly port: number }[];
 }
 
@@ -76,7 +79,7 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
   };
 }
 
-/** What each prober met from its first instruction on, of its own log. */
+/** What each prober reached from its first instruction on, from its own log. */
 async function firstLooks(kube: Kube, { sources }: Probers, patience: Patience) {
   const probers = sources.filter(({ party }) => party === 'assistant');
   const looks = await Promise.all(

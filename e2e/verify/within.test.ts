@@ -1,4 +1,7 @@
-/** The programs that run inside an Assistant, beside real parts: what must work works, and what must not is told as refused. */
+/**
+ * The programs that run inside an Assistant, with real servers: what is allowed succeeds, and what is not is reported
+ * as refused.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { newToken } from '@space/broker-kit';
@@ -8,7 +11,7 @@ import { makeGateway } from '../../brokers/egress/testing/gateway.ts';
 import { CONNECT, DATABASE, USE_INPUT } from './within.ts';
 
 const run = promisify(execFile);
-/** As in a container: with these variables alone. */
+/** Runs a program as in a container: with only these variables. */
 async function within(
   program: string,
   env: Record<string, string>,
@@ -40,7 +43,7 @@ describe('the program for PostgreSQL', () => {
   });
 });
 
-/** As the host alias of a pod: whatever is looked up is here. */
+/** Resolves every name to this machine, as the host alias of a pod would. */
 const AT_LOOPBACK = `
 import dns from 'node:dns';
 dns.lookup = (host, options, done) => done(null, options.all ? [{ address: '127.0.0.1', family: 4 }] : '127.0.0.1', 4);
@@ -74,7 +77,7 @@ describe('the program for the gateway', () => {
       expect(await use('/v1/nothing', 'none')).toBe('forbidden');
       expect(await use('/v1/nothing', newToken('egr').reveal())).toBe('forbidden');
       expect(await use('/v1/other', 'own')).toBe('route_denied');
-      // On its own route it is the name that nobody has.
+      // On the input's own route the request is accepted, and fails only because its host does not exist.
       expect(await use('/v1/nothing', 'own')).toBe('name_unresolved');
     } finally {
       await gateway.close();

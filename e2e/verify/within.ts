@@ -1,6 +1,9 @@
 /** Programs that run inside an Assistant, with nothing but Node. Each prints one word. */
 
-/** Signs in to PostgreSQL with its own credential: `ready`, or the code of the refusal. Argument: another database. */
+/**
+ * Logs in to PostgreSQL with the Assistant's own credential: `ready`, or the code of the refusal. Argument: another
+ * database.
+ */
 export const DATABASE = String.raw`
 const { connect } = require('node:net');
 const tls = require('node:tls');
@@ -56,7 +59,7 @@ raw.once('data', (answer) => {
 });
 `;
 
-/** One request for an object, with its own token or another: the status. */
+/** Sends one request for an object, with the Assistant's own token or another: the status. */
 export const OBJECT = `
 const { readFileSync } = require('node:fs');
 const [method, path, body, token = readFileSync(process.env.OBJECT_STORE_TOKEN_FILE, 'utf8').trim()] = process.argv.slice(1);
@@ -69,7 +72,7 @@ fetch(process.env.OBJECT_STORE_URL + path, { method, headers, ...(body ? { body 
   .then(({ status }) => console.log(status), (error) => console.log(String(error.cause?.code ?? error.name)));
 `;
 
-/** Asks the gateway for a tunnel to a host, with its own credential or none: the status. */
+/** Asks the gateway for a tunnel to a host, with the Assistant's own credential or none: the status. */
 export const CONNECT = String.raw`
 const { connect } = require('node:net');
 const [host, whose] = process.argv.slice(1);
@@ -85,7 +88,10 @@ socket.once('data', (answer) => say(/^HTTP\/1\.1 (\d+)/.exec(answer.toString())?
 socket.on('close', () => say('closed'));
 `;
 
-/** Uses a stored input: key, path, and `own`, `none` or somebody's principal. Prints why the gateway refused, or the status. */
+/**
+ * Uses a stored input: key, path, and `own`, `none` or another principal. Prints why the gateway refused, or the
+ * status.
+ */
 export const USE_INPUT = `
 const [key, path, whose] = process.argv.slice(1);
 const token = whose === 'own' ? process.env.EGRESS_TOKEN : whose;

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../space/kube-object.ts';
 
-/** What a Space with an embedded PostgreSQL and two further servers has of what a move looks at. */
+/** The objects that a move reads, for a Space with an embedded PostgreSQL and two further servers. */
 
 const object = (kind: string, name: string, rest: object, namespace = 'home-services'): KubeObject =>
   ({ apiVersion: 'v1', kind, metadata: { name, namespace }, ...rest }) as KubeObject;

@@ -1,8 +1,8 @@
-/** What servers and registries are asked, in the containers that may. */
+/** Queries to servers and registries, in the containers that may run them. */
 import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 
-/** Asks as the server's superuser, by its socket; statements have `:'name'` where a variable is meant. */
+/** Runs a statement as the server's superuser, over its socket; statements have `:'name'` for a variable. */
 export async function asked(
   place: Place,
   database: string,
@@ -14,7 +14,7 @@ export async function asked(
   return (await told(place, [...psql, ...set, '-d', database, '-f', '-'], statements)).trim();
 }
 
-/** A database of a Capsule. Its own has no app. */
+/** A database of a Capsule. The Capsule's own database has no app. */
 export interface Database {
   readonly app: string;
   readonly name: string;
@@ -24,7 +24,7 @@ const DATABASES = `SELECT coalesce(json_agg(json_build_object('app', app_id, 'na
   FROM broker.database WHERE capsule_id = :'capsule' AND state = 'ready'`;
 const NAME = /^spc_[a-z0-9_]{1,59}$/;
 
-/** @throws RestoreProblem for names that the broker does not give */
+/** @throws RestoreProblem for names that the broker does not generate */
 export async function databasesOf(place: Place, capsule: string): Promise<readonly Database[]> {
   const found: readonly Database[] = JSON.parse(await asked(place, 'space_registry', DATABASES, { capsule }));
   if (!found.every(({ name }) => NAME.test(name)))
@@ -32,7 +32,7 @@ export async function databasesOf(place: Place, capsule: string): Promise<readon
   return found;
 }
 
-/** A registry of before there were several servers says nothing of them. */
+/** A registry from before several servers were supported has no tables about them. */
 const SERVER = `SELECT to_regclass('broker.departure') IS NOT NULL AS several \\gset
 \\if :several
 SELECT coalesce(
@@ -46,8 +46,9 @@ SELECT 'main';
 `;
 
 /**
- * The server that had a Capsule, as the first server's registry tells. One that was being moved is on the source until that
- * has let it go, or the first server has it: its databases are whole there, and nobody has changed them since they were closed.
+ * The server that had a Capsule, according to the first server's registry. A Capsule that was being moved is on the
+ * source until the source has released it, or the first server has it: its databases are complete there, and have not
+ * changed since they were closed.
  */
 export const serverOf = (place: Place, capsule: string): Promise<string> =>
   asked(place, 'space_registry', SERVER, { capsule });
@@ -57,18 +58,18 @@ const OTHERS = `SELECT coalesce(json_agg(d.oid::text), '[]') FROM pg_database d
     AND NOT EXISTS (SELECT FROM broker.database b WHERE b.name = d.datname AND b.capsule_id = :'capsule')`;
 
 /**
- * Numbers of the databases that are there now and not the Capsule's, as no part of the Space's own: such a number is never
- * another's, so none of them was the Capsule's at any time.
+ * OIDs of databases that exist now and are neither the Capsule's nor the Space's own. An OID is never used for
+ * another database, so none of them was the Capsule's at any time.
  */
 export const othersDatabases = async (place: Place, capsule: string): Promise<readonly string[]> =>
   JSON.parse(await asked(place, 'space_registry', OTHERS, { capsule }));
 
-/** Where a Capsule's files are in the bucket. */
+/** The prefixes of a Capsule's files in the bucket. */
 export interface Files {
   readonly place: string;
-  /** The Assistants, by id. */
+  /** Those of the Assistants, by id. */
   readonly apps: Readonly<Record<string, string>>;
-  /** How many sets of credentials of its own it has in custody. */
+  /** The number of its own credential sets in custody. */
   readonly sets: number;
 }
 

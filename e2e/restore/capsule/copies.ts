@@ -1,4 +1,4 @@
-/** The server of then, which a restore of one Capsule begins with, and what of it is left out. */
+/** The copy that the scratch server of a restore begins with, and the databases that are left out of it. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { copiesIn, copyFor } from '../copies.ts';
 import { type Place, told } from '../place.ts';
@@ -9,14 +9,14 @@ import type { Places } from './model.ts';
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
 const PROGRESS_MS = 100;
 /**
- * A try to archive a segment takes up to a minute where the bucket does not answer, and after three that failed the server waits
- * for another minute: one short fault of the network is no reason to give up.
+ * An attempt to archive a segment takes up to a minute if the bucket does not answer, and after three failed ones the
+ * server waits for another minute. So one short fault of the network is no reason to give up.
  */
 const ARCHIVED_WITHIN_MS = 300_000;
 
 /**
- * Has the server archive what it has written, so that the log reaches any moment that has been. A transaction of its own
- * closes the log: only by one that is later than a moment does a server that recovers know that it has reached it.
+ * Makes the server archive what it has written, so that the log reaches every past moment. A transaction of its own
+ * ends the log, since a server that recovers knows only by a later transaction that it has reached a moment.
  */
 export async function archiveNow(server: Place, signal: AbortSignal): Promise<void> {
   await asked(server, 'postgres', 'SELECT pg_current_xact_id();');
@@ -35,7 +35,10 @@ export async function archiveNow(server: Place, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Which copy a server of then begins with, and which databases in it are others'. @throws RestoreProblem where there is none */
+/**
+ * Finds the copy to begin with, and the databases in it that belong to others. @throws RestoreProblem if there is
+ * none
+ */
 export async function copyOfThen(
   { server, scratch }: Pick<Places, 'server' | 'scratch'>,
   at: string | undefined,
@@ -51,7 +54,10 @@ export async function copyOfThen(
   return [`--set=${label}`, ...without];
 }
 
-/** Starts a server in the pod with all that the Space's had at that moment, but for what is left out. Answers what it reached. */
+/**
+ * Starts a server in the pod with the data of the Space's at that moment, except what is left out. Returns the moment
+ * that it reached.
+ */
 export async function startScratch(
   scratch: Place,
   at: string | undefined,

@@ -11,12 +11,15 @@ import type { Place } from '../place.ts';
 import { databasesOf, serverOf } from './asking.ts';
 import { requireHere } from './then.ts';
 
-/** Where a Capsule's databases are, as the registry of the first of two real servers tells at any moment of a move. */
+/**
+ * Where a Capsule's databases are, according to the registry of the first of two real servers, at any moment of a
+ * move.
+ */
 
 let two: TwoServers;
 let clients: Clients;
 let broker: TestBroker;
-/** The first server, as a restore asks it. */
+/** The first server, in the form in which a restore queries it. */
 let main: Place;
 let dies = '';
 const made: string[] = [];
@@ -40,7 +43,7 @@ afterAll(async () => {
   await two?.close();
 });
 
-/** By TCP and a password, and by the account's socket in a pod. */
+/** Connects by TCP and a password, where a restore uses the account's socket in a pod. */
 function placeOf(superuserUrl: string): Place {
   const { hostname, port, password } = new URL(superuserUrl);
   const env = { ...clients.env, PGPORT: port, PGPASSWORD: decodeURIComponent(password) };
@@ -79,11 +82,14 @@ async function capsuleOn(server: 'main' | 'b'): Promise<string> {
   return id;
 }
 
-/** How many of its databases the first server has whole, by its own registry: those that a restore would put back. */
+/**
+ * How many databases of the Capsule are complete on the first server, by its own registry: those that a restore would
+ * bring back.
+ */
 async function wholeOnMain(capsule: string): Promise<number> {
   let whole = 0;
   for (const { name } of await databasesOf(main, capsule)) {
-    // A restore lets itself into the copy of a database that was closed; here what was closed stays so.
+    // A restore opens the copy of a closed database for itself; here a closed database stays closed.
     const [{ allowed } = { allowed: false }] = await query<{ allowed: boolean }>(
       two.main.superuserUrl,
       'SELECT datallowconn AS allowed FROM pg_database WHERE datname = $1',

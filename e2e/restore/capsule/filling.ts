@@ -1,4 +1,4 @@
-/** Fills the places that a Capsule has got with what there was. */
+/** Fills the new databases and files of a Capsule with the data of that moment. */
 import { told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Furnished } from './furnished.ts';

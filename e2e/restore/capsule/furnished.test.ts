@@ -6,7 +6,7 @@ import type { Place } from '../place.ts';
 import { furnished } from './furnished.ts';
 import type { Tenant } from './tenant.ts';
 
-/** What the operator has made for a Capsule that is put back, on whatever server the broker has placed it. */
+/** What the operator creates for a restored Capsule, on any server on which the broker has placed it. */
 
 const STEP = { note: () => undefined } as unknown as Step;
 const ADDRESSES = new Map([

@@ -1,4 +1,4 @@
-/** Waits for what the operator makes for a Capsule that is put back, and for what becomes of its Assistants. */
+/** Waits for what the operator creates for a restored Capsule, and for its Assistants to start. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Step } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
@@ -10,7 +10,7 @@ import type { Namespaces } from './living.ts';
 import type { Access } from './load.ts';
 import { idOf, isSuspended, type Tenant } from './tenant.ts';
 
-/** New places, by the ids of Assistants. */
+/** New databases and files, by the ids of Assistants. */
 export interface Furnished {
   readonly databases: ReadonlyMap<string, Access>;
   readonly files: Files;
@@ -23,14 +23,14 @@ export interface Looking {
 }
 
 export interface Furnishing extends Looking {
-  /** Where pods reach each server, by the host that is in URLs: a new Capsule may be placed on any. */
+  /** The address of each server for pods, by the host in URLs: a new Capsule may be placed on any server. */
   readonly addresses: ReadonlyMap<string, string>;
 }
 
 const POLL_MS = 500;
 const FURNISHED_WITHIN_MS = 300_000;
 const READY_WITHIN_MS = 300_000;
-/** What passes by itself. */
+/** Reasons that end without help. */
 const PASSING = new Set([
   '',
   'Waiting',
@@ -39,7 +39,7 @@ const PASSING = new Set([
   'CapsuleNotReady',
   'GatewayNotAcknowledged',
 ]);
-/** So long something else may stand in the way before a person has to look. */
+/** How long another reason may last before a person has to look. */
 const STUCK_MS = 15_000;
 
 const decoded = (secret: KubeObject | undefined, key: string): string | undefined => {
@@ -57,7 +57,7 @@ interface Condition {
 const conditionOf = (object: KubeObject | undefined, type: string): Condition | undefined =>
   object?.['status']?.conditions?.find((one: Condition) => one.type === type);
 
-/** @throws RestoreProblem where an Assistant, or the Capsule, gets none */
+/** @throws RestoreProblem if an Assistant, or the Capsule, gets no database or files */
 export async function furnished(
   about: Furnishing,
   server: Place,
@@ -126,12 +126,12 @@ function accessOf(
     throw new RestoreProblem(
       `a database is on ${host}, which is no PostgreSQL server that the operator of this Space knows: give the command again once it does`,
     );
-  // The file's name is that of the authority in the Secret; without it nothing is verified.
+  // The file has the name of the CA's key in the Secret; without that key nothing is verified.
   const [, authority] = /([^/]+)$/.exec(searchParams.get('sslrootcert') ?? '') ?? [];
   return { url, host, address, ca: authority === undefined ? undefined : secret?.['data'][authority] };
 }
 
-/** Waits until all that is not suspended is Ready; answers what a person has to look at first. */
+/** Waits until everything that is not suspended is Ready; returns what a person has to look at first. */
 export async function started(
   { kube, namespaces, signal }: Looking,
   { capsule, assistants }: Tenant,

@@ -1,4 +1,6 @@
-/** One Capsule out of the backup into a Space that runs, under its own name or another, as it was at a moment. */
+/**
+ * Restores one Capsule from the backup into a running Space, under its own name or another, as it was at a moment.
+ */
 
 import { operatorOf } from '../../space/servers.ts';
 import { refuseFuture } from '../copies.ts';
@@ -18,12 +20,12 @@ import { reachThen } from './then.ts';
 export interface RestoredCapsule {
   readonly capsule: string;
   readonly from: string;
-  /** When the state was taken that Capsule and Assistants are of. */
+  /** The time of the state that Capsule and Assistants come from. */
   readonly state: string;
-  /** What the database says of the moment that it reached. */
+  /** What the database reports about the moment that it reached. */
   readonly database: string;
   readonly databases: number;
-  /** Hosts of the PostgreSQL servers that they are on. */
+  /** Hosts of the PostgreSQL servers that the databases are on. */
   readonly servers: readonly string[];
   readonly objects: object | undefined;
   readonly assistants: number;
@@ -35,7 +37,7 @@ export interface RestoredCapsule {
 
 const markOf = ({ capsule, at }: CapsuleRestore) => `${capsule} as of ${at ?? 'the end of the backup'}`;
 
-/** A run that was cut short at any line is taken up by the next. */
+/** The next run continues one that was interrupted at any point. */
 export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCapsule> {
   const { kube, steps, as, at, now } = about;
   const namespaces = namespacesOf(about);
@@ -90,7 +92,7 @@ const asleep = ({ capsule, assistants, inputs }: Tenant): Tenant => ({
   inputs,
 });
 
-/** What runs there, of which the pods of a restore are made. */
+/** The running objects from which the pods of a restore are made. */
 async function living({ kube, space, namespace }: CapsuleRestore): Promise<Rendered> {
   const [services, system] = [`${space}-services`, `${space}-system`];
   const found = await Promise.all([

@@ -1,11 +1,11 @@
-/** What lives already where a Capsule is to be put: it is not written over. */
+/** What exists already where a Capsule is to be restored; it is never overwritten. */
 import type { Kube } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
 import { RESTORING } from '../marks.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Tenant } from './tenant.ts';
 
-/** Where Capsules are kept, and where the operator keeps what is theirs. */
+/** The namespace of Capsules, and the one in which the operator keeps their principals. */
 export interface Namespaces {
   readonly release: string;
   readonly system: string;
@@ -15,7 +15,7 @@ export interface Namespaces {
 const CAPSULE = 'platform.space/capsule';
 const UNCHANGED = 'Nothing was changed';
 
-/** Answers whether this very restore has been begun. @throws RestoreProblem where the name is taken */
+/** Returns whether this same restore was begun before. @throws RestoreProblem if the name is taken */
 export async function refuseTaken(
   kube: Kube,
   { release, system }: Namespaces,
@@ -45,7 +45,7 @@ export async function refuseTaken(
   );
 }
 
-/** Assistants share one namespace, and so do stored inputs. */
+/** All Assistants of a Space share one namespace, and so do stored inputs. */
 export async function refuseOccupied(
   kube: Kube,
   { release }: Namespaces,
@@ -71,7 +71,7 @@ export async function refuseOccupied(
 const isSameInput = (found: KubeObject, { labels }: KubeObject['metadata']) =>
   found['type'] === 'platform.space/stored-input' && found.metadata.labels?.[CAPSULE] === labels?.[CAPSULE];
 
-/** Makes it, with nothing that starts. What somebody entered since then stays as it is. */
+/** Creates the objects so that nothing starts. Stored inputs that were entered since then stay as they are. */
 export async function applyTenant(
   kube: Kube,
   { capsule, assistants, inputs }: Tenant,
@@ -89,7 +89,7 @@ export async function applyTenant(
   if (assistants.length > 0) await kube.apply(...assistants);
 }
 
-/** Lets it start, unless it was suspended. */
+/** Lets the Capsule start, unless it was suspended. */
 export async function letStart(kube: Kube, { capsule, assistants }: Tenant): Promise<void> {
   const patch = async ({ kind, metadata: { name, namespace = '' } }: KubeObject, change: object) => {
     const of = [kind.toLowerCase(), name, '-n', namespace, '--type=merge', '-p', JSON.stringify(change)];

@@ -1,13 +1,13 @@
-/** A database out of the scratch server into the Space's, by way of the command: nothing of it is written down here. */
+/** Copies a database from the scratch server into the Space's, through this process, which stores nothing of it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { execArgs, type Place, reasonIn } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 import { asked } from './asking.ts';
 
-/** A program and what comes before its own arguments: kubectl, and whose cluster it asks. */
+/** A program and its first arguments: kubectl, and the kubeconfig that it uses. */
 export type Kubectl = readonly [program: string, ...args: string[]];
 
-/** A new database's URL, and the authority of the server's certificate. */
+/** A new database's URL, and the CA of the server's certificate. */
 export interface Access {
   readonly url: string;
   readonly ca: string | undefined;
@@ -17,8 +17,8 @@ export interface Access {
 }
 
 /**
- * A role may have set for itself what it likes, and may be shut out: here alone it is let in, to all rows of its own, for
- * nothing of this server is kept.
+ * A role may have any settings of its own, and may have been locked out. On the scratch server, of which nothing is
+ * kept, it is let in and may read all of its rows.
  */
 const prepare = (name: string) => `
   ALTER ROLE ${name} LOGIN BYPASSRLS CONNECTION LIMIT -1;
@@ -31,15 +31,16 @@ export async function openAll(scratch: Place, names: readonly string[]): Promise
   await asked(scratch, 'postgres', names.map(prepare).join(''));
 }
 
-/** Whether the role that asks owns anything in its database. */
+/** Whether the role owns anything in its database. */
 const HAS_ANYTHING = `SELECT EXISTS (SELECT FROM pg_shdepend d JOIN pg_database b ON b.oid = d.dbid
   WHERE b.datname = current_database() AND d.deptype = 'o' AND d.refobjid = (SELECT oid FROM pg_roles WHERE rolname = current_user))`;
 
 const FILLED = 42;
 /**
- * Runs in the loader pod, with no more rights than the tenant's: functions that the tenant defined run as the tenant. The password and the
- * CA come first on the standard input, and are on no command line. The network admits a new pod a moment after it
- * starts. Everything is one transaction: a database that is not empty is complete. A materialised view has the rows that its owner may see.
+ * Runs in the loader pod, with only the tenant's rights, so functions that the tenant defined run as the tenant. The
+ * password and the CA come first on the standard input, and are on no command line. The network admits a new pod a
+ * moment after it starts. Everything is one transaction, so a database that is not empty is complete. A materialised
+ * view has the rows that its owner may see.
  */
 const LOAD = `read -r PGPASSWORD; read -r ca; export PGPASSWORD
 if [ -n "$ca" ]; then printf %s "$ca" | base64 -d >"/tmp/$PGDATABASE.crt"; export PGSSLROOTCERT="/tmp/$PGDATABASE.crt" PGSSLMODE=verify-full; fi
@@ -76,7 +77,7 @@ function loading({ url, ca, address }: Access) {
   };
 }
 
-/** Answers the bytes that went through, or undefined where a run that was cut short had loaded it already. */
+/** Returns the number of bytes copied, or undefined if an interrupted run has loaded the database already. */
 export async function load(
   kubectl: Kubectl,
   { scratch, loader }: { readonly scratch: Place; readonly loader: Place },
@@ -100,7 +101,7 @@ export async function load(
 
 type Program = readonly [string, ...string[]];
 
-/** What one program says is what another hears, after something of ours. */
+/** Passes the output of one program to another, after a first text. */
 async function piped(from: Program, to: Program, first: string, signal: AbortSignal) {
   const start = ([program, ...args]: Program) =>
     spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], signal });
@@ -110,7 +111,7 @@ async function piped(from: Program, to: Program, first: string, signal: AbortSig
   source.stdout.on('data', (piece: Buffer) => {
     bytes += piece.length;
   });
-  // Either may end before it has heard all; its exit code tells.
+  // Either may end before it has read everything; its exit code then says so.
   sink.stdin.on('error', () => undefined);
   sink.on('close', () => source.stdout.destroy());
   sink.stdin.write(first);

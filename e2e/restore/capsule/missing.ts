@@ -1,20 +1,20 @@
-/** What a restore of one Capsule did not bring, as sentences for whoever has to see to it. */
+/** What a restore of one Capsule did not bring back, in sentences for the person who has to handle it. */
 import type { Database, Files } from './asking.ts';
 import { idOf, type Tenant } from './tenant.ts';
 
 export interface Brought {
   readonly tenant: Tenant;
-  /** When the state was taken that Capsule and Assistants are of. */
+  /** The time of the state that Capsule and Assistants come from. */
   readonly taken: string;
   readonly at: string | undefined;
-  /** What there was at that moment. */
+  /** What existed at that moment. */
   readonly databases: readonly Database[];
   readonly files: Files | undefined;
-  /** What the copy of the bucket says of itself. */
+  /** What the copy of the bucket reports about itself. */
   readonly notice: string | undefined;
 }
 
-/** Never brought: they are made or given anew. */
+/** These are never restored: they are created or issued again. */
 const NEVER = [
   'URLs, tokens and principals: they are new, and the old ones open nothing of this Capsule',
   'what Assistants had set for their own roles (ALTER ROLE … SET)',
@@ -43,7 +43,7 @@ export function notRestored({ tenant, taken, at, databases, files, notice }: Bro
   ];
 }
 
-/** A value that was sealed stays with the Assistant that it was sealed for, when its Secret is gone. */
+/** If the Secret of a sealed value is gone, the value stays with the Assistant that it was sealed for. */
 export function inputsWithout({
   assistants,
   inputs,

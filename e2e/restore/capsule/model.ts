@@ -1,4 +1,4 @@
-/** What the parts of a restore of one Capsule hand to one another. */
+/** The types that the parts of a restore of one Capsule exchange. */
 import type { Steps } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
 import type { Place } from '../place.ts';
@@ -13,9 +13,9 @@ export interface CapsuleRestore {
   readonly space: string;
   readonly namespace: string;
   readonly capsule: string;
-  /** The name that it gets. */
+  /** The name that the restored Capsule gets. */
   readonly as: string;
-  /** The moment that is restored; the end of the backup without it. */
+  /** The moment to restore; undefined for the end of the backup. */
   readonly at: string | undefined;
   readonly identities: readonly string[];
   readonly steps: Steps;
@@ -24,7 +24,7 @@ export interface CapsuleRestore {
   readonly now: () => number;
 }
 
-/** Places in which something is done. */
+/** The containers in which the restore runs programs. */
 export interface Places {
   /** The Space's own server, as its superuser. */
   readonly server: Place;
@@ -33,7 +33,7 @@ export interface Places {
   readonly objects: Place;
 }
 
-/** What there was at that moment. */
+/** What existed at that moment. */
 export interface Then {
   readonly tenant: Tenant;
   readonly taken: string;

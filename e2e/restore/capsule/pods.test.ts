@@ -82,7 +82,7 @@ describe('what one Capsule’s data goes through', () => {
     const selects = (spec: { podSelector: { matchLabels: object } }, { metadata }: KubeObject) =>
       Object.entries(spec.podSelector.matchLabels).every(([key, value]) => metadata.labels?.[key] === value);
     expect([selects(ofScratch, scratch), selects(ofLoader, loader)]).toEqual([true, true]);
-    // None is taken for a part of the Space that a Service, or another's wall, knows by its labels.
+    // The labels of these pods match no Service and no other pod's network policy of the Space.
     for (const policy of live.filter(({ kind }) => kind === 'NetworkPolicy' || kind === 'Service')) {
       const labels: Record<string, string> =
         policy['spec'].podSelector?.matchLabels ?? policy['spec'].selector ?? {};

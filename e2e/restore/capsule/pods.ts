@@ -1,29 +1,29 @@
-/** Pods beside a running Space that one Capsule's data goes through, and what the network lets them to. */
+/** Pods beside a running Space through which one Capsule's data is restored, and the network policies for them. */
 import type { KubeObject } from '../../space/kube-object.ts';
 import { databaseServers, operatorOf, waysToServers } from '../../space/servers.ts';
 import { type Container, doing, IDLE, podOf, type Rendered, statefulSet } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
 
-/** What is made for one restore, and is removed with it. */
+/** Objects that are created for one restore, and are deleted with it. */
 export interface Room {
-  /** A server with what the Space's had at that moment; it reaches the bucket of the backup alone. */
+  /** A server with the data of the Space's server at that moment; it can reach only the bucket of the backup. */
   readonly scratch: KubeObject;
-  /** Has nothing but the URLs that it is told; it reaches the Space's PostgreSQL servers alone. */
+  /** It has only the URLs that it is given, and can reach only the Space's PostgreSQL servers. */
   readonly loader: KubeObject;
-  /** Carries objects from the one bucket to the other. */
+  /** Copies objects from the backup's bucket to the Space's. */
   readonly objects: KubeObject;
   readonly policies: readonly KubeObject[];
 }
 
 const LABEL = 'platform.space/restore';
-/** Longer than any restore takes. */
+/** This is longer than any restore takes. */
 const LONGEST_SECONDS = 172_800;
 
 interface Named {
   readonly name: string;
 }
 
-/** @throws RestoreProblem where the Space has no backup, or a PostgreSQL of somebody else's */
+/** @throws RestoreProblem if the Space has no backup, or an external PostgreSQL as its main server */
 export function roomFor(name: string, live: Rendered): Room {
   const set = statefulSet(live, 'postgres');
   const cron = live.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
@@ -57,7 +57,7 @@ function serverOf(set: KubeObject) {
   return { server, volumes, spec };
 }
 
-/** No volume of the server's, no certificate and no password of it. */
+/** The pod gets no volume, certificate or password of the Space's server. */
 const SCRATCH = ['data', 'run', 'tmp', 'backup-s3', 'backup-keys', 'backup-ca'];
 const isFor =
   (names: readonly string[]) =>
@@ -92,7 +92,7 @@ function loaderPod(name: string, set: KubeObject): KubeObject {
   );
 }
 
-/** With the labels of those that the backup's Job makes, by which the network lets it to both buckets. */
+/** It has the labels of the pods of the backup's Job, which the network policies let reach both buckets. */
 function objectsPod(name: string, cron: KubeObject): KubeObject {
   const { metadata, spec: whole } = cron['spec'].jobTemplate.spec.template;
   const { initContainers, serviceAccountName, volumes, containers, ...spec } = whole;
@@ -146,7 +146,7 @@ function policies(live: Rendered, scratch: KubeObject, loader: KubeObject): read
   ];
 }
 
-/** Where pods reach each server, by the name that is in URLs. */
+/** The address of each server for pods, by the host in URLs. */
 export function addressesIn(space: string, live: Rendered): ReadonlyMap<string, string> {
   const of = (kind: string, name: string) =>
     live.find((one) => one.kind === kind && one.metadata.name === name);

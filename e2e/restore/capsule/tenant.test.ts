@@ -65,7 +65,7 @@ describe('a Capsule in a state', () => {
       ['ledger'],
       ['bank'],
     ]);
-    // Words that somebody said to what was there then are not said again.
+    // Annotations that asked for one action are not restored.
     expect(capsule.metadata.annotations).toEqual({ note: 'mine' });
     expect(assistants.map(idOf)).toEqual(['ledger']);
   });

@@ -1,4 +1,4 @@
-/** One Capsule out of a Space's state, with its Assistants and their stored inputs, under its own name or another. */
+/** One Capsule from a Space's state, with its Assistants and their stored inputs, under its own name or another. */
 import type { KubeObject } from '../../space/kube-object.ts';
 import { asRestored, RESTORING } from '../marks.ts';
 import { RestoreProblem } from '../problem.ts';
@@ -13,10 +13,13 @@ export interface Tenant {
 
 const CAPSULE = 'platform.space/capsule';
 const STORED_INPUT = 'platform.space/stored-input';
-/** This restore has a mark of its own; and by the other, tools know an object of another name. */
+/**
+ * Annotations that are not copied: a restore sets the first itself, and by the second tools recognise an object of
+ * another name.
+ */
 const OF_ITS_OWN = [RESTORING, 'kubectl.kubernetes.io/last-applied-configuration'];
 
-/** @throws RestoreProblem where the state has no such Capsule */
+/** @throws RestoreProblem if the state has no such Capsule */
 export function tenantIn(state: State, name: string): Tenant {
   const { taken, namespaces, objects } = state;
   const mine = objects.filter(({ metadata }) => metadata.namespace === namespaces.release);
@@ -42,7 +45,10 @@ export function tenantIn(state: State, name: string): Tenant {
 
 const fresh = (object: KubeObject): KubeObject => asRestored(object, OF_ITS_OWN);
 
-/** Under another name: what is beside the Capsule in its namespace is named after it, since the living one's has its own name. */
+/**
+ * Renames a Capsule. Its other objects in the same namespace get its name as a prefix, since those of the existing
+ * Capsule have their own names.
+ */
 export function renamed({ capsule, assistants, inputs }: Tenant, to: string): Tenant {
   const nameFor = (name: string) => `${to}-${name}`;
   const brought = new Set(inputs.map(({ metadata }) => metadata.name));
@@ -86,7 +92,7 @@ const rebound = (bound: Bound, nameOf: (name: string) => string) =>
     ]),
   );
 
-/** What has no database from birth: it is suspended when its data is there. */
+/** Something suspended gets no database when it is created, so it is suspended only after its data was restored. */
 export const isSuspended = ({ spec }: KubeObject): boolean => spec.suspend === true;
 
 export function awake(object: KubeObject): KubeObject {

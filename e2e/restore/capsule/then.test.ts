@@ -9,7 +9,10 @@ import { reachThen } from './then.ts';
 
 const KNOWN = { version: '0.2.0', schemas: { database: 9, objectStore: 8 } };
 
-/** What a restore of one Capsule asks before it changes anything, in a Space whose registry says that of the Capsule. */
+/**
+ * What a restore of one Capsule asks before it changes anything, in a Space whose registry says this about the
+ * Capsule.
+ */
 async function reached(server: string, databases: readonly object[] = []) {
   const identity = await generateIdentity();
   const namespaces = { release: 'home', system: 'home-system', services: 'home-services' };

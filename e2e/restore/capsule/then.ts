@@ -1,4 +1,4 @@
-/** What there was at a moment, and all that a restore can be refused for. */
+/** What existed at a moment, and all reasons to refuse a restore to it. */
 import { fetchedState } from '../fetched.ts';
 import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
@@ -10,7 +10,7 @@ import { openAll } from './load.ts';
 import { type CapsuleRestore, namespacesOf, type Places, type Then } from './model.ts';
 import { renamed, tenantIn } from './tenant.ts';
 
-/** Everything that can be refused is, before anything of the Space is changed. */
+/** Makes all checks that can refuse the restore, before anything of the Space is changed. */
 export async function reachThen(
   about: CapsuleRestore,
   known: Known,
@@ -18,7 +18,7 @@ export async function reachThen(
   isBegun: boolean,
 ): Promise<Then> {
   const { kube, capsule, as, at, steps, signal } = about;
-  // Each waits for other programs than the next.
+  // These two wait for different programs.
   const [state, copy] = await Promise.all([
     steps.run('open the state', () => fetchedState(places.objects, about, at, known)),
     steps.run('choose a copy of the database', () => copyOfThen(places, at, capsule)),
@@ -43,7 +43,10 @@ export async function reachThen(
   return { tenant, taken: state.taken, reached, databases, files };
 }
 
-/** The backup has what one server had. @throws RestoreProblem for a Capsule whose databases were on another one */
+/**
+ * The backup contains the databases of one server. @throws RestoreProblem for a Capsule whose databases were on
+ * another
+ */
 export async function requireHere(scratch: Place, capsule: string): Promise<void> {
   const server = await serverOf(scratch, capsule);
   if (server !== 'main')

@@ -1,6 +1,7 @@
 /**
- * Looks at a backup before anything of a Space is made from it, by pods in a namespace of their own, since where the bucket is may
- * be reached from the cluster alone. The namespace goes with them, or with those of the next look when this one is killed.
+ * Checks a backup before anything of a Space is created from it, by pods in a namespace of their own, since the
+ * bucket may be reachable only from the cluster. The namespace is deleted with them, or by the next check if this one
+ * is killed.
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../space/kube-object.ts';
@@ -28,20 +29,20 @@ export interface States {
   readonly newest: State;
 }
 
-/** On a namespace that a look makes for itself: the Space that it is for. */
+/** The label of a namespace that a check creates for itself, with the Space that it is for. */
 const ROOM = 'platform.space/restore-room';
 
-/** @throws RestoreProblem for all that can be known of a backup from which the Space cannot be made */
+/** @throws RestoreProblem for every known reason why the Space cannot be restored from the backup */
 export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: boolean): Promise<States> {
   const { kube, space, steps } = about;
-  // It has the key of the backup's bucket, so none is left of a look that was killed.
+  // The namespace holds the key of the backup's bucket, so one that a killed check has left is deleted.
   const { code, stderr } = await kube.run(['delete', 'namespace', '-l', `${ROOM}=${space}`, '--wait=false']);
   if (code !== 0) throw new RestoreProblem(`the namespace of an earlier look stays: ${stderr.trim()}`);
   const room = `${space}-restore-${randomBytes(3).toString('hex')}`;
   try {
     const states = await steps.run('open the state', () => openStates(about, objects, room));
     refuseMissingServers(states.then, objects);
-    // What is there of a restore that was cut short is of what was looked at then.
+    // If an interrupted restore is continued, its copies were checked then.
     if (!isBegun) await steps.run('look at the copies', () => requireCopies(about, objects, room, states));
     return states;
   } finally {
@@ -86,13 +87,16 @@ async function requireCopies(about: Restore, objects: Rendered, room: string, st
 }
 
 async function requireBucket({ kube, at }: Restore, objects: Rendered, pod: KubeObject): Promise<void> {
-  // The Space's own server is made with its bucket, which is empty then.
+  // The Space's own server is created with its bucket, which is empty then.
   const target = statefulSet(objects, 's3') === undefined ? ['--bucket'] : [];
   const moment = at === undefined ? [] : ['--at', at];
   await told(placeOf(kube, pod), ['node', '/app/backup.mjs', 'check', ...moment, ...target]);
 }
 
-/** Those that the pods mount, of the state; without what else is said of them, since nobody else is to know them there. */
+/**
+ * The Secrets of the state that the pods mount, without labels and annotations, so that nothing else recognises them
+ * there.
+ */
 function secretsFor(
   pods: readonly KubeObject[],
   { then, newest }: States,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Place } from '../place.ts';
 import { following, requireDatabase, segmentsIn } from './log.ts';
 
-/** As pgBackRest 2.55 tells of a whole copy, another of what changed since, and the log of both. */
+/** What pgBackRest 2.55 reports about a full copy, an incremental one, and the log of both. */
 const FULL = '20261124-143215F';
 const LATER = `${FULL}_20261124-143223I`;
 const COPY = {
@@ -29,12 +29,12 @@ interface Backup {
   readonly status?: { readonly code: number; readonly message: string };
   readonly copies?: readonly object[];
   readonly sizes?: Readonly<Record<string, number>>;
-  /** The last bytes of their names, and when they were put there. */
+  /** The last bytes of the files' names, and when they were archived. */
   readonly log?: Readonly<Record<string, number>>;
-  /** By the same. A file that is not named has no transaction. */
+  /** The last transactions by the same names; a file that is not listed has none. */
   readonly committed?: Readonly<Record<string, number>>;
   readonly broken?: readonly string[];
-  /** In the place of JSON. */
+  /** Printed instead of JSON. */
   readonly text?: string;
 }
 
@@ -42,7 +42,7 @@ const LOG = { '3': 740, '4': 743, '5': 744, '6': 745, '7': 749, '8': 752, '9': 7
 const pathOf = (file: string) =>
   `0000000100000000/0000000100000000000000${file.padStart(2, '0')}-${'ab'.repeat(20)}.zst`;
 
-/** A backup that `repository.sh` is asked about. */
+/** A backup that `repository.sh` can be asked about. */
 function placeOf({ status, copies = [COPY, SECOND], text, ...backup }: Backup): Place {
   const { sizes = {}, log = LOG, committed = { '8': 749, '9': 753, A: 765 }, broken = [] } = backup;
   const answer = (command: string, of = ''): string | undefined => {

@@ -1,4 +1,4 @@
-/** Whether the copies of the database, and the log that follows them, are there as far as a moment. */
+/** Checks whether the copies of the database, and the log that follows them, are complete up to a moment. */
 import { brokenOf, type Copy, copiesIn, copyFor, repository, UNCHANGED } from '../copies.ts';
 import type { Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
@@ -11,7 +11,7 @@ interface Listed {
 }
 type Files = Readonly<Record<string, Listed>>;
 
-/** A file of the log: where it is, which one in order it is, on whatever timeline, and when it was put there. */
+/** A file of the log: its path, its position in the order on any timeline, and when it was archived. */
 export interface Segment {
   readonly path: string;
   readonly number: number;
@@ -20,9 +20,9 @@ export interface Segment {
 }
 
 const SEGMENT = /^(?:.*\/)?[0-9A-F]{8}([0-9A-F]{8})([0-9A-F]{8})-[0-9a-f]{40}[^/]*$/;
-/** The server's, of 16 MiB each. */
+/** The server's segments have 16 MiB each. */
 const SEGMENTS_PER_LOG = 256;
-/** So far the clocks of the S3 server and of the database may be apart. */
+/** How far the clocks of the S3 server and of the database may differ. */
 const APART_MS = 60_000;
 
 const numbered = (log: string, segment: string) =>
@@ -37,7 +37,7 @@ export const segmentsIn = (files: Files): readonly Segment[] =>
       : [{ path, number: numbered(log, segment), put: time * 1_000 }];
   });
 
-/** Those that follow a copy without a gap, the newest first. */
+/** The files that follow a copy without a gap, the newest first. */
 export function following(all: readonly Segment[], copy: Pick<Copy, 'archive'>): readonly Segment[] {
   const found = new Map<number, Segment[]>();
   for (const one of all) found.set(one.number, [...(found.get(one.number) ?? []), one]);
@@ -60,14 +60,14 @@ async function filesIn(place: Place, path: string): Promise<Files> {
 }
 
 /**
- * Asks for the lengths of all that a copy is made of, for each file of the log that follows it, and for a transaction after
- * the moment: only by one does a server that goes through its log know that it has reached it.
- * @throws RestoreProblem where the database cannot be restored to that moment, which may be the end
+ * Checks the lengths of all files that a copy consists of, each file of the log that follows it, and that there is a
+ * transaction after the moment, since only by that does a recovering server know that it has reached it. @throws
+ * RestoreProblem if the database cannot be restored to that moment, which may be the end
  */
 export async function requireDatabase(place: Place, at: string | undefined): Promise<void> {
   const { all, archiveOf } = await copiesIn(place);
   const copy = copyFor(all, at);
-  // Reads what the copy says of itself.
+  // This reads what the copy records about itself.
   await copiesIn(place, copy.label);
   for (const label of [copy.label, ...(copy.reference ?? [])]) {
     const wanted = all.find((one) => one.label === label)?.info.repository.delta;
@@ -93,7 +93,7 @@ export async function requireDatabase(place: Place, at: string | undefined): Pro
   if (at !== undefined) await requireReach(place, archive, log, at);
 }
 
-/** The time of its last transaction, where it has one. @throws RestoreProblem where the file is not whole */
+/** The time of the file's last transaction, if it has one. @throws RestoreProblem if the file is incomplete */
 async function committed(
   place: Place,
   archive: string,

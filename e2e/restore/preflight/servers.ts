@@ -1,4 +1,7 @@
-/** Whether the values name each PostgreSQL server that the Space's Capsules were on: without one the broker does not start. */
+/**
+ * Checks whether the values name each PostgreSQL server that the Space's Capsules were on: without one the broker
+ * does not start.
+ */
 import type { KubeObject } from '../../space/kube-object.ts';
 import { UNCHANGED } from '../copies.ts';
 import type { Rendered } from '../pods.ts';

@@ -1,4 +1,4 @@
-/** Values of a release that has a backup, and of one whose servers are somebody else's. */
+/** Values of a release with a backup, and of one whose servers are external. */
 export const BACKUP = {
   existingSecrets: { backupS3: 'the-key' },
   backup: {
@@ -21,7 +21,7 @@ export const EXTERNAL = {
   },
 };
 
-/** A further server of one's own. */
+/** A further external server. */
 export const SERVER_B = {
   name: 'b',
   ownBackup: true,

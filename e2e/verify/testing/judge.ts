@@ -1,4 +1,4 @@
-/** What NetworkPolicies let through, as Kubernetes describes it: a plugin that does what it should, without a cluster. */
+/** What NetworkPolicies allow according to Kubernetes' documentation: a correct plugin, without a cluster. */
 import { within } from '../blocks.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ export interface Policy {
   };
 }
 
-/** A pod, or what is none and has an address alone. */
+/** A pod, or something else that has only an address. */
 export interface End {
   readonly namespace?: { readonly name: string; readonly labels: Labels };
   readonly labels?: Labels;
@@ -99,7 +99,7 @@ function passes(
   );
 }
 
-/** Whether a connection from one to the other is let out there and let in here. */
+/** Whether the policies allow a connection both at its source and at its target. */
 export const lets = (
   policies: readonly Policy[],
   from: End,
