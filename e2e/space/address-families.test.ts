@@ -9,12 +9,12 @@ interface Block {
   readonly cidr: string;
   readonly except?: readonly string[];
 }
-/** What no rule for the whole world may let to, in the addresses of either family. */
+/** Addresses of either family that no rule for the whole world may allow. */
 const INSIDE = [
   ...['10.1.2.3', '172.20.0.1', '192.168.0.9', '100.64.0.1', '169.254.169.254'],
   ...['fd00:10:96::1', 'fd00:ec2::254', 'fe80::1'],
 ];
-/** The same, as the well-known NAT64 carries it, and a prefix of the network's own. */
+/** The same addresses behind the well-known NAT64 prefix, and behind a prefix of the network's own. */
 const TRANSLATED = [
   '64:ff9b::10.1.2.3',
   '64:ff9b::169.254.169.254',
@@ -36,7 +36,7 @@ const blocksOf = (policy: KubeObject): readonly Block[] =>
   (policy['spec'].egress ?? []).flatMap(({ to = [] }: { to?: { ipBlock?: Block }[] }) =>
     to.flatMap(({ ipBlock }) => ipBlock ?? []),
   );
-/** Of the rules of one pod's policy, on port 443. */
+/** Whether the policy of one pod allows the address, on port 443. */
 const isLetTo = (objects: readonly KubeObject[], name: string, address: string): boolean => {
   const policy = policiesIn(objects).find(({ metadata }) => metadata.name === name);
   return blocksOf(policy as KubeObject).some(({ cidr, except = [] }) =>
@@ -71,7 +71,7 @@ describe('NetworkPolicies', () => {
     },
   );
 
-  // The API server takes no other, and says so after Helm has begun to write.
+  // The API server accepts no other list, and would refuse it only after Helm has begun to write.
   it.each([
     ['as they are', []],
     [

@@ -35,7 +35,7 @@ it('the chart takes every image from the one registry, by the digest that is in 
   const known = carried.map(({ name, digest }) => `registry.test:5000/home/${name}@${digest}`);
   const used = [...podsIn(objectsIn(stdout)).values()].map(({ containers }) => containers[0].image);
   expect(used.filter((image) => !known.includes(image))).toEqual([]);
-  // The example is in the archive, too, and no value names it.
+  // The archive also contains the example, which no value names.
   expect(new Set(used).size).toBe(known.length - 1);
 });
 

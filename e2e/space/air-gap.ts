@@ -7,21 +7,21 @@ type Value = (typeof IMAGE_VALUES)[number];
 
 const nameOf = (value: Value): string => (value === 's3.image' ? S3_SERVER.name : IMAGES[value].name);
 
-/** Values of the chart that name each image by its digest; in which registry, `image.registry` says. */
+/** Values of the chart that name each image by its digest; `image.registry` names the registry. */
 export function imageValues(carried: readonly Pick<Carried, 'name' | 'digest'>[]): string {
   const values: Record<string, unknown> = {};
   for (const value of IMAGE_VALUES) {
     const repository = nameOf(value);
     const digest = carried.find(({ name }) => name === repository)?.digest;
     if (digest === undefined) throw new Error(`the archive has no ${repository}`);
-    // No two of them begin alike.
+    // No two of these values have the same first part.
     const [part = '', ...rest] = value.split('.');
     values[part] = rest.reduceRight<object>((inner, key) => ({ [key]: inner }), { repository, digest });
   }
   return stringify(values);
 }
 
-/** What `--platform` says: each once; this machine's own where nothing is said. */
+/** The platforms in `--platform`, each once; by default this machine's own. */
 export function platformsOf(said: string = OWN): readonly Platform[] {
   const platforms = said.split(',').map((one) => {
     if (isPlatform(one)) return one;
@@ -30,7 +30,7 @@ export function platformsOf(said: string = OWN): readonly Platform[] {
   return [...new Set(platforms)];
 }
 
-/** What brings them from the archive into a registry, as they are. */
+/** Commands that copy the images from the archive into a registry, unchanged. */
 export const pushLines = (
   file: string,
   carried: readonly Carried[],

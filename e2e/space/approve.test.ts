@@ -1,4 +1,4 @@
-/** Who may set an annotation that allows something, asked of a real API server with the chart's policies. */
+/** Who may set an annotation that allows something, according to a real API server with the chart's policies. */
 
 import { manifestDigest } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -19,7 +19,9 @@ const CASES = [
 ] as const;
 
 let judged: Judged;
-/** By the verb that each has on the Capsule `household`, beside all rights on the objects themselves. */
+/**
+ * Callers by the verb that each has on the Capsule `household`, in addition to all rights on the objects themselves.
+ */
 const callers: Record<string, Caller> = {};
 
 const annotated = (key: string, value: string | null) => ({
@@ -41,7 +43,7 @@ const refused = (says: string) => ({ status: 403, text: expect.stringContaining(
 const taken = (status: number) => ({ status, text: expect.any(String) });
 const asked = (who: string, ...what: Parameters<Caller>) => callers[who]?.(...what);
 
-/** Whether the API server would write on it who made it. */
+/** Whether the API server would write the creator's name on the object. */
 async function isMarked(path: string, body: object): Promise<boolean> {
   const { client } = judged.server;
   const made = await client.call<KubeObject>({ method: 'POST', path, query: { dryRun: 'All' }, body });
@@ -56,7 +58,8 @@ beforeAll(async () => {
     metadata: { name: 'household' },
     spec: {},
   };
-  // A policy that changes objects of a new kind knows that kind some seconds later, and is there itself a moment after it was made.
+  // A policy that changes objects of a new kind knows that kind some seconds later, and is itself in force a moment
+  // after it was created.
   for (const [path, body] of [
     [CAPSULES, household],
     [ASSISTANTS, assistant('ledger', 'household')],
@@ -68,7 +71,7 @@ beforeAll(async () => {
   const all = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['create', 'patch'] };
   for (const verb of ['deploy', 'approve', 'rotate', 'open'])
     callers[verb] = await judged.caller(`may-${verb}`, [all, may(['deploy', verb])]);
-  // Policies hold and rights are known a moment after they were made.
+  // Policies are in force, and rights are known, a moment after they were created.
   const known = async () => {
     for (const [key, verb, value] of CASES) {
       expect(await asked('deploy', 'PATCH', LEDGER, annotated(key, value))).toEqual(refused(verb));
@@ -148,7 +151,7 @@ it('who approved names nobody but themselves, beside the digest that they approv
   expect(await approve(one, name)).toEqual(wrong);
   expect(await approve(one, `${other} ${name}`)).toEqual(wrong);
   expect(await approve(one, `${one} ${name}`)).toEqual(taken(200));
-  // Somebody else's name from an earlier time is not brought back by approving the same digest again.
+  // Approving the same digest again does not restore another person's name from an earlier time.
   const administrator = (annotations: object) =>
     judged.server.client.call({
       method: 'PATCH',
@@ -233,7 +236,7 @@ it('in another namespace such annotations say nothing', async () => {
     },
     { what: 'its Role is known, and nothing else is asked' },
   );
-  // Nor is it written there who made it.
+  // The API server does not write the creator's name there either.
   expect(made.text).not.toContain('installed-by');
   delete callers['elsewhere'];
 });
@@ -251,7 +254,7 @@ it('who made it is written on it by the API server, and stays whatever anybody w
     expect(told(await asked('deploy', 'POST', ASSISTANTS, made(annotations)))).toBe(name);
   const capsule = { apiVersion: `${GROUP}/v1`, kind: 'Capsule', metadata: { name: 'new' }, spec: {} };
   expect(told(await asked('deploy', 'POST', CAPSULES, capsule))).toBe(name);
-  // What is there was made by the administrator of the test.
+  // The administrator of the test has created these objects.
   for (const path of [LEDGER, `${CAPSULES}/household`])
     for (const value of ['somebody', null, 'admin', name])
       expect(told(await asked('deploy', 'PATCH', path, annotated('installed-by', value)))).toBe('admin');

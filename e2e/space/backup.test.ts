@@ -1,4 +1,4 @@
-/** What the chart renders for a Space that is backed up, and what it refuses to. */
+/** What the chart renders for a Space with a backup, and what it refuses. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -225,7 +225,7 @@ describe('the chart refuses, with what to do', () => {
     expect(JSON.parse(environmentOf(initContainers[0])['BACKUP'] ?? '')).toMatchObject({
       databaseHosts: { main: 'db.example.org', b: 'pg-b.example.org' },
     });
-    // Without a backup nothing is to be said of one.
+    // Without a backup the values need say nothing about one.
     const without = await template(...values.flatMap((value) => ['--set', value]));
     expect(without.code).toBe(0);
   });

@@ -216,13 +216,13 @@ describe('the chart', () => {
         expect.objectContaining({ topologyKey: 'kubernetes.io/hostname', labelSelector: labels }),
       ]);
     }
-    // Without being told, the release has two of each.
+    // By default, the release has two replicas of each.
     expect(
       ofKind('PodDisruptionBudget')
         .map(({ metadata }) => metadata.name)
         .toSorted(),
     ).toEqual(Object.values(parts).toSorted());
-    // Of one alone it would hold up every drain of its node.
+    // With a single replica it would block every drain of its node.
     const single = await render(...Object.keys(parts).flatMap((part) => ['--set', `${part}.replicas=1`]));
     expect(single.filter(({ kind }) => kind === 'PodDisruptionBudget')).toEqual([]);
   });
@@ -253,7 +253,7 @@ describe('the chart', () => {
     expect(await bound('--set', 'people.wholeCluster=true')).toEqual(
       [...own, 'home-space-cluster in the cluster', 'home-space-runtime in the cluster'].toSorted(),
     );
-    // Without anybody named, nobody is bound.
+    // If no subject is named, nobody is bound.
     const nobody = await render('--set', 'people.wholeCluster=true');
     expect(nobody.filter(({ metadata }) => metadata.name.startsWith('home-administrators'))).toEqual([]);
   });
@@ -475,7 +475,7 @@ describe('the chart', () => {
     expect(environmentOf(await render('--set', 'egress.patience.answer=1200'))).toMatchObject({
       ANSWER_SECONDS: '1200',
     });
-    // A Capsule with more than half would leave the others less than they need; the program says so, too.
+    // A Capsule with more than half would leave the others less than they need; the program refuses it, too.
     const greedy = await template('home', '--set', 'egress.limits.capsule.tunnels=1025');
     expect(greedy.stderr).toContain('egress.limits.capsule.tunnels is more than half');
     expect(() => readConfig({ ...environment, CAPSULE_TUNNELS: '1025' })).toThrow('CAPSULE_TUNNELS');
@@ -491,7 +491,7 @@ describe('the chart', () => {
     expect(readinessProbe.exec.command).toEqual(['node', '/app/health.mjs']);
     expect(readinessProbe.periodSeconds).toBeLessThanOrEqual(10);
     expect(readinessProbe.timeoutSeconds).toBeGreaterThanOrEqual(15);
-    // The operator speaks to it once it has started, and without it it must not be restarted.
+    // The operator connects to it once it has started, and a missing operator must not restart it.
     for (const probe of [startupProbe, livenessProbe]) expect(probe.httpGet.path).toBe('/healthz');
   });
 
@@ -555,7 +555,7 @@ describe('the chart', () => {
       DENIED_CIDRS: '198.51.100.4/32,2001:db8:1::/64',
       NAT64_PREFIXES: '2001:db8:64::/96',
     });
-    // The program takes what the chart takes.
+    // The program accepts what the chart accepts.
     expect(readConfig(environment).FIXED_HOSTS).toHaveLength(3);
     const rules = of('NetworkPolicy', 'egress')?.['spec'].egress;
     for (const [cidr, port] of [
@@ -782,7 +782,7 @@ describe('the chart', () => {
           ...certificates('system'),
         ].toSorted(),
       );
-      // The public half of what grants are signed with is there; what the console seals with is not.
+      // The public half of the key that signs grants is there; the console's key for sealing is not.
       expect(named('home-services')).toEqual(
         [
           ...materials.flatMap(({ name }) => (name === 'console-session' ? [] : [name])),
@@ -839,7 +839,7 @@ describe('the chart', () => {
     ]);
     expect(egress).toHaveLength(usual.egress.length + 2);
     expect(environment['BYOK_CA_FILE']).toBe('/etc/space/byok-ca/ca.pem');
-    // Another authority is taken with another pod.
+    // A changed CA changes the pod, so that it is replaced.
     expect(annotations).not.toEqual(usual.annotations);
   });
 

@@ -14,7 +14,7 @@ export const IMAGE_VALUES = [
   'console.image',
 ] as const;
 
-/** Flags for Helm where no pod is to run: images that there need not be. */
+/** Flags for Helm if no pod will run: references of images that need not exist. */
 export const SOME_IMAGES: readonly string[] = IMAGE_VALUES.flatMap((value) => [
   '--set',
   `${value}=${someImage(value.toLowerCase())}`,
@@ -24,7 +24,7 @@ export function someImage(name: string): string {
   return `registry.test/${name}@sha256:${'0123456789abcdef'.repeat(4)}`;
 }
 
-/** Flags for Helm that have a Space backed up, to a place that nobody asks. */
+/** Flags for Helm that enable a backup to a place that is never used. */
 export const SOME_BACKUP: readonly string[] = [
   'backup.enabled=true',
   'backup.recipient=age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p',

@@ -12,8 +12,8 @@ interface Place {
 }
 
 /**
- * Asks an Assistant's Service from a pod that its NetworkPolicies admit. The API server's proxy is admitted only to the
- * pods of the API server's own node.
+ * Sends requests to an Assistant's Service from a pod that its NetworkPolicies admit. They admit the API server's
+ * proxy only to pods of the API server's own node.
  */
 export async function withClient<T>(
   kube: Kube,

@@ -10,12 +10,12 @@ type UpTarget = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> &
 
 const WIDTH = 11;
 const row = (name: string, text: string) => `  ${name.padEnd(WIDTH)} ${text}`;
-/** From where the command runs, when that is not further. */
+/** The path relative to the current directory, unless it is outside of that. */
 const shortest = (path: string) =>
   [relative(process.cwd(), path), path].filter((one) => !one.startsWith('..'))[0];
 const money = ({ account, currency, amount }: Line) => `${account} ${amount} ${currency}`;
 
-/** What came up, what the example told, how long each part took and what to try next. */
+/** What came up, what the example answered, how long each part took, and what to try next. */
 export function closing(place: UpTarget, story: Story | undefined, summary: readonly StepSummary[]): string {
   const parts = [cameUp(place, story), ...(story === undefined ? [] : [told(story)]), took(summary)];
   return [...parts, next(place, story)].map((lines) => `\n${lines.join('\n')}`).join('\n');

@@ -1,4 +1,4 @@
-/** Who may put what into which Capsule, asked of a real API server with the chart's policies. */
+/** Who may put what into which Capsule, according to a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
@@ -67,7 +67,8 @@ beforeAll(async () => {
   deployer = await judged.caller('deployer', [assistantRules, deploy('household')]);
   reader = await judged.caller('reader', [assistantRules, deploy('household'), get(...MINE, 'bank')]);
   writer = await judged.caller('writer', [assistantRules]);
-  // Policies hold and rights are known a moment after they were made; a refusal by RBAC is not the policy's.
+  // Policies are in force, and rights are known, a moment after they were created; a refusal by RBAC does not come
+  // from the policy.
   const holds = async () => {
     const other = { ...assistant('household', ['bank']), metadata: { name: 'other' } };
     expect(await writer('POST', ASSISTANTS, other)).toEqual(refused('may not deploy into'));
@@ -128,7 +129,7 @@ describe('a stored input', () => {
   });
 
   it.each(MINE.map((_, i) => i))('may not name another, be it the one in place %i', async (place) => {
-    // Names are asked for in their order: one that comes after each of them, and one before all.
+    // The policy asks about names in their order: this tests one that comes after each of them, and one before all.
     for (const foreign of ['a-principal', ...MINE.map((one) => `${one}x`)]) {
       const names = MINE.with(place, foreign);
       const other = { ...assistant('household', names), metadata: { name: 'other' } };
@@ -182,7 +183,7 @@ describe('out of a Capsule', () => {
       refused('may not deploy into the Capsule cabin'),
     );
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, owned)).toEqual(taken(200));
-    // The collector looks for an owner by all that is said of it.
+    // The garbage collector looks for an owner by all fields of the reference.
     const metadata = { name: 'owned', ownerReferences: [owner] };
     await judged.create(ASSISTANTS, { ...assistant('cabin'), metadata });
     for (const other of [{ name: 'other' }, { kind: 'Secret' }, { apiVersion: 'v2' }, { uid: 'other' }]) {

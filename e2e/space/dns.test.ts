@@ -17,7 +17,7 @@ interface Rule {
   readonly ports?: readonly { readonly port: number; readonly protocol?: string }[];
 }
 
-/** Who may ask DNS, by the name of its policy, and where: what is let out by UDP to that port. */
+/** Pods that may query DNS, by the name of their policy, with the rule that allows UDP to that port. */
 const askersIn = (objects: readonly KubeObject[], dns = 53): ReadonlyMap<string, Rule> =>
   new Map(
     objects

@@ -16,7 +16,10 @@ async function example(file: string): Promise<KubeObject> {
   return parse(await readFile(resolve(EXAMPLES, file), 'utf8')) as KubeObject;
 }
 
-/** Applies the Capsule `household` and the Assistant `ledger`, whose image is given the cluster's name for it, and the account whom the release has administer them in the console. */
+/**
+ * Applies the Capsule `household`, the Assistant `ledger` with the cluster's reference of its image, and the account
+ * that the release makes an administrator in the console.
+ */
 export async function applyExamples(kube: Kube, release: Release, image: string): Promise<void> {
   const { namespace } = release;
   const metadata = { name: ADMINISTRATOR, namespace };
@@ -32,7 +35,7 @@ export async function applyExamples(kube: Kube, release: Release, image: string)
   await kube.apply(placed(household), { ...placed(ledger), spec: { ...ledger['spec'], image } });
 }
 
-/** Waits until the object says that it is Ready, telling meanwhile what it says instead. */
+/** Waits until the object is Ready, and shows its condition meanwhile. */
 export async function waitReady(
   kube: Kube,
   kind: 'capsule' | 'assistant',
@@ -72,7 +75,7 @@ export interface Line {
   readonly amount: string;
 }
 
-/** What the ledger told through its Service. */
+/** What the ledger answered through its Service. */
 export interface Story {
   readonly namespace: string;
   readonly entry: { readonly description: string; readonly lines: readonly Line[] };
@@ -80,7 +83,7 @@ export interface Story {
   readonly kernel: string;
 }
 
-/** A request to the ledger: POST with a body, else GET. */
+/** A request to the ledger: POST with a body, otherwise GET. */
 export type Ask = (path: string, body?: unknown) => Promise<unknown>;
 
 const throughProxy =
@@ -88,7 +91,7 @@ const throughProxy =
   (path, body) =>
     kube.proxy(namespace, 'ledger:8080', path, body);
 
-/** Posts an entry (once, whatever number of times it runs), reads the balances back, asks for the kernel it sees. */
+/** Posts an entry (once, however often it runs), reads the balances, and asks for the kernel that the ledger sees. */
 export async function tellStory(
   kube: Kube,
   namespace: string,
@@ -108,7 +111,7 @@ export async function tellStory(
   return { namespace, entry, balances, kernel };
 }
 
-/** The API server's proxy learns of a ready pod a moment after everybody else does. */
+/** The API server's proxy learns of a ready pod a moment later than others. */
 async function answered<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + ANSWER_WITHIN_MS;
   for (;;) {

@@ -1,4 +1,7 @@
-/** What the operator's own ServiceAccount may read and write, asked of a real API server with the chart's roles and fence. */
+/**
+ * What the operator's own ServiceAccount may read and write, according to a real API server with the chart's roles
+ * and fence.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
@@ -17,7 +20,7 @@ import {
 const CAPSULE = 'home-household-0123abcd';
 const STRIPPED = 'home-stripped-0123abcd';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
-/** Its namespace would have a name of more than 63 characters. */
+/** The namespace of such a Capsule would have a name of more than 63 characters. */
 const LONG = 'c'.repeat(60);
 
 let judged: Judged;
@@ -54,7 +57,7 @@ const probe = (spec: object = {}, labels: object = { 'platform.space/component':
     ...spec,
   },
 });
-/** As operator/sandbox/network.ts has it. */
+/** The same variable as in operator/sandbox/network.ts. */
 const NODE = { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'status.hostIPs' } } };
 const withEnv = (...env: object[]) => ({ containers: [{ ...attester, env }] });
 const confined = {
@@ -67,10 +70,12 @@ const assistantContainer = {
   image: 'registry.test/ledger:1',
   securityContext: confined,
 };
-/** In the range of the test's API server. */
+/** An address in the range of the test's API server. */
 const CANARY = '10.96.1.77';
 const TRIED = [`-the canary=${CANARY}:7002`, '+PostgreSQL=10.96.0.7:5432'];
-/** A pod of an Assistant, as the cluster's own controllers make it: its policy may hold when it is made. */
+/**
+ * A pod of an Assistant, as the cluster's own controllers create it. The policy may be in force when it is created.
+ */
 const ledger = {
   ...named('ledger', { 'platform.space/assistant': 'ledger' }, { 'platform.space/revision': '1' }),
   spec: {
@@ -107,7 +112,7 @@ const reads = (...resourceNames: readonly string[]) => ({
   rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames, verbs: ['get'] }],
 });
 
-/** Every Secret that the chart keeps from the operator. */
+/** Every Secret that the operator may not read. */
 const SERVICES_SECRETS = ['db-admin', 'db-broker-keys', 'db-provisioner', 's3-root'];
 
 beforeAll(async () => {
@@ -128,7 +133,7 @@ beforeAll(async () => {
   const made = () => create(core(CAPSULE, 'pods'), ledger).then(() => true);
   await eventually(made, { what: 'the policy of pods to know the canary, if it holds already' });
   await create(bindings(CAPSULE), bindSecrets);
-  // As Helm makes it, the release's namespace has no label of ours.
+  // As with Helm, the release's namespace has no label of the Space.
   for (const metadata of [
     { annotations: { 'platform.space/open': 'true' } },
     { labels: { 'platform.space/space': null }, annotations: { 'platform.space/open': null } },
@@ -141,7 +146,7 @@ beforeAll(async () => {
     });
   operator = await asOperator(judged);
   await holdLease(judged, 'operator');
-  // A policy holds a moment after it was made.
+  // A policy takes effect a moment after it was created.
   const holds = async () => fenced(await operator('POST', core('default', 'configmaps'), configMap));
   await eventually(holds, { what: 'the fence to hold' });
 }, 900_000);
@@ -338,10 +343,10 @@ describe('beside its Capsules the operator may not', () => {
 
   beforeAll(async () => {
     await judged.create('/api/v1/namespaces', named('beside'));
-    // Before there is a LimitRange, which would judge it.
+    // The pod is created before the LimitRange, which would otherwise judge it.
     await judged.create(core('beside', 'pods'), { ...marked, spec: template.spec });
     for (const [, path, object] of KINDS) await judged.create(path, { ...marked, ...object });
-    // Somebody may give it more there than the chart does.
+    // Somebody may grant it more there than the chart does.
     await judged.create(bindings('beside'), bindSecrets);
     const known = async () => fenced(await operator('POST', core('beside', 'secrets'), secret));
     await eventually(known, { what: 'the role that it was given is known' });
@@ -355,7 +360,7 @@ describe('beside its Capsules the operator may not', () => {
     ];
     for (const [method, at, body] of asked) {
       const verdict = await operator(method, at, body);
-      // What its roles do not give it does not come as far as the fence.
+      // A request that its roles do not allow does not reach the fence.
       const hasRight = !verdict.text.includes('cannot');
       expect([plural, method, verdict.status >= 400, fenced(verdict) || !hasRight]).toEqual([
         plural,

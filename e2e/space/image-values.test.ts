@@ -27,7 +27,7 @@ afterAll(() => helm?.close());
 const renderBare = async (...values: readonly string[]) => {
   const { code, stdout, stderr } = await helm.templateBare(...set(...values));
   if (code !== 0) throw new Error(stderr);
-  // Helm says there what it makes of values of two forms.
+  // Helm reports there when values have two types.
   expect(stderr).not.toMatch(/table/);
   return objectsIn(stdout);
 };

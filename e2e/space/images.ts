@@ -4,7 +4,7 @@ import type { ImageSource } from '../cluster/index.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** An image around a bundle. The cluster asks for its context when it comes up and when it loads; one bundle does. */
+/** An image around a bundle. The cluster asks for its build context several times, and one bundle serves all. */
 function bundled(name: BundleName, dockerfile: string): ImageSource {
   let written: Promise<void> | undefined;
   return {
@@ -18,7 +18,10 @@ function bundled(name: BundleName, dockerfile: string): ImageSource {
   };
 }
 
-/** Our images, each an ordinary Dockerfile; the key is the chart value that names it, where there is one. */
+/**
+ * The images of this repository, each with an ordinary Dockerfile. The key is the chart value that names it, if there
+ * is one.
+ */
 export const IMAGES = {
   'operator.image': bundled('operator', 'operator/Dockerfile'),
   'dbBroker.image': bundled('db-broker', 'brokers/db/Dockerfile'),
@@ -35,7 +38,7 @@ export const IMAGES = {
     dockerfile: resolve(ROOT, 'operator/sandbox/attester/Dockerfile'),
     context: resolve(ROOT, 'operator/sandbox/attester'),
   },
-  // The examples name it by hand: they can be applied as they are.
+  // The examples contain this name, so that they can be applied as they are.
   ledger: { ...bundled('ledger', 'manifests/examples/ledger/Dockerfile'), alias: 'dev' },
 } as const satisfies Record<string, ImageSource>;
 

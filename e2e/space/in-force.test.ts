@@ -1,4 +1,4 @@
-/** The operator's own look at the chart's admission policies, with its own rights, on a real API server. */
+/** The operator's own check of the chart's admission policies, with its own rights, on a real API server. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { admissionLook, POLICY, POLICY_BINDING } from '../../operator/admission.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
@@ -28,7 +28,7 @@ async function look() {
 it('finds all in force that the chart has made, and tells which of them is not', async () => {
   const { found, asked } = await look();
   expect(found).toBeUndefined();
-  // Each that the lists do not tell of would be asked for by its name.
+  // A policy that is missing in the lists would be requested by its name.
   expect(asked.slice(1).sort()).toEqual([POLICY_BINDING, POLICY].map((resource) => pathOf(resource)).sort());
   const { client } = judged.server;
   await client.call({

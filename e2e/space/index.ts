@@ -1,4 +1,4 @@
-/** A Space on a cluster, as `npm run up` and the suites have it: cluster, images, release. */
+/** A Space on a cluster for `npm run up` and the suites: cluster, images, release. */
 import { type BringUp, bringUp, type Cluster } from '../cluster/index.ts';
 import { IMAGE_SOURCES, referenceOf } from './images.ts';
 import { createKube, type Kube } from './kube.ts';
@@ -15,7 +15,7 @@ interface RunningSpace extends Release {
   readonly cluster: Cluster;
   readonly kube: Kube;
   readonly kubectl: string;
-  /** Image of the example Assistant, as the cluster knows it. */
+  /** The image of the example Assistant, under the cluster's name for it. */
   readonly ledgerImage: string;
   readonly engineImages: EngineImages;
 }

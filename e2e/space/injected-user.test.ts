@@ -32,7 +32,7 @@ describe('the user of the Space’s own pods', () => {
       [1000, 1000, undefined],
     ];
     expect(Object.fromEntries(users)).toEqual({
-      // Its image names one, and no file of its is anybody's.
+      // Its image names a user, and none of its files belongs to a particular one.
       canary: [undefined, undefined, undefined],
       'db-broker': own,
       'home-console': own,

@@ -1,4 +1,4 @@
-/** The program that keeps a Space's keys, with the role that the chart gives it, asked of a real API server. */
+/** The program that maintains a Space's keys, with the role that the chart gives it, on a real API server. */
 
 import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -59,7 +59,7 @@ async function read(namespace: string, name: string, key: string): Promise<strin
 const write = (namespace: string, name: string, key: string, text: string) =>
   merge(core('secrets', namespace, name), { data: { [key]: Buffer.from(text).toString('base64') } });
 
-/** Nothing here runs a hook's Job, nor any other. */
+/** No controller runs a hook's Job here, nor any other. */
 async function upgrade(...set: readonly string[]): Promise<void> {
   const run = (...args: string[]) =>
     finish(helm, [...args, '--namespace', 'home', '--kubeconfig', join(directory, 'kubeconfig')]);
@@ -83,7 +83,7 @@ interface Outcome {
   readonly told: readonly string[];
 }
 
-/** As the Job of the release would be run: its account, what it is told; `role` of the hook's for `adopt`. */
+/** Runs the program as the release's Job would, with its account and arguments; for `adopt` with the hook's role. */
 async function asJob(options: KeysOptions, now = new Date()) {
   const account = core('serviceaccounts', SYSTEM, 'home-keys/token');
   const { status } = await post(account, {
@@ -115,7 +115,7 @@ async function keep(now?: Date): Promise<Outcome> {
   return { refused: await keepKeys(run), told: run.told };
 }
 
-/** Everything that is secret, by where it is. */
+/** All secret values, by where they are. */
 async function everything(): Promise<Readonly<Record<string, string>>> {
   const all: Record<string, string> = {};
   for (const namespace of [SYSTEM, SERVICES])
@@ -143,7 +143,7 @@ describe('the keys of a Space', () => {
       'objectstore-grants',
       'objectstore-provisioner',
     ]);
-    // As the broker reads it: a kid that is not of its key would be refused.
+    // The broker's own parser reads it, which refuses a kid that does not belong to its key.
     expect(parseGrantKeys(await read(SERVICES, 'objectstore-grants', 'keys')).size).toBe(1);
     const made = await everything();
     expect(Object.keys(made).length).toBeGreaterThan(25);
@@ -257,7 +257,7 @@ describe('the keys of a Space', () => {
     await write(SYSTEM, 'objectstore-grants', 'key', second);
     expect(await keep()).toEqual({ refused: 0, told: [] });
     expect(await keys()).toBe(both);
-    // Whoever took the wrong one out is helped.
+    // An administrator who removed the wrong key is helped.
     await write(SERVICES, 'objectstore-grants', 'keys', public1);
     await keep();
     expect(JSON.parse(await keys()).keys).toEqual([jwk]);
@@ -298,7 +298,7 @@ describe('the certificates of a Space', () => {
     ]);
     expect((await serials())[0]).toBe(authority);
 
-    // The console is told when each ends.
+    // The console learns when each certificate ends.
     const told = JSON.parse((await get(core('configmaps', SYSTEM, 'space-ca')))['data']['certificates.json']);
     expect(Object.keys(told)).toHaveLength(6);
     for (const service of ['db-broker', 'postgres'])
@@ -415,7 +415,7 @@ describe('a run', () => {
     await Promise.allSettled(runs.map((run) => keepKeys(run)));
     const { told } = await keep();
     expect(told.filter((line) => !line.startsWith('made'))).toEqual([]);
-    // A copy may be made by several: it is the same.
+    // Several runs may write the same copy.
     const made = [...runs.flatMap((run) => run.told), ...told].filter(
       (line) => line.startsWith(`made ${SERVICES}`) && !/(egress|objectstore)-provisioner$/.test(line),
     );

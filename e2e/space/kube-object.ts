@@ -1,4 +1,4 @@
-/** A Kubernetes object as JSON; suites look into it, they do not model it. */
+/** A Kubernetes object as JSON. Suites read fields of it and do not model it. */
 export interface KubeObject {
   readonly apiVersion: string;
   readonly kind: string;

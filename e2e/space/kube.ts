@@ -2,22 +2,22 @@ import { spawn } from 'node:child_process';
 import type { KubeObject } from './kube-object.ts';
 import { createReader } from './reader.ts';
 
-/** What a finished program left: its exit code and what it wrote. */
+/** The result of a program: its exit code and its output. */
 export interface Finished {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** `kubectl` as a user has it, so that the suites prove what a user sees; what is looked at often needs none. */
+/** `kubectl` as a user runs it, so that the suites test what a user sees; reads mostly need none. */
 export interface Kube {
   run(args: readonly string[], input?: string): Promise<Finished>;
-  /** Server-side apply of objects; answers what kubectl said, also when it refused. */
+  /** Server-side apply of objects; returns kubectl's output, also if it refused. */
   tryApply(...objects: object[]): Promise<Finished>;
   apply(...objects: object[]): Promise<void>;
   get(kind: string, name: string, namespace?: string): Promise<KubeObject | undefined>;
   list(kind: string, namespace: string, selector?: string): Promise<KubeObject[]>;
-  /** Asks for deletion and does not wait. */
+  /** Requests the deletion and does not wait. */
   remove(kind: string, name: string, namespace?: string): Promise<void>;
   exec(namespace: string, pod: string, argv: readonly string[], input?: string): Promise<Finished>;
   /** A request to a Service through the API server's proxy. */
@@ -38,7 +38,7 @@ export function createKube(kubectl: string, kubeconfig: string): Kube {
 
   const inNamespace = (namespace: string | undefined) => (namespace === undefined ? [] : ['-n', namespace]);
   const applyArgs = ['apply', '--server-side', '--force-conflicts', '-f', '-'];
-  // Some versions of kubectl take no further document after one of JSON.
+  // Some versions of kubectl accept no further document after one in JSON.
   const document = (objects: readonly object[]) =>
     JSON.stringify(objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', items: objects });
 

@@ -1,4 +1,4 @@
-/** The chart's alert rules and dashboard, judged by promtool, and held against the metrics that there are. */
+/** The chart's alert rules and dashboard, checked by promtool and compared with the existing metrics. */
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -42,9 +42,9 @@ beforeAll(async () => {
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** What promtool has against it; nothing when all is well. The first call compiles it. */
+/** The errors that promtool reports; empty if there are none. The first call compiles it. */
 async function promtool(...args: readonly string[]): Promise<string> {
-  // Service discovery is most of Prometheus, and no rule needs it; `go tool` takes no tags, so it is run.
+  // Most of Prometheus is service discovery, which no rule needs; `go tool` accepts no tags, so this uses `go run`.
   const run = ['run', '-tags', 'remove_all_sd', 'github.com/prometheus/prometheus/cmd/promtool'];
   return promisify(execFile)('go', ['-C', join(ROOT, 'scripts/promtool'), ...run, ...args]).then(
     () => '',

@@ -1,4 +1,6 @@
-/** Spaces and Capsules whose names begin alike, on one real API server with the policies of each chart. */
+/**
+ * Spaces and Capsules whose names begin with the same text, on one real API server with the policies of each release.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { namespaceObject } from '../../operator/capsule/guardrails.ts';
@@ -12,7 +14,7 @@ const NAMESPACES = '/api/v1/namespaces';
 let judged: Judged;
 const operators = new Map<string, Caller>();
 
-/** What the operator of a Space makes for a Capsule. */
+/** The namespace that the operator of a Space creates for a Capsule. */
 const namespaceOf = (space: string, capsule: string) =>
   namespaceObject(
     {
@@ -44,7 +46,7 @@ beforeAll(async () => {
     await holdLease(judged, 'operator', space);
   }
   for (const space of SPACES) {
-    // A policy holds, and rights are known, a moment after they were made.
+    // Policies are in force, and rights are known, a moment after they were created.
     const fenced = async () => {
       const { text } = await operatorOf(space)(
         'POST',

@@ -21,7 +21,7 @@ export interface UpOptions {
   readonly cluster: Omit<BringUp, 'images' | 'steps'>;
 }
 
-/** Reads the command line of `npm run up`; says what is wrong with one that cannot be meant. */
+/** Reads the command line of `npm run up`; reports what is wrong with one that makes no sense. */
 export function readOptions(args: readonly string[], defaultCluster = DEFAULT_CLUSTER): UpOptions {
   const { values } = parsed(args, defaultCluster);
   const { kubeconfig, 'image-registry': imageRegistry, 'api-port': port, cluster: name, nodes } = values;
@@ -29,7 +29,7 @@ export function readOptions(args: readonly string[], defaultCluster = DEFAULT_CL
   const wrong = (why: string) => {
     throw new UsageError(why);
   };
-  // Nobody but this provider has several.
+  // Only the native provider has several nodes.
   const provider = nodes === undefined ? named : 'native';
   if (values.provider !== undefined && named === undefined)
     wrong(`--provider ${values.provider}: known are ${PROVIDERS.join(', ')}`);

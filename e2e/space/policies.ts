@@ -9,7 +9,7 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   ValidatingAdmissionPolicyBinding: `${ADMISSION}/validatingadmissionpolicybindings`,
 };
 
-/** What the chart makes to keep a Space's Capsules in the sandbox, each object with the path to create it at. */
+/** The chart's objects that keep a Space's Capsules in the sandbox, each with the path to create it at. */
 export async function sandboxPolicies(
   helm: string,
   space: string,

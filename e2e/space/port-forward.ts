@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-/** A port of this machine that leads to a Service, as `kubectl port-forward` makes it. */
+/** A port of this machine that `kubectl port-forward` forwards to a Service. */
 export interface Forwarding {
   readonly port: number;
   close(): Promise<void>;

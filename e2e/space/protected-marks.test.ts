@@ -1,4 +1,7 @@
-/** Finalizers and labels by which the operator knows what it has made, asked of a real API server with the chart's policies. */
+/**
+ * Finalizers and labels by which the operator recognises what it has created, according to a real API server with the
+ * chart's policies.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ASSISTANT_FINALIZER, CAPSULE_FINALIZER } from '../../operator/names.ts';
@@ -48,7 +51,8 @@ const made = (namespace: string): readonly (readonly [string, object])[] => [
 beforeAll(async () => {
   judged = await startJudged();
   const { create, server } = judged;
-  // Made before they are walled in, as the cluster's controllers would make none here.
+  // The objects are created before the namespaces get their labels, since no controllers run here that could create
+  // them later.
   for (const name of [CAPSULE, OPENED]) {
     await create('/api/v1/namespaces', named(name, {}, name === OPENED ? open : {}));
     for (const [path, object] of made(name)) await create(path, object);
@@ -155,7 +159,7 @@ it('a Capsule is not deleted by the cluster for somebody who may not, by an owne
   expect(await deployer('PATCH', path, other)).toEqual(refused('It takes the verb delete on'));
   expect(await deployer('PATCH', path, { metadata: { labels: { a: 'b' } } })).toEqual(done);
   expect(await deployer('PATCH', path, { metadata: { ownerReferences: null } })).toEqual(done);
-  // Of Assistants whoever deploys says it (deploy.yaml).
+  // For Assistants, the right to deploy decides (deploy.yaml).
   expect(await deployer('PATCH', `${SPACE}/assistants/closed`, { metadata })).toEqual(done);
 });
 
@@ -184,7 +188,7 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
     expect(await administrator('PATCH', `${opened}/ledger`, { metadata })).toEqual(done);
   });
 
-  /** What of it a status may be written with (Kubernetes leaves the rest as it was). */
+  /** The fields that a write of the status may change (Kubernetes leaves the others as they were). */
   const LEFT: Readonly<Record<string, RegExp>> = { pods: /owns/, deployments: /whose|runs|made|besides/ };
   const plural = path.replace(/.*\//, '');
 
@@ -207,7 +211,7 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
   });
 
   it('the operator changes what says what it runs', async () => {
-    // Of a pod it changes one annotation, and of a ReplicaSet nothing.
+    // Only one annotation of a pod may be changed, and nothing of a ReplicaSet.
     if (!path.endsWith('deployments')) return;
     const metadata = { labels: { 'platform.space/assistant': 'other' } };
     expect(await operator('PATCH', `${path}/ledger`, { metadata })).toEqual(done);

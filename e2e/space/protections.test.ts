@@ -1,4 +1,6 @@
-/** What not even an administrator touches by accident, asked of a real API server with the chart's policies. */
+/**
+ * What not even an administrator can change by accident, according to a real API server with the chart's policies.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
@@ -44,7 +46,7 @@ beforeAll(async () => {
     ...named('bank', { 'platform.space/capsule': 'household' }),
     type: 'platform.space/stored-input',
   });
-  // A refusal by RBAC, which also takes a moment to know the callers, is none of these policies'.
+  // A refusal by RBAC, which also takes a moment to know the callers, does not come from these policies.
   const holds = async () => {
     expect(await administrator('POST', policies(CAPSULE), allowAll)).toEqual(refused);
     expect(await administrator('DELETE', path(CAPSULE))).toEqual(refused);
@@ -64,9 +66,9 @@ const done = { status: expect.toBeOneOf([200, 201]), text: expect.any(String) };
 const path = (name: string) => `/api/v1/namespaces/${name}`;
 const labels = (changes: object) => ({ metadata: { labels: changes } });
 
-/** Each way by which what a namespace says of itself is written. */
+/** Each way to write a namespace's labels and annotations. */
 const WAYS = ['', '/status', '/finalize'];
-/** `finalize` is put as a whole and not patched. */
+/** `finalize` accepts a PUT of the whole object, and no patch. */
 async function change(ask: Caller, at: string, metadata: Marks, spec?: object) {
   if (!at.endsWith('/finalize')) return ask('PATCH', at, { metadata });
   const { text } = await ask('GET', at.replace('/finalize', ''));
@@ -160,7 +162,7 @@ describe('of a Capsule’s namespace', () => {
     const counted = { ...rest, metadata: { ...metadata, resourceVersion: undefined }, status };
     const closed = async () => (await administrator('PUT', `${quota}/status`, counted)).status === 403;
     await eventually(closed, { what: 'the namespace is closed' });
-    // Where the cluster's controllers have no accounts of their own, they are one user.
+    // In a cluster whose controllers have no accounts of their own, they are this one user.
     const kind = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User' };
     await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings`, {
       ...named('counts'),
@@ -183,7 +185,7 @@ describe('of a Capsule’s namespace', () => {
       { metadata: { labels: { a: 'b' } } },
     ])
       expect(await administrator('PATCH', `${quota}/status`, body)).toEqual(refused);
-    // The API server counts by itself, under a name of its own.
+    // The API server itself counts under a user name of its own.
     await judged.create(core(name, 'configmaps'), named('first'));
     const { status: now } = await client.call<{ status: { used: object } }>({ method: 'GET', path: quota });
     expect(now.used).toEqual({ 'count/configmaps': '1' });
@@ -213,7 +215,7 @@ describe('of a Capsule’s namespace', () => {
     expect(await administrator('POST', policies(STRANGER), allowAll)).toEqual(done);
     expect(await administrator('DELETE', path(STRANGER))).toEqual(done);
     expect(await administrator('POST', policies('default'), allowAll)).toEqual(done);
-    // The walls of the Space's own namespaces are those of other policies.
+    // Other policies protect the network policies of the Space's own namespaces.
     expect(await administrator('POST', policies('home'), allowAll)).toEqual(done);
   });
 });
@@ -264,7 +266,7 @@ describe('the marks of a Capsule’s namespace', () => {
     expect(await tenant('PATCH', path(name), labels({ [`platform.space/${label}`]: missing }))).toEqual(
       forbidden,
     );
-    // It belongs to nobody.
+    // The namespace belongs to no Space.
     expect(await administrator('DELETE', path(name))).toEqual(done);
   });
 
@@ -395,7 +397,7 @@ it('a namespace that goes takes its walls with it', async () => {
     },
     { what: 'the namespace is being deleted' },
   );
-  // It goes whether it is open or not.
+  // Its deletion completes whether it is open or not.
   await client.call({
     method: 'PATCH',
     path: path(name),
@@ -403,7 +405,7 @@ it('a namespace that goes takes its walls with it', async () => {
     body: { metadata: { annotations: { 'platform.space/open': null } } },
   });
   expect(await administrator('PATCH', path(name), labels({ 'a.org/b': 'c' }))).toEqual(done);
-  // As the cluster's own controller does, which nobody names here.
+  // This is what the cluster's own controller does; no policy names it here.
   await eventually(
     async () => (await administrator('DELETE', `${policies(name)}/allow-all`)).status === 200,
     {

@@ -6,8 +6,8 @@ import { KubeConfig } from '@kubernetes/client-node';
 import type { KubeObject } from './kube-object.ts';
 
 /**
- * Reads objects over connections that stay. Suites look every moment until something is so, and a `kubectl` for each look
- * takes a whole core from the cluster that they wait for.
+ * Reads objects over connections that stay open. Suites repeat their requests until a condition holds, and a
+ * `kubectl` for each would take a whole core from the cluster that they wait for.
  */
 export interface Reader {
   /** The object, or undefined. `kind` is as for `kubectl get`: singular or plural. */
@@ -15,7 +15,7 @@ export interface Reader {
   list(kind: string, namespace: string, selector?: string): Promise<KubeObject[]>;
 }
 
-/** What is looked at: by API version, the kinds in a namespace and those of the cluster. */
+/** The kinds that can be read, by API version: those in a namespace, and those of the cluster. */
 const KINDS: readonly (readonly [version: string, namespaced: string, cluster: string])[] = [
   [
     'v1',
@@ -75,7 +75,7 @@ export function createReader(kubeconfig: string): Reader {
     return { url: config.getCurrentCluster()?.server ?? '', options: { ...options, agent } };
   }
 
-  /** Once more where the API server had closed the connection that stayed. */
+  /** Sends the request a second time if the API server had closed the open connection. */
   async function answerTo(path: string): Promise<IncomingMessage> {
     server ??= await open();
     const asked = request(server.url + path, server.options);
@@ -105,7 +105,7 @@ export function createReader(kubeconfig: string): Reader {
       const resource = resourceOf(kind);
       const query = selector === undefined ? '' : `?labelSelector=${encodeURIComponent(selector)}`;
       const found = await read<{ items: KubeObject[] }>(collectionOf(resource, namespace) + query);
-      // The items of a list do not say what they are.
+      // The items of a list have no kind.
       return (found?.items ?? []).map((item) => ({
         ...item,
         apiVersion: resource.apiVersion,

@@ -1,4 +1,4 @@
-/** What `helm test` runs, on a real API server, with the rights and policies that the chart gives it there. */
+/** The program of `helm test`, on a real API server, with the rights and policies that the chart gives it there. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -69,7 +69,7 @@ beforeEach(() => {
 const patch = (path: string, body: object) =>
   judged.server.client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
 
-/** As the chart has it, with all its pods. */
+/** Creates the workload as the chart has it, and reports all of its pods as ready. */
 async function standing(object: KubeObject): Promise<void> {
   const { namespace = '', name } = object.metadata;
   const collection = `/apis/apps/v1/namespaces/${namespace}/${object.kind.toLowerCase()}s`;

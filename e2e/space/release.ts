@@ -8,7 +8,7 @@ import { referenceOf } from './images.ts';
 import { type Finished, finish, type Kube } from './kube.ts';
 import { lateWorkloads, rolledOut } from './rollout.ts';
 
-/** One Space on a cluster, and where people keep its Capsules. */
+/** One Space on a cluster, and the namespace of its Capsules. */
 export interface Release {
   readonly space: string;
   readonly namespace: string;
@@ -28,7 +28,7 @@ const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map(
 
 const replicasOn = ({ furtherNodes = [] }: Cluster) => (furtherNodes.length > 0 ? [] : SINGLE);
 
-/** The user who signs in to the console of a Space of `npm run up`, and sees all of it. */
+/** The user who signs in to the console of a Space of `npm run up`, and may see all of it. */
 export const ADMINISTRATOR = 'console-admin';
 const administrators = (namespace: string) => [
   'people.administrators[0].kind=ServiceAccount',
@@ -37,7 +37,7 @@ const administrators = (namespace: string) => [
   'people.wholeCluster=true',
 ];
 
-/** Installs or upgrades the release when chart or values differ from what is installed, and waits for its pods. */
+/** Installs or upgrades the release if chart or values differ from what is installed, and waits for its pods. */
 export async function installRelease(
   cluster: Cluster,
   kube: Kube,
@@ -59,7 +59,7 @@ export async function installRelease(
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, `${space}-system`];
   const same = installed?.status === 'deployed' && installed.description === description;
-  // What somebody changed by hand since then, and does not work, is put back too.
+  // A change by hand since then that does not work is undone, too.
   if (same && (await lateWorkloads(kube, places)).length === 0) step.note('runs already');
   else {
     step.note('installing the chart');
@@ -94,19 +94,21 @@ async function installedRelease(helm: Helm, space: string): Promise<Installed | 
   return code === 0 ? (JSON.parse(stdout) as { info: Installed }).info : undefined;
 }
 
-/** Helm 4 refuses to write over what somebody changed by hand, which Helm 3 does without being told. */
+/** Helm 4 refuses to overwrite changes by hand unless told otherwise; Helm 3 overwrites them. */
 export async function forceFlags(helm: Helm): Promise<readonly string[]> {
   const { stdout } = await helm('version', '--short');
   return stdout.startsWith('v3.') ? [] : ['--force-conflicts'];
 }
 
-/** A command that was killed in the middle leaves a release that Helm takes for being worked on. */
+/** A command that was killed leaves a release that Helm considers to be in progress. */
 export async function endHalfDone(helm: Helm, space: string, status: string | undefined): Promise<void> {
   if (status === 'pending-install') must(await helm('uninstall', space, '--no-hooks'));
   else if (status?.startsWith('pending-') === true) must(await helm('rollback', space));
 }
 
-/** What the chart leaves to whoever installs it: definitions that are newer than the cluster's, and its namespace. */
+/**
+ * Creates what the chart leaves to the installer: definitions that are newer than the cluster's, and the namespace.
+ */
 async function prepare(kube: Kube, { space, namespace }: Release): Promise<void> {
   must(await kube.run(['apply', '--server-side', '--force-conflicts', '-f', join(CHART, 'crds')]));
   await kube.apply({
@@ -123,7 +125,7 @@ function must({ code, stdout, stderr }: Finished): void {
   if (code !== 0) throw new Error((stderr || stdout).trim());
 }
 
-/** Names what is installed by its content: chart and values. It is the description of the release's revision. */
+/** Identifies what is installed by its content, chart and values, in the description of the release's revision. */
 async function descriptionOf(values: readonly string[]): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(values));
   const entries = await readdir(CHART, { recursive: true, withFileTypes: true });

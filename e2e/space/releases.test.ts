@@ -1,4 +1,6 @@
-/** Several Spaces, each a Helm release, on one real API server: what is theirs, and what no release owns. */
+/**
+ * Several Spaces, each a Helm release, on one real API server: which objects belong to one, and which to no release.
+ */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +15,7 @@ import type { KubeObject } from './kube-object.ts';
 
 const CLASS = '/apis/node.k8s.io/v1/runtimeclasses';
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-/** Every kind of the chart that is in no namespace. */
+/** Every kind in the chart that has no namespace. */
 const CLUSTER_WIDE = [
   '/api/v1/namespaces',
   '/apis/rbac.authorization.k8s.io/v1/clusterroles',
@@ -45,7 +47,7 @@ const helm = (place: string, ...args: readonly string[]) =>
   finish(helmProgram, [...args, '--namespace', place, '--kubeconfig', join(directory, 'kubeconfig')]);
 const install = (release: string, place: string, ...args: readonly string[]) =>
   helm(place, 'install', release, CHART, ...SOME_IMAGES, ...args);
-/** Nothing here runs the Jobs of hooks. */
+/** No controller runs the Jobs of hooks here. */
 const upgrade = (release: string, place: string, ...args: readonly string[]) =>
   helm(place, 'upgrade', release, CHART, '--no-hooks', ...SOME_IMAGES, ...args);
 
@@ -58,7 +60,7 @@ async function list(path: string): Promise<readonly KubeObject[]> {
   return items;
 }
 
-/** What is in no namespace and Helm made, by the release that it made it for, at the version that it has now. */
+/** Objects without a namespace that Helm created, by the release that owns them, with their present version. */
 async function ownedBy(release: string): Promise<ReadonlyMap<string, string>> {
   const all = await Promise.all(
     CLUSTER_WIDE.map(async (path) =>
@@ -84,7 +86,7 @@ it('share two definitions, which are no release’s and change with none', async
   ]);
   for (const { metadata } of found) {
     expect(metadata.annotations ?? {}).not.toHaveProperty(['meta.helm.sh/release-name']);
-    // Written once, by the release that found none.
+    // It was written once, by the release that found none.
     expect(metadata.generation).toBe(1);
   }
 });
@@ -172,9 +174,9 @@ it.each(['postgres', 's3'])(
     expect(refused.stderr).toContain(`${size} is 41Gi, and the volume was made with `);
     expect(refused.stderr).toContain('docs/postgres.md, "A larger volume"');
     expect((await operator())['spec']).toEqual(before['spec']);
-    // The same size in other words is no other size.
+    // The same size in another unit is not another size.
     must(await upgrade('home', 'home', '--set', `${size}=${5 * 1024}Mi`));
-    // What the document says goes: the claim is enlarged and the StatefulSet made again.
+    // The steps of the documentation work: the claim is enlarged, and the StatefulSet created again.
     const forget = () =>
       server.client.call({ method: 'DELETE', path: `${at}/home-services/statefulsets/${part}` });
     await forget();
@@ -201,7 +203,7 @@ it('the RuntimeClass is made by the first that is told to, and stays when that o
 it('one that is uninstalled takes what is its own, and nothing of another or of all', async () => {
   const [home, definitions] = [await ownedBy('home'), await list(DEFINITIONS)];
   must(await helm('cabin', 'uninstall', 'cabin', '--no-hooks'));
-  // These hold its data and principals, and are for an administrator to delete.
+  // These contain its data and principals, and only an administrator deletes them.
   expect([...(await ownedBy('cabin')).keys()]).toEqual([
     '/api/v1/namespaces/cabin-services',
     '/api/v1/namespaces/cabin-system',

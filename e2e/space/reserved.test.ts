@@ -1,4 +1,7 @@
-/** What nobody makes in the namespaces of the Space's own programs, asked of a real API server with the chart's policies. */
+/**
+ * Objects that nobody may create in the namespaces of the Space's own programs, according to a real API server with
+ * the chart's policies.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
@@ -15,9 +18,9 @@ const policies = (place: string) => `/apis/networking.k8s.io/v1/namespaces/${pla
 const tokenOf = (place: string, account: string) => core(place, `serviceaccounts/${account}/token`);
 
 let judged: Judged;
-/** Has whatever there is in all three namespaces but roles: more than Kubernetes' own role `edit`. */
+/** Has all rights in all three namespaces except on roles: more than Kubernetes' own role `edit`. */
 let editor: Caller;
-/** An administrator of the Space, who may open what is the operator's. */
+/** An administrator of the Space, who may open objects of the operator. */
 let opener: Caller;
 let administrator: Caller;
 let operator: Caller;
@@ -39,7 +42,7 @@ const selecting = (what: object) => ({
   spec: { selector: { matchLabels: { app: 'x' } }, ...what },
 });
 const job = { template: template({ restartPolicy: 'Never' }) };
-/** Each kind that makes pods. */
+/** Each kind that creates pods. */
 const KINDS: readonly [string, (place: string) => string, object][] = [
   ['a pod', (place) => core(place, 'pods'), pod()],
   ['a Deployment', (place) => apps(place, 'deployments'), selecting({ template: template() })],
@@ -94,7 +97,7 @@ beforeAll(async () => {
     await judged.create(policies(place), { ...named('default-deny'), spec: { podSelector: {} } });
   }
   await judged.create(core(SERVICES, 'services'), { ...named('inside'), spec: { ports: [{ port: 80 }] } });
-  // Policies hold and rights are known a moment after they were made.
+  // Policies are in force, and rights are known, a moment after they were created.
   const holds = async () => {
     for (const place of [SYSTEM, SERVICES]) {
       expect(await editor('POST', core(place, 'pods'), pod())).toEqual(refused(ALONE));
@@ -128,7 +131,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
     expect(await changed({ spec: { template: { metadata: { labels } } } })).toEqual(refused(ALONE));
     for (const way of ['pods/x', 'pods/x/status'])
       expect(await editor('PATCH', core(place, way), { metadata: { labels } })).toEqual(refused(ALONE));
-    // As a node does, which has no group here that says so.
+    // A node does this. Here it has no group that shows that it is one.
     const status = { conditions: [{ type: 'Ready', status: 'True' }] };
     expect(await editor('PATCH', core(place, 'pods/x/status'), { status })).toEqual(done);
     const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'registry.test/x:1' }] } };
@@ -281,7 +284,7 @@ describe('in the operator’s namespace', () => {
     const root = { ...named('kube-root-ca.crt.2'), data: {} };
     const made = async () => (await publisher('POST', core(SYSTEM, 'configmaps'), root)).status === 201;
     await eventually(made, { what: 'a controller with an account of its own writes' });
-    // Where controllers have none, they are this user.
+    // In a cluster whose controllers have no accounts, they are this user.
     const manager = judged.user('system:kube-controller-manager');
     expect(await manager('POST', SECRETS, named('x'))).toEqual(done);
     expect(await manager('POST', tokenOf(SYSTEM, 'program'), tokenRequest)).toEqual(done);
@@ -327,7 +330,7 @@ describe('in the operator’s namespace', () => {
     expect(await opener('PATCH', path, change)).toEqual(refused('says which operator'));
     expect(await administrator('PATCH', path, change)).toEqual(done);
     expect(await editor('POST', LEASE, named('mine'))).toEqual(done);
-    // One of this name elsewhere is nobody's.
+    // A Lease of this name in another namespace is not reserved.
     const elsewhere = LEASE.replace(SYSTEM, 'home');
     expect(await editor('POST', elsewhere, named('home-operator'))).toEqual(done);
   });
@@ -346,7 +349,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     ...named(name, {}, { 'kubernetes.io/service-account.name': account }),
     type: 'kubernetes.io/service-account-token',
   });
-  /** Who enters stored inputs. */
+  /** A person who enters stored inputs. */
   let insider: Caller;
 
   beforeAll(async () => {
@@ -400,7 +403,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   });
 
   it.each(kinds)('%s may be written as they are, and removed', async (_, path) => {
-    // As who has etcd encrypt all anew does; and no record is too large to be compared.
+    // An administrator does this to have etcd encrypt everything again. No record is too large to be compared.
     const large = { ...named('large', own), data: { release: 'A'.repeat(1_000_000) } };
     await judged.create(path, large);
     for (const name of [RECORD, 'large']) {
@@ -417,7 +420,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
 
   it('who enters stored inputs writes nothing of any release', async () => {
     const data = { data: { release: 'eA==' } };
-    // Two rules refuse these, and which of them is told is the API server's own choice.
+    // Two rules refuse these, and the API server chooses which of them it reports.
     expect(await insider('PATCH', `${secrets}/${RECORD}`, data)).toEqual(refused('what Helm knows of'));
     expect(await insider('POST', secrets, named('x', own))).toEqual(refused('what Helm knows of'));
     const record = `${secrets}/sh.helm.release.v1.books.v1`;
@@ -435,7 +438,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
 
   it.each(kinds)('other releases that are there are whose Helm keeps them, among %s', async (_, path) => {
     expect(await editor('POST', path, named('sh.helm.release.v1.books.v2', other))).toEqual(done);
-    // A name of a release may have dots.
+    // The name of a release may contain dots.
     const dotted = { ...other, name: 'home.v1' };
     expect(await editor('POST', path, named('sh.helm.release.v1.home.v1.v1', dotted))).toEqual(done);
     const data = { data: { release: 'eA==' } };
@@ -467,7 +470,7 @@ it('where people keep their Capsules, a pod with the operator’s name and label
   expect(await editor('POST', core('home', 'secrets'), secret)).toEqual(done);
 });
 
-/** The services' namespace, as somebody with every right changes it. */
+/** Changes the services' namespace with every right. */
 const becomes = (annotation: string | null) =>
   judged.server.client.call({
     method: 'PATCH',

@@ -1,4 +1,4 @@
-/** What each account of a Space may do, as a real API server says, held against docs/rights.md. */
+/** What each account of a Space may do, according to a real API server, compared with docs/rights.md. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ let drawn: Rights;
 beforeAll(async () => {
   given = await startWithRights();
   drawn = drawnFor(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
-  // Roles are known a moment after they were made.
+  // Roles are known a moment after they were created.
   await eventually(async () => (await heldBy(given.accounts)).isSupersetOf(drawn), {
     what: 'roles are known',
   });

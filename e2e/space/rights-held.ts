@@ -1,11 +1,14 @@
-/** What an API server says that each account of a Space may do, beside what docs/rights.md draws. */
+/** What each account of a Space may do according to an API server, for the comparison with docs/rights.md. */
 import type { KubeObject } from './kube-object.ts';
 import { type DrawnRule, EVERYWHERE, OF_CAPSULES } from './rights-page.ts';
 
-/** Where accounts are asked: in the Space's namespaces, in a Capsule's, and beside the Space. */
+/**
+ * Where the rights of accounts are tested: in the Space's namespaces, in a Capsule's, and in one that is not the
+ * Space's.
+ */
 const CAPSULE = 'home-household-0123abcd';
 export const PLACES = ['home', 'home-system', 'home-services', CAPSULE, 'beside'] as const;
-/** Rights that come from no role: every cluster lets everybody ask about themselves. */
+/** Rights that come from no role: every cluster lets everybody ask about their own rights. */
 const EVERYBODY: ReadonlySet<string> = new Set(
   [
     'selfsubjectreviews.authentication.k8s.io',
@@ -13,14 +16,14 @@ const EVERYBODY: ReadonlySet<string> = new Set(
     'selfsubjectrulesreviews.authorization.k8s.io',
   ].map((resource) => `create ${resource}`),
 );
-/** Somebody with a role for people has it in the namespace of the Space. */
+/** A person has a role for people in the namespace of the Space. */
 const PERSON = 'home/person-';
 
 interface Client {
   call<T>(request: { readonly method: 'POST'; readonly path: string; readonly body: object }): Promise<T>;
 }
 
-/** An account, and a way to ask as it. */
+/** An account, and a client that acts as it. */
 export interface Account {
   /** Written as `namespace/name`. */
   readonly name: string;
@@ -61,7 +64,7 @@ export async function heldBy(accounts: readonly Account[]): Promise<Rights> {
   return new Set(held.flat());
 }
 
-/** What the page draws for these accounts. Of the Capsule there is one, and of people one for each role. */
+/** The rights that the page lists for these accounts. There is one Capsule, and one person for each role. */
 export function drawnFor(rules: readonly DrawnRule[], accounts: readonly Account[]): Rights {
   const rights = accounts.flatMap(({ name }) =>
     rules.flatMap((rule) => {
@@ -97,7 +100,7 @@ function sentences(
   );
 }
 
-/** What is not as drawn: each right too many, and each that is missing. */
+/** The differences: each right that is not listed, and each listed one that is missing. */
 export function wrongIn(held: Rights, drawn: Rights): string[] {
   return [
     ...[...held.difference(drawn)].map((right) => `too many: ${right}`),
@@ -105,7 +108,7 @@ export function wrongIn(held: Rights, drawn: Rights): string[] {
   ];
 }
 
-/** What gives rights: roles, their bindings, and the accounts. */
+/** Kinds of objects that grant rights: roles, their bindings, and the accounts. */
 const KINDS: Readonly<Record<string, (namespace: string) => string>> = {
   ServiceAccount: (namespace) => `/api/v1/namespaces/${namespace}/serviceaccounts`,
   ClusterRole: () => '/apis/rbac.authorization.k8s.io/v1/clusterroles',
@@ -114,7 +117,7 @@ const KINDS: Readonly<Record<string, (namespace: string) => string>> = {
   RoleBinding: (namespace) => `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`,
 };
 
-/** The path of the objects of this kind; undefined where the kind gives no right. */
+/** The path of the objects of this kind; undefined if the kind grants no right. */
 export const collectionOf = ({ kind, metadata }: KubeObject): string | undefined =>
   KINDS[kind]?.(metadata.namespace ?? 'home');
 
@@ -126,7 +129,10 @@ const bound = (name: string, namespace: string, role: object, subject: object): 
   subjects: [{ kind: 'ServiceAccount', ...subject }],
 });
 
-/** What the chart gives, and what the operator and an administrator add: a Capsule, and people with a role each. */
+/**
+ * The objects of the chart, and those that the operator and an administrator add: for one Capsule, and for one person
+ * with each role.
+ */
 export function givenBy(rendered: readonly KubeObject[]): readonly KubeObject[] {
   const chart = rendered.filter((object) => collectionOf(object) !== undefined);
   const written = chart.map((object) =>

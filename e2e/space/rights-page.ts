@@ -35,7 +35,7 @@ What roles cannot say, admission policies do: [operator.md](operator.md#what-nob
 | --- | --- | --- | --- | --- | --- |
 `;
 
-/** What the operator writes into the one Role that the chart leaves empty. */
+/** The rule that the operator writes into the one Role that the chart leaves empty. */
 const KEPT: Rule = {
   apiGroups: [''],
   resources: ['secrets'],
@@ -47,7 +47,7 @@ export const EVERYWHERE = 'the cluster';
 export const OF_CAPSULES = 'each Capsule’s namespace';
 const OF_PEOPLE = 'where somebody binds it';
 
-/** The page `docs/rights.md`, of what the chart renders. */
+/** The page `docs/rights.md`, from what the chart renders. */
 export function rightsPage(objects: readonly KubeObject[]): string {
   const roles = objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole');
   const bindings = objects.filter(({ kind }) => kind.endsWith('RoleBinding'));
@@ -92,7 +92,7 @@ const accountOf = ({ namespace, name }: { readonly namespace?: string; readonly 
 
 const words = (cell: string): string[] => (cell === '' ? [] : cell.replaceAll('`', '').split(', '));
 
-/** What a page draws. */
+/** The rules that a page lists. */
 export function rulesOn(page: string): readonly DrawnRule[] {
   const lines = page.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'));
   return lines.slice(1).map((line) => {

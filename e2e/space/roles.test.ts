@@ -1,4 +1,4 @@
-/** What each of the chart's roles for people may do, asked of a real API server with the chart's policies. */
+/** What each of the chart's roles for people may do, according to a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
@@ -30,7 +30,7 @@ const annotated = (key: string) => ({ metadata: { annotations: { [`${GROUP}/${ke
 const LEDGER = `${PLACE}/assistants/ledger`;
 const HOUSEHOLD = `${PLACE}/capsules/household`;
 
-/** What is asked for, and the least role that may. */
+/** A request, and the least role that may make it. */
 const ACTS: readonly [string, Role | undefined, string, string, object?][] = [
   ['see Capsules', 'viewer', 'GET', `${PLACE}/capsules`],
   ['see an Assistant', 'viewer', 'GET', LEDGER],
@@ -71,7 +71,7 @@ beforeAll(async () => {
       subjects: [{ kind: 'ServiceAccount', name, namespace: 'home' }],
     });
   }
-  // Rights are known, and policies hold, a moment after they were made.
+  // Rights are known, and policies are in force, a moment after they were created.
   const known = async () => {
     for (const ask of people.values()) expect((await ask('GET', LEDGER)).status).toBe(200);
     expect((await people.get('deployer')?.('PATCH', LEDGER, annotated('open')))?.status).toBe(403);
@@ -90,7 +90,7 @@ describe.each(ROLES)('who is %s', (role) => {
   });
 });
 
-/** Roles beside those: in each namespace where they are bound, this and nothing else. */
+/** Further roles: in each namespace where they are bound, they allow this and nothing else. */
 const SECRETS = '/api/v1/namespaces/home/secrets';
 const APPS = '/apis/apps/v1/namespaces/home';
 const CONFIG = '/api/v1/namespaces/home/configmaps';

@@ -4,12 +4,12 @@ import type { Kube } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 
 const WORKLOADS = ['deployments', 'statefulsets'];
-/** What cannot become ready is told at once; a machine with much else to do may take its time. */
+/** A workload that cannot become ready is reported at once; a busy machine may need this long. */
 const READY_WITHIN_MS = 600_000;
 const LOG_LINES = 12;
 const EVENT_LINES = 8;
 
-/** What no waiting mends. */
+/** Reasons that waiting does not change. */
 const HOPELESS = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -20,7 +20,7 @@ const HOPELESS = new Set([
 ]);
 const RESTARTS_TO_DESPAIR = 4;
 
-/** Waits until every workload of the namespaces is rolled out; fails early where waiting cannot help. */
+/** Waits until every workload of the namespaces is rolled out; fails early if waiting cannot help. */
 export async function rolledOut(kube: Kube, namespaces: readonly string[], step: Step): Promise<void> {
   const deadline = performance.now() + READY_WITHIN_MS;
   for (;;) {
@@ -79,7 +79,10 @@ const containersOf = ({ status }: KubeObject): readonly ContainerStatus[] => [
   ...(status?.containerStatuses ?? []),
 ];
 
-/** What a person would look at first: why pods wait, events that warn, and the end of the logs of those not ready. */
+/**
+ * What a person would look at first: why pods wait, warning Events, and the end of the logs of pods that are not
+ * ready.
+ */
 export async function symptoms(kube: Kube, namespaces: readonly string[]): Promise<readonly string[]> {
   const found = await Promise.all(namespaces.map((namespace) => symptomsIn(kube, namespace)));
   return found.flat();

@@ -1,4 +1,4 @@
-/** The chart's S3 server, begun by the command that the chart gives its container, while its mounted certificate changes. */
+/** The chart's S3 server, started by the command of its container, while its mounted certificate changes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -18,14 +18,14 @@ let server: ChildProcess;
 
 const authority = (name: string) => makeAuthority(directory, name);
 
-/** Mounts another certificate. */
+/** Replaces the mounted certificate. */
 function mount(name: string): void {
   const { cert, key } = authority(`${name}-authority`).sign(name, ['DNS:s3']);
   copyFileSync(key, join(directory, 'tls', 'tls.key'));
   copyFileSync(cert, join(directory, 'tls', 'tls.crt'));
 }
 
-/** The subject of the certificate that a new connection is shown. */
+/** The subject of the certificate that a new connection receives. */
 const shown = () =>
   new Promise<string>((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, servername: 's3', rejectUnauthorized: false }, () => {
@@ -43,7 +43,7 @@ beforeAll(async () => {
   const helm = await startHelm();
   const pod = podsIn(await helm.render()).get('s3');
   await helm.close();
-  // As Kubernetes hands a command to a container: one $ for two; and what it runs is the container's first process.
+  // Kubernetes passes a command to a container with one $ for two, and runs it as the container's first process.
   const here = (text: string) =>
     text
       .replaceAll('$$', () => '$')
@@ -60,7 +60,7 @@ beforeAll(async () => {
   const programs = await built('versitygw', join(directory, 'build.log'));
   server = spawn('unshare', [...contained, '--', ...[...command, ...args].map(here)], {
     stdio: 'ignore',
-    // Its own group, with whoever looks at the certificate.
+    // It gets a process group of its own, which includes the process that watches the certificate.
     detached: true,
     cwd: directory,
     env: {

@@ -1,4 +1,4 @@
-/** Which pods a Capsule's namespace takes, asked of a real API server with the chart's policies. */
+/** Which pods a Capsule's namespace admits, according to a real API server with the chart's policies. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,11 +22,11 @@ interface Pod {
 
 const ATTESTER = someImage('attester');
 const CAPSULE = 'home-household-0123abcd';
-/** By one label alone no Capsule's of any Space. */
+/** A namespace with only one of the labels does not belong to a Capsule of any Space. */
 const FOREIGN = 'foreign';
 const OLDER = 'home-older-89abcdef';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
-/** Where the canary of each Space is, in the range of the test's API server. */
+/** The address of each Space's canary, in the range of the test's API server. */
 const CANARIES = { home: '10.96.1.77', cabin: '10.96.1.78' };
 const CLASSES = '/apis/node.k8s.io/v1/runtimeclasses';
 
@@ -46,14 +46,14 @@ const post = (path: string, body: unknown, query: Record<string, string> = {}) =
 const patch = (path: string, body: unknown) =>
   server.client.call({ method: 'PATCH', path, body, contentType: 'application/strategic-merge-patch+json' });
 
-/** What the attester is bounded by. */
+/** The restrictions on the attester. */
 const BARE = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
   capabilities: { drop: ['ALL'] },
 };
 
-/** The pod that the operator's Deployment asks the cluster to make. */
+/** The pod that the operator's Deployment makes the cluster create. */
 function madeByOperator(space: keyof typeof CANARIES = 'home'): Pod {
   const check = checkManifest(manifest('ledger'));
   if (!check.ok) throw new Error('the manifest of the tests is not valid');
@@ -90,7 +90,7 @@ function but(
   return pod;
 }
 
-/** What the API server says to a pod, which is not stored; '' when it is taken. */
+/** The API server's refusal of a pod, which is not stored; '' if it is admitted. */
 async function verdict(pod: Pod, namespace = CAPSULE): Promise<string> {
   const named = { ...pod, metadata: { ...pod.metadata, name: 'judged' } };
   return said(() => post(pods(namespace), named, { dryRun: 'All' }));
@@ -138,7 +138,7 @@ beforeAll(async () => {
   const cabin = { 'sandbox.runtimeClass': 'kata', 'sandbox.handler': 'kata-qemu' };
   for (const { path, object } of [...(await policiesOf('home')), ...(await policiesOf('cabin', cabin))])
     await post(path, object);
-  // A policy holds a moment after it was made, and lets in a moment later.
+  // A policy is in force a moment after it was created, and admits pods a moment later.
   const bare = but((_, spec) => delete spec.initContainers);
   for (const namespace of [CAPSULE, OTHER_CAPSULE])
     await eventually(async () => (await verdict(bare, namespace)) !== '', {
@@ -176,7 +176,7 @@ describe('a Capsule takes', () => {
     expect(await verdict(strange)).toContain('its first init container must be the attester');
   });
 
-  // Some versions of Kubernetes write it into each such container.
+  // Some versions of Kubernetes write the user into each such container.
   it('one whose containers the cluster has given a user of their own, as OpenShift does', async () => {
     const pod = madeByOperator();
     for (const container of [...pod.spec.initContainers, ...pod.spec.containers])
@@ -205,12 +205,13 @@ describe('a Capsule takes', () => {
       delete spec.initContainers;
     });
     expect(await verdict(bare, 'home-services')).toBe('');
-    // Nor does the operator's pod, of which the attester is told of a canary that there is not.
+    // The policy does not judge the operator's own pod there either, although its attester names a canary that does
+    // not exist.
     expect(await verdict(madeByOperator('cabin'), 'home-services')).toBe('');
   });
 
   it('the pods of its own Space’s sandbox only, as those of another Space are judged by that Space', async () => {
-    // One rule at a time is broken: which of several the API server tells is its own choice.
+    // Only one rule is broken at a time, since the API server chooses which of several it reports.
     const kata = (space: keyof typeof CANARIES) =>
       but((_, spec) => {
         spec.runtimeClassName = 'kata';
@@ -238,7 +239,7 @@ describe('a Capsule refuses', () => {
     },
   );
 
-  // Which of two rules that are broken the API server tells is its own choice.
+  // The API server chooses which of two broken rules it reports.
   it.each([
     ['its image’s own command', undefined],
     ['nothing to try', ['/attest', 'hold']],
@@ -384,7 +385,7 @@ describe('a Capsule refuses', () => {
 describe('a pod that was let in', () => {
   beforeAll(async () => {
     await post(pods(CAPSULE), madeByOperator());
-    // One from before there was a policy: it has no attester.
+    // A pod from before there was a policy, which has no attester.
     await post(
       pods(OLDER),
       but((pod, spec) => {
@@ -491,7 +492,7 @@ describe('a pod that was let in', () => {
   it('is bound to a node by whoever schedules', async () => {
     const metadata = [
       {},
-      // Some schedulers send a pod's own; the API server itself adds where the node is.
+      // Some schedulers send the pod's own annotations; the API server itself adds the node's location.
       { annotations: madeByOperator().metadata.annotations },
       { annotations: { 'example.org/named': 'x' }, labels: { 'topology.kubernetes.io/zone': 'z' } },
     ];
@@ -504,7 +505,7 @@ describe('a pod that was let in', () => {
     ['label of what made it', { labels: { 'pod-template-hash': 'other' } }, 'keeps the labels'],
   ])('gets no %s by its binding', async (_, metadata, reason) => {
     for (const text of await Promise.all(bound(CAPSULE, metadata))) expect(text).toContain(reason);
-    // Nor does what runs beside the Capsules get a label; annotations there are its own matter.
+    // Pods of the Space's own programs get no such label either; their annotations are not restricted.
     for (const text of await Promise.all(bound('home-services', metadata)))
       expect(text).toEqual('labels' in metadata ? expect.stringContaining(reason) : '');
     expect(await Promise.all(bound(FOREIGN, metadata))).toEqual(['', '']);
@@ -535,7 +536,7 @@ describe('the class', () => {
   it('that is gone lets nothing in, and what runs can be looked after', async () => {
     await remove();
     await becomes('a pod is refused without the class', (text) => text !== '');
-    // Kubernetes itself refuses that one, and not one that names none.
+    // Kubernetes itself refuses that pod, but not one that names no class.
     const bare = but((_, spec) => delete spec.runtimeClassName);
     await eventually(async () => (await verdict(bare)).includes('no params found'), {
       what: 'one that names no class is refused for the class that is gone',

@@ -1,7 +1,7 @@
-/** PostgreSQL servers of a Space that runs, as Assistants know them and as its database broker reaches them. */
+/** PostgreSQL servers of a running Space, as Assistants know them and as its database broker reaches them. */
 import type { KubeObject } from './kube-object.ts';
 
-/** One as the operator is told of it. */
+/** A server as the chart describes it to the operator. */
 export interface DatabaseServer {
   readonly host: string;
   readonly addresses: readonly string[];
@@ -14,7 +14,7 @@ interface Variable {
   readonly value?: string;
 }
 
-/** By the operator's Deployment, and the Service of the Space's own server where it has one. */
+/** Reads them from the operator's Deployment, and from the Service of the Space's own server if it has one. */
 export function databaseServers(
   operator: KubeObject,
   service: KubeObject | undefined,
@@ -34,6 +34,6 @@ interface Rule {
   readonly ports?: readonly { readonly port: number | string }[];
 }
 
-/** The broker's ways to the servers, by its NetworkPolicy, but not to DNS. */
+/** The broker's egress rules for the servers in its NetworkPolicy, without DNS. */
 export const waysToServers = (policy: KubeObject): readonly Rule[] =>
   policy['spec'].egress.filter(({ ports = [] }: Rule) => !ports.some(({ port }) => port === 53));

@@ -10,7 +10,9 @@ import { finish } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 
 const [B, C] = ['postgres.servers[0]', 'postgres.servers[1]'];
-/** One by its addresses, with all else as it is where nothing is said; one by its pods, drained and with more of everything. */
+/**
+ * One server is named by its addresses, with default values; the other by its pods, drained and with every value set.
+ */
 const SERVERS = [
   `${B}.name=b`,
   `${B}.host=pg-b.db.svc`,
@@ -43,7 +45,7 @@ const EXTERNAL = [
 
 let directory: string;
 let helm: string;
-/** With the embedded server as the first, and with one of one's own. */
+/** Rendered with the embedded server as the first, and with an external one. */
 let embedded: readonly KubeObject[];
 let external: readonly KubeObject[];
 

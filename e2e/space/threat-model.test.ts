@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { titlesIn } from './testing/titles.ts';
 
-/** The pages about attackers and leaks name tests, metrics and alerts: they are there, under these names. */
+/** The pages about attackers and leaks name tests, metrics and alerts. These exist, under these names. */
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string) => readFile(join(ROOT, path), 'utf8');
@@ -25,7 +25,7 @@ async function tablesOf(page: string): Promise<Table[]> {
   return tables.filter(({ columns }) => columns.at(-1) === 'Test');
 }
 
-/** "`file`: name; `file`: name", after whatever is said besides. */
+/** "`file`: name; `file`: name", after any other text. */
 const namedIn = (cell: string) =>
   [...cell.matchAll(/`([^`]+\.test\.ts)`: (.+?)(?=; `|$)/g)].map(([, file = '', name = '']) => ({
     file,

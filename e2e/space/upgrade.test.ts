@@ -1,4 +1,4 @@
-/** A release of the chart before there were three namespaces, upgraded by Helm on a real API server. */
+/** Upgrades a release of the chart from before there were three namespaces, with Helm on a real API server. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -43,7 +43,7 @@ const run = (...args: readonly string[]) =>
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const told: string[] = [];
 
-/** What the operator of that release keeps beside the Capsules, and what people do. */
+/** Objects that the operator of that release keeps in the same namespace as the Capsules, and those of people. */
 const owner = { 'platform.space/owner-uid': 'a-capsule' };
 const ofCapsule = { 'platform.space/space': HOME, 'platform.space/capsule': 'household' };
 const secret = (name: string, value: string, labels: object, annotations: object, type = 'Opaque') => ({
@@ -63,7 +63,7 @@ const PEOPLES = [
 ];
 const MOUNTED = secret('my-egress-provisioner', 'theirs', {}, {});
 
-/** Runs the Jobs of hooks, as their pods would run them: with their account and what they are told. */
+/** Runs the Jobs of hooks as their pods would, with their account and arguments. */
 async function runJobs(until: AbortSignal): Promise<void> {
   while (!until.aborted) {
     for (const place of [HOME, SYSTEM]) {
@@ -91,7 +91,9 @@ async function runJobs(until: AbortSignal): Promise<void> {
   }
 }
 
-/** As a Job of the chart does, whose pod is begun anew twice: a policy that the upgrade changed is in force a moment later. */
+/**
+ * A Job of the chart starts its pod again twice: a policy that the upgrade changed is in force only a moment later.
+ */
 async function asJob(work: () => Promise<void>): Promise<void> {
   for (let failed = 1; ; failed += 1)
     try {
@@ -115,7 +117,7 @@ async function act(command: string, place: string, account: string, options: str
   if (command === 'clear') await clearOut(move);
   if (command !== 'adopt') return;
   await adoptKeys(job);
-  // Killed after any of its calls, it is begun again.
+  // If it is killed after any of its calls, it is started again.
   for (let calls = 0; calls < 40; calls += 1)
     await copyOut({ ...move, client: ending(client, calls) }).catch(() => undefined);
   await copyOut(move);
@@ -142,7 +144,7 @@ async function clientOf(place: string, account: string): Promise<ApiClient> {
   return server.clientOf(status.token);
 }
 
-/** The pod of the operator goes when its Deployment says so, and nothing was copied before. */
+/** The operator's pod ends when its Deployment is scaled down, and nothing was copied before. */
 async function operatorEnds(): Promise<void> {
   expect([...(await secretsOf(SYSTEM)).keys()]).toEqual([]);
   const { spec } = await call('GET', `/apis/apps/v1/namespaces/${HOME}/deployments/home-operator`);

@@ -1,4 +1,6 @@
-/** Kinds of network plugins and of the Gateway API, which the chart's policies name and no API server has of itself. */
+/**
+ * Kinds of network plugins and of the Gateway API, which the chart's policies name and no API server has by default.
+ */
 export const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 /** Kinds of network plugins, whose policies apply in addition to those of Kubernetes. */
 export const FOREIGN_WALLS = [

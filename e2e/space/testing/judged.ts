@@ -13,7 +13,7 @@ import type { KubeObject } from '../kube-object.ts';
 
 export const ATTESTER = someImage('attester');
 
-/** Kinds that decide who may do what and who goes first; the rest of the chart needs a cluster. */
+/** Kinds that decide about rights and priorities; the rest of the chart needs a cluster. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
   ConfigMap: '/api/v1/namespaces/NAMESPACE/configmaps',
@@ -34,20 +34,24 @@ interface Verdict {
   readonly text: string;
 }
 
-/** Asks as one ServiceAccount. Nothing is changed: the API server decides, and stores nothing. */
+/** Sends a request as one account. Nothing is changed: the API server decides, and stores nothing. */
 export type Caller = (method: string, path: string, body?: object) => Promise<Verdict>;
 
-/** A real API server with the roles and policies of a release `home`, or of several, as judge of who may do what. */
+/**
+ * A real API server with the roles and policies of a release `home`, or of several, which decides who may do what.
+ */
 export interface Judged {
   readonly server: ApiServer;
   create(path: string, body: object): Promise<unknown>;
-  /** A ServiceAccount in the namespace `home`; rules, where given, are granted there, or in the places named. */
+  /**
+   * A ServiceAccount in the namespace `home`; `rules` are granted there, or in the namespaces that `places` names.
+   */
   caller(name: string, rules?: readonly object[], places?: readonly string[]): Promise<Caller>;
-  /** May do anything that is not forbidden to all. */
+  /** May do everything that is not forbidden to all. */
   administrator(): Promise<Caller>;
   /** A controller of the cluster's own, which has a ServiceAccount and the rights that every cluster gives it. */
   controller(name: string): Promise<Caller>;
-  /** Somebody whom the cluster knows by this name. */
+  /** A user whom the cluster knows by this name. */
   user(name: string): Caller;
   stop(): Promise<void>;
 }
@@ -56,7 +60,7 @@ export const named = (name: string, labels: object = {}, annotations: object = {
   metadata: { name, labels, annotations },
 });
 
-/** `served` are kinds that the chart makes something of only where the API server tells that it has them. */
+/** `served` are kinds for which the chart renders something only if the API server has them. */
 export async function startJudged(
   spaces: readonly string[] = ['home'],
   served: readonly string[] = [],
@@ -69,7 +73,7 @@ export async function startJudged(
     await server.stop();
     await rm(directory, { recursive: true, force: true });
   };
-  /** The definitions are no release's: the first brings them. */
+  /** The definitions belong to no release, so the first one creates them. */
   async function install(space: string, first: boolean): Promise<void> {
     for (const name of [space, `${space}-system`, `${space}-services`])
       await create('/api/v1/namespaces', named(name, { 'platform.space/space': space }));
@@ -142,7 +146,7 @@ const bound = (kind: string, role: string, account: string) => ({
   subjects: [{ kind: 'ServiceAccount', name: account, namespace: 'home' }],
 });
 
-/** The operator of a release, as the process in this pod that may hold the Lease. */
+/** The operator of a release, as the process in this pod, which may hold the Lease. */
 export async function asOperator(
   { create, server }: Judged,
   pod = 'operator',
@@ -178,7 +182,7 @@ export async function holdLease({ server }: Judged, pod: string, space = 'home')
   });
 }
 
-/** The UID of the priority level with which the operator's question waits for its turn. */
+/** The UID of the priority level in which the operator's request waits. */
 export async function priorityLevelOf({ server }: Judged, path: string): Promise<string> {
   const token = await tokenOf(server, 'home-operator', { namespace: 'home-system' });
   const { headers } = await ask(server, token, 'GET', path);
@@ -224,7 +228,7 @@ async function ask(
   body?: object,
   headers: Readonly<Record<string, string>> = {},
 ) {
-  // What connects to a pod cannot be tried; no kubelet is there to be reached.
+  // A request that connects to a pod cannot be a dry run; no kubelet exists here that it could reach.
   const connects = /\/(exec|attach)\b/.test(path);
   const dryRun = connects ? '' : `${path.includes('?') ? '&' : '?'}dryRun=All`;
   const asked = request(`${server.url}${path}${dryRun}`, {

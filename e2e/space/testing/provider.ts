@@ -4,16 +4,16 @@ import { eventually } from '../../../testing/eventually.ts';
 import type { Kube } from '../kube.ts';
 import { keptOr } from './kept.ts';
 
-/** An S3 server that is no part of any Space, behind TLS, with a bucket and a key of a Capsule's own. */
+/** An S3 server outside of any Space, behind TLS, with a bucket and a key for a Capsule. */
 export interface Provider {
   readonly namespace: string;
-  /** Values of a release whose Capsules may name it. */
+  /** Values of a release whose Capsules may use it. */
   readonly byok: object;
-  /** Values of a release that keeps all its files there. */
+  /** Values of a release that stores all its files there. */
   readonly external: object;
-  /** What a person would fill into the form. */
+  /** What a person would enter into the form. */
   readonly fields: Readonly<Record<string, string>>;
-  /** How many of its objects have exactly this in them. */
+  /** The number of its objects with exactly this content. */
   holds(text: string): Promise<number>;
 }
 
@@ -102,14 +102,14 @@ export async function startProvider(kube: Kube, namespace: string, image: string
   };
 }
 
-/** How many files of an S3 server's pod have this text in them. */
+/** The number of files in an S3 server's pod that contain this text. */
 export async function filesWith(
   kube: Kube,
   { namespace, pod }: { readonly namespace: string; readonly pod: string },
   text: string,
 ): Promise<number> {
   const { code, stdout, stderr } = await kube.exec(namespace, pod, ['grep', '-rlF', text, '/data']);
-  // 1: there are none.
+  // 1 means that there are none.
   if (code > 1) throw new Error(stderr);
   return stdout.split('\n').filter((line) => line !== '').length;
 }

@@ -9,9 +9,9 @@ import type { KubeObject } from '../kube-object.ts';
 
 /** Helm, which renders the release `home` without a cluster. */
 export interface Helm {
-  /** With images that there need not be; what `args` say of them comes later, and so counts. */
+  /** With references of images that need not exist; `args` come later and override them. */
   template(...args: readonly string[]): Promise<Finished>;
-  /** With no image but those of `args`. */
+  /** With no images except those in `args`. */
   templateBare(...args: readonly string[]): Promise<Finished>;
   render(...args: readonly string[]): Promise<readonly KubeObject[]>;
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export const objectsIn = (yaml: string): readonly KubeObject[] =>
 export const set = (...values: readonly string[]): readonly string[] =>
   values.flatMap((value) => ['--set', value]);
 
-/** Pods of the chart's own, by the name of what makes them. */
+/** The chart's own pods, by the name of the object that creates them. */
 // biome-ignore lint/suspicious/noExplicitAny: what a template renders has the types that the assertions give it.
 export const podsIn = (objects: readonly KubeObject[]): ReadonlyMap<string, any> =>
   new Map(

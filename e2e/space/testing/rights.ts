@@ -1,4 +1,4 @@
-/** A real API server with what the chart gives of rights, with everything on. */
+/** A real API server with all rights that the chart grants, with every option enabled. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import { type Account, collectionOf, givenBy, PLACES } from '../rights-held.ts';
 
 export interface WithRights {
   readonly server: ApiServer;
-  /** What gives rights, as it was written. */
+  /** The objects that grant rights, as they were written. */
   readonly objects: readonly KubeObject[];
   readonly accounts: readonly Account[];
   stop(): Promise<void>;
 }
 
-/** With everything on, so that nothing that gives a right is left out. */
+/** Every option is enabled, so that nothing that grants a right is left out. */
 export const EVERYTHING = [...SOME_BACKUP, '--set', 'objectStore.dataPlane.byok=true'];
 
 export async function startWithRights(): Promise<WithRights> {

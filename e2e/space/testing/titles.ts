@@ -1,4 +1,4 @@
-/** Titles of the tests and groups in a file of tests, as the file says them. */
+/** The titles of tests and groups in a test file, as its source has them. */
 import { parseAst } from 'vitest/node';
 
 interface Node {
@@ -21,7 +21,7 @@ function* below(node: Node): Generator<Node> {
 
 const list = (value: unknown): readonly Node[] => (Array.isArray(value) ? value.filter(isNode) : []);
 
-/** What a literal says; of a template its parts as they are written. */
+/** The text of a literal; of a template literal its source. */
 function textOf(node: Node | undefined, source: string): string[] {
   if (node === undefined) return [];
   if (node.type === 'Literal') return typeof node['value'] === 'string' ? [node['value']] : [];
@@ -33,7 +33,7 @@ function textOf(node: Node | undefined, source: string): string[] {
   return [source.slice(Number(node['start']) + 1, Number(node['end']) - 1)];
 }
 
-/** `it`, `test.skipIf(…)`, `describe.each(…)`: what they begin with. */
+/** The identifier that `it`, `test.skipIf(…)` or `describe.each(…)` begins with. */
 function rootOf(node: unknown): string | undefined {
   if (!isNode(node)) return undefined;
   if (node.type === 'Identifier') return String(node['name']);
