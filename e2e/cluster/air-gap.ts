@@ -89,7 +89,7 @@ async function build(
   return { platform, store: builder.store, images: own };
 }
 
-/** Each name once, with what was built under it. */
+/** Each name once, with everything that was built under it. */
 function together(made: readonly Made[]): ReadonlyMap<string, Published> {
   const published = new Map<string, Published>();
   for (const { platform, images } of made)
@@ -103,7 +103,7 @@ function together(made: readonly Made[]): ReadonlyMap<string, Published> {
   return published;
 }
 
-/** The tag is the hash of what goes in, so one of two hashes follows from both; a version is the same for all. */
+/** The tag is the hash of the sources, so for two platforms a hash of both is used; a version is the same for all. */
 function referenceOf(one: string, other: string): string {
   if (one === other) return one;
   const both = createHash('sha256').update(`${one} ${other}`).digest('hex').slice(0, 12);
@@ -111,7 +111,7 @@ function referenceOf(one: string, other: string): string {
 }
 
 async function write(all: readonly Published[], made: readonly Made[], file: string): Promise<void> {
-  // Half an archive must not look like one.
+  // An incomplete archive must not have the final name.
   const draft = `${file}.draft`;
   const [{ store }] = made as [Made]; // all builders of a user keep their images in one place
   try {

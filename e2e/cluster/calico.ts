@@ -1,12 +1,15 @@
-/** Calico as every node of ours has it: its CNI plugin wires a pod, Felix makes the NetworkPolicies hold. */
+/**
+ * Calico on every node of native and kind clusters: its CNI plugin connects a pod, and Felix enforces the
+ * NetworkPolicies.
+ */
 
-/** What both of its programs must know of a node; paths are in the node. */
+/** What both of its programs need to know about a node; paths are in the node. */
 interface CalicoNode {
   readonly node: string;
   readonly kubeconfig: string;
 }
 
-/** The runtime's configuration of pods' network. */
+/** The runtime's configuration of the pods' network. */
 export const podNetwork = ({ node, kubeconfig, addresses }: CalicoNode & { readonly addresses: string }) => ({
   name: 'pods',
   cniVersion: '1.0.0',
@@ -27,7 +30,7 @@ export const podNetwork = ({ node, kubeconfig, addresses }: CalicoNode & { reado
   ],
 });
 
-/** `device` is the node's own, whose packets may be as long as a pod's. */
+/** `device` is the node's own interface, whose packets may be as long as a pod's. */
 export function felixEnvironment(
   of: CalicoNode & { readonly device: string },
 ): Readonly<Record<string, string>> {

@@ -10,7 +10,7 @@ export const dockerAnswers = (): Promise<boolean> =>
     () => false,
   );
 
-/** Builds an image unless the engine has it; answers its reference, tagged with the hash of what went in. */
+/** Builds an image unless the engine has it; returns its reference, whose tag is the hash of its contents. */
 export async function dockerBuild(source: ImageSource, log: string, registry?: string): Promise<string> {
   await source.buildContext?.();
   const key = await imageKey(await readFile(source.dockerfile, 'utf8'), source.context, []);
@@ -24,7 +24,7 @@ export async function dockerBuild(source: ImageSource, log: string, registry?: s
   return reference;
 }
 
-/** The digest by which the registry that an image was pushed to has it. */
+/** The digest of an image in the registry that it was pushed to. */
 export async function dockerDigest(reference: string): Promise<string> {
   const format = '{{range .RepoDigests}}{{println .}}{{end}}';
   const known = await run(['docker', 'image', 'inspect', '--format', format, reference]);
@@ -34,7 +34,7 @@ export async function dockerDigest(reference: string): Promise<string> {
   return pushed.slice(repository.length + 1);
 }
 
-/** Gives a built image its alias too; answers the whole name of that. */
+/** Gives a built image its alias, too; returns the complete name of the alias. */
 export async function dockerAlias({ name, alias }: ImageSource, reference: string): Promise<string[]> {
   if (alias === undefined) return [];
   await run(['docker', 'tag', reference, `${name}:${alias}`]);

@@ -1,6 +1,6 @@
 /**
- * A real Kubernetes cluster, whichever way it is to be had: yours (`kubeconfig`), kind in a Docker engine (`kind`),
- * or one node built from Go modules in namespaces of this machine (`native`).
+ * A real Kubernetes cluster from one of three providers: yours (`kubeconfig`), kind in a Docker engine (`kind`), or
+ * nodes built from Go modules in namespaces of this machine (`native`).
  */
 import * as kind from './kind/provider.ts';
 import * as yours from './kubeconfig.ts';
@@ -24,12 +24,12 @@ export { DEFAULT_CLUSTER } from './record.ts';
 
 const providers = { kubeconfig: yours, kind, native };
 
-/** Brings up what is missing of the cluster `name` and answers when its node is Ready. */
+/** Brings up what is missing of the cluster `name`, and resolves when its node is Ready. */
 export async function bringUp(options: BringUp): Promise<Cluster> {
   return providers[await choose(options)].bringUp(options);
 }
 
-/** Where the cluster `name` comes from, or would come from. */
+/** The provider of the cluster `name`, or the one that it would get. */
 export async function choose({
   provider,
   kubeconfig,
@@ -42,18 +42,21 @@ export async function choose({
   return (await kind.engineServes()) ? 'kind' : 'native';
 }
 
-/** The cluster `name` when it is running; first what this checkout made, as a native one belongs to the machine. */
+/**
+ * The cluster `name` if it is running. A kind cluster of this checkout comes first, since a native one belongs to the
+ * whole machine.
+ */
 export async function openCluster(name: string): Promise<Cluster | undefined> {
   return (await kind.open(name)) ?? (await native.open(name)) ?? (await yours.open(name));
 }
 
-/** Ends what `bringUp` started, and nothing else: a cluster that was yours is only forgotten. */
+/** Ends what `bringUp` started, and nothing else: your own cluster is only forgotten. */
 export async function takeDown(name: string, options: TakeDown): Promise<void> {
   const provider = (await readRecord(name))?.provider;
   if (provider === 'kind') return kind.takeDown(name, options);
   if ((await native.open(name)) !== undefined) return native.takeDown(name, options);
   if (provider === 'kubeconfig') return removeRecord(name);
-  // One that another checkout made, or whose record is lost, is found by asking the engine.
+  // A cluster of another checkout, or one whose record is lost, is found by asking the engine.
   if (!native.exists(name) && (await kind.exists(name))) return kind.takeDown(name, options);
   return native.takeDown(name, options);
 }

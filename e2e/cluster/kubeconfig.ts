@@ -9,7 +9,7 @@ import { clusterDirectory, kubeconfigPath, readRecord, writeRecord } from './rec
 import { run } from './run.ts';
 import { findTool } from './tools.ts';
 
-/** A cluster of yours: it must answer, and nothing of it is made or removed here. */
+/** Your own cluster: it must answer, and nothing of it is created or removed here. */
 export async function bringUp(options: BringUp): Promise<Cluster> {
   const { name, kubeconfig, imageRegistry, images = [], steps } = options;
   await steps.run('your cluster', async (step) => {
@@ -31,7 +31,7 @@ export async function bringUp(options: BringUp): Promise<Cluster> {
       });
     });
     await mkdir(clusterDirectory(name), { recursive: true });
-    // Whole in itself, so that it may be copied: without paths of certificates, and one context only.
+    // The copy contains everything: no paths of certificates, and only one context.
     const whole = await ask('config', 'view', '--raw', '--flatten', '--minify');
     await replaceFile(kubeconfigPath(name), whole, 0o600);
     await writeRecord(name, {

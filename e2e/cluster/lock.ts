@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Identity, identityOf, isAlive } from './native/identity.ts';
 
 /**
- * Does `work` while no other process does something under the same lock file. A holder that ended without letting go
- * (its pid and start time are in the file) does not count.
+ * Runs `work` while no other process runs under the same lock file. A holder that ended without releasing it does not
+ * count (its pid and start time are in the file).
  */
 export async function locked<T>(file: string, waiting: () => void, work: () => Promise<T>): Promise<T> {
   await mkdir(dirname(file), { recursive: true });
@@ -25,7 +25,7 @@ export async function locked<T>(file: string, waiting: () => void, work: () => P
   }
 }
 
-/** A link appears whole or not at all, and only when there is none. */
+/** A link is created completely or not at all, and only if there is none. */
 async function take(file: string, own: string): Promise<boolean> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, own);
@@ -40,13 +40,13 @@ async function take(file: string, own: string): Promise<boolean> {
   }
 }
 
-/** Moves the lock of an ended process out of the way; of several that try, one succeeds. */
+/** Moves the lock of an ended process away; if several processes try, one succeeds. */
 async function clearStale(file: string): Promise<void> {
   const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined || isHeld(text)) return;
   const aside = `${file}.${randomUUID()}`;
   await rename(file, aside).catch(() => undefined);
-  // Somebody was faster, and what was moved is a lock that holds: it goes back.
+  // Another process was faster, and the moved file is a lock that is held, so it is put back.
   const moved = await readFile(aside, 'utf8').catch(() => text);
   if (moved !== text) await link(aside, file).catch(() => undefined);
   await rm(aside, { force: true });

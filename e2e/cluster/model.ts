@@ -3,30 +3,36 @@ import type { Steps } from '../progress/index.ts';
 export type Provider = 'kubeconfig' | 'kind' | 'native';
 export type Tool = 'kubectl' | 'helm';
 
-/** An image of ours: an ordinary Dockerfile and the directory that it copies from. */
+/** An image of this repository: an ordinary Dockerfile and the directory that it copies from. */
 export interface ImageSource {
-  /** Without host and tag, for example `space/operator`. The tag is the hash of what goes in. */
+  /** Without host and tag, for example `space/operator`. The tag is the hash of the image's sources. */
   readonly name: string;
-  /** One more tag for it, which people write by hand. */
+  /** A further tag, which people write by hand. */
   readonly alias?: string;
   readonly dockerfile: string;
   readonly context: string;
-  /** Fills `context` (a bundle, say) before the build; called once, before the hash is taken. */
+  /** Fills `context` (for instance with a bundle) before the build; called once, before the hash is computed. */
   readonly buildContext?: () => Promise<void>;
 }
 
 export interface BringUp {
   readonly name: string;
-  /** Left out: `kubeconfig` when one is given, `kind` when this machine has a Docker engine that can have one, else `native`. */
+  /**
+   * By default `kubeconfig` if one is given, `kind` if this machine has a Docker engine that can run a cluster,
+   * otherwise `native`.
+   */
   readonly provider?: Provider;
   readonly kubeconfig?: string;
-  /** Loopback port of the API server (native: 17443, and another cluster on this machine needs another; kind: any). */
+  /**
+   * Loopback port of the API server (native: 17443, and each further cluster of this machine needs another; kind:
+   * any).
+   */
   readonly apiPort?: number;
-  /** How many nodes a native cluster has; left out: as many as it had, or one. */
+  /** The number of nodes of a native cluster; by default as many as it had, or one. */
   readonly nodes?: number;
-  /** Where `kubeconfig` clusters pull our images from, for example `registry.example.com/team`. */
+  /** The registry from which `kubeconfig` clusters pull images, for example `registry.example.com/team`. */
   readonly imageRegistry?: string;
-  /** Built while the cluster comes up, so that `loadImages` only has to bring them in. */
+  /** Images that are built while the cluster comes up, so that `loadImages` only has to load them. */
   readonly images?: readonly ImageSource[];
   readonly steps: Steps;
 }
@@ -45,9 +51,9 @@ export interface Cluster {
   readonly kubeconfig: string;
   /** Path of the program. */
   tool(name: Tool): Promise<string>;
-  /** Builds what is not built, brings it to the nodes; answers image name → reference for chart values. */
+  /** Builds missing images and loads all onto the nodes; returns references for chart values by image name. */
   loadImages(images: readonly ImageSource[], steps: Steps): Promise<ReadonlyMap<string, string>>;
-  /** What only a node of our own can give tests. */
+  /** Access to a node, which tests have only on native and kind clusters. */
   readonly node?: NodeAccess;
   /** The nodes after the first, which has the control plane. */
   readonly furtherNodes?: readonly FurtherNode[];
@@ -56,9 +62,9 @@ export interface Cluster {
 export interface FurtherNode {
   readonly name: string;
   command: NodeAccess['command'];
-  /** Ends all its processes at once, as a loss of power would. The next `bringUp` starts it again. */
+  /** Ends all its processes at once, as a power failure would. The next `bringUp` starts it again. */
   end(): Promise<void>;
-  /** Makes it a node that has no gVisor, until it is started again. */
+  /** Removes gVisor from the node until it is started again. */
   removeHandler(): Promise<void>;
 }
 
@@ -73,13 +79,13 @@ interface NodeAccess {
 }
 
 export interface OutsideOptions {
-  /** TCP ports, on which it speaks HTTP. */
+  /** TCP ports on which it answers HTTP. */
   readonly ports: readonly number[];
   /** One of the ports speaks TLS. */
   readonly tls?: OutsideTls;
-  /** Sends back what comes there. */
+  /** UDP ports on which it returns what it receives. */
   readonly udp?: readonly number[];
-  /** What it says at these paths to who shows this header; it tells everybody else who they are. */
+  /** Answers at these paths to requests with this header; other requests are answered with the caller's address. */
   readonly answers?: Readonly<
     Record<string, { readonly header: readonly [string, string]; readonly body: string }>
   >;
@@ -94,11 +100,11 @@ export interface OutsideTls {
 
 export interface OutsideHost extends AsyncDisposable {
   readonly addresses: readonly [string, string];
-  /** Where clouds tell a machine its own credentials; it listens there on port 80. */
+  /** The address at which clouds give a machine its credentials; it listens there on port 80. */
   readonly metadata: string;
   /** Every TCP connection that has arrived so far. */
   connections(): Promise<readonly OutsideConnection[]>;
-  /** Every HTTP request; each that was answered is among them. */
+  /** Every HTTP request, including each that was answered. */
   requests(): Promise<readonly OutsideRequest[]>;
 }
 

@@ -1,13 +1,13 @@
-/** What an image is made for, as an OCI index says it. */
+/** The platforms of images, as an OCI index names them. */
 export const PLATFORMS = ['linux/amd64', 'linux/arm64'] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** How others call a platform's processor. */
+/** Names of a platform's processor elsewhere. */
 interface Names {
-  /** Debian's, Go's and that of an image's configuration. */
+  /** The name in Debian, in Go and in an image's configuration. */
   readonly debian: 'amd64' | 'arm64';
   readonly node: 'x64' | 'arm64';
-  /** Before the names of GNU's programs that make something for it. */
+  /** The prefix of GNU's cross-compilers for it. */
   readonly gnu: string;
   readonly qemu: string;
 }
@@ -19,22 +19,22 @@ const NAMES: Readonly<Record<Platform, Names>> = {
 
 export const namesOf = (platform: Platform): Names => NAMES[platform];
 
-/** What this machine's processor runs by itself. */
+/** The platform of this machine's processor. */
 export const OWN: Platform = process.arch === 'arm64' ? 'linux/arm64' : 'linux/amd64';
 
 export const isPlatform = (text: string): text is Platform => PLATFORMS.some((one) => one === text);
 
-/** Keys of caches name amd64 by nothing, as they did when there was no other. */
+/** Keys of caches do not name amd64, so that they are the same as when it was the only platform. */
 export const inKey = (platform: Platform): readonly Platform[] =>
   platform === 'linux/amd64' ? [] : [platform];
 
-/** A file, or a program in one of the usual places, and the Debian package that has it. */
+/** A file, or a program in one of the usual places, and the Debian package that contains it. */
 export interface Needed {
   readonly file: string;
   readonly package: string;
 }
 
-/** What must be on the machine that builds images for them. */
+/** Packages that a machine needs to build images for these platforms. */
 export const packagesToBuild = (platforms: readonly Platform[]): readonly Needed[] => [
   { file: 'unshare', package: 'util-linux' },
   { file: 'buildah', package: 'buildah' },
@@ -51,6 +51,6 @@ function toBuildForOther(platform: Platform): readonly Needed[] {
   ];
 }
 
-/** Where Debian's qemu says by which bytes the kernel knows a program that is to be handed to it. */
+/** The file in which Debian's qemu describes the bytes by which the kernel recognises a program for it. */
 export const emulatorFile = (platform: Platform): string =>
   `/usr/lib/binfmt.d/qemu-${namesOf(platform).qemu}.conf`;

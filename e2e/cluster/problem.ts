@@ -1,4 +1,4 @@
-/** Something that whoever runs the command can mend: what is wrong, and how. */
+/** Something that the user of the command can correct: what is wrong, and how to correct it. */
 export class ClusterProblem extends Error {
   override readonly name = 'ClusterProblem';
 

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { readJson, replaceFile } from './files.ts';
 import type { Provider } from './model.ts';
 
-/** The cluster that commands mean when they are told no name. */
+/** The cluster of commands that name none. */
 export const DEFAULT_CLUSTER = 'space';
 
 const SPACE = join(import.meta.dirname, '..', '..', '.space');
 
-/** What this checkout remembers of a cluster that it brought up. */
+/** What this checkout records about a cluster that it brought up. */
 export interface ClusterRecord {
   readonly provider: Provider;
   readonly kubeconfig: string;
@@ -33,7 +33,7 @@ export async function writeRecord(name: string, record: ClusterRecord): Promise<
 }
 
 export async function removeRecord(name: string): Promise<void> {
-  // The default cluster's directory is everybody's: only what is the cluster's goes.
+  // The default cluster's directory is shared with other files, so only the cluster's own are removed.
   const own =
     name === DEFAULT_CLUSTER ? OWN_FILES.map((file) => join(SPACE, file)) : [clusterDirectory(name)];
   await Promise.all(own.map((path) => rm(path, { recursive: true, force: true })));

@@ -7,12 +7,12 @@ interface Run {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly input?: string | Readable;
-  /** Everything the program says goes to the end of this file, too. */
+  /** The program's output is also appended to this file. */
   readonly log?: string;
   readonly signal?: AbortSignal;
 }
 
-/** A program ended badly; the message has its last words. */
+/** A program failed; the message contains the end of its output. */
 export class ProgramFailed extends Error {
   override readonly name = 'ProgramFailed';
 
@@ -26,7 +26,7 @@ export class ProgramFailed extends Error {
   }
 }
 
-/** Runs a program to its end and answers what it wrote to standard output. */
+/** Runs a program to its end and returns its standard output. */
 export async function run(command: readonly [string, ...string[]], options: Run = {}): Promise<string> {
   const [program, ...args] = command;
   const log = options.log === undefined ? undefined : openSync(options.log, 'a');
@@ -48,7 +48,7 @@ export async function run(command: readonly [string, ...string[]], options: Run 
       else reject(new ProgramFailed(command, signal ?? `exit ${code}`, String(Buffer.concat(err))));
     });
   });
-  // A program that ends before it has read its input breaks the pipe; its exit says more than EPIPE does.
+  // A program that ends before it has read its input breaks the pipe; its exit code says more than EPIPE does.
   const fed = feed(child.stdin, options.input).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 const OF_ONE = 1024;
 
 /**
- * With cgroup v1 a group weighs against every process beside it what one of them does: a whole cluster would be
- * one process among those of a busy machine, whose probes fail, and whose API server the kubelet ends for dead.
+ * With cgroup v1 a group has the weight of a single process beside it. A whole cluster would count as one process
+ * among those of a busy machine: probes would fail, and the kubelet would end the API server.
  */
 export async function weigh(group: string, processes: number, root = '/sys/fs/cgroup'): Promise<void> {
   const hierarchy = join(root, 'cpu');

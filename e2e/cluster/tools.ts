@@ -7,7 +7,7 @@ import { BUILDS, type Build, KIND_BUILDS } from './builds/pins.ts';
 import type { Tool } from './model.ts';
 import { OWN, type Platform } from './platform.ts';
 
-/** The program on the PATH, as a shell would find it. */
+/** The path of a program on the PATH, as a shell would find it. */
 export function onPath(program: string, path: string = process.env['PATH'] ?? ''): string | undefined {
   const candidates = path.split(delimiter).filter((directory) => directory !== '');
   return candidates.map((directory) => join(directory, program)).find(isExecutable);
@@ -22,18 +22,18 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** For clusters that are yours: your own tools when you have them, else the pinned ones. */
+/** For your own cluster: your own tools if you have them, otherwise the pinned ones. */
 export async function findTool(name: Tool, directory: string): Promise<string> {
   return onPath(name) ?? pinnedTool(name, directory);
 }
 
-/** The tool in the version that the cluster is tested with, whatever is on the PATH. */
+/** The tool in the version that the cluster is tested with, regardless of the PATH. */
 export async function pinnedTool(name: Tool, directory: string): Promise<string> {
   const log = join(directory, `build-${name}.log`);
   await mkdir(directory, { recursive: true });
   const kubernetes = await built('kubernetes', log);
   if (name === 'helm') return join(kubernetes, 'helm');
-  // The combined Kubernetes program is kubectl when it is called so.
+  // The combined Kubernetes program acts as kubectl if it is called by that name.
   const kubectl = join(directory, 'kubectl');
   const draft = `${kubectl}.${randomUUID()}`;
   await symlink(join(kubernetes, 'kubernetes'), draft);
@@ -44,7 +44,7 @@ export async function pinnedTool(name: Tool, directory: string): Promise<string>
 export const built = (component: string, log: string, platform: Platform = OWN): Promise<string> =>
   ensureBuilt(buildOf(component), { log, platform });
 
-/** True when the cache has them all, so that nothing is compiled. */
+/** True if the cache has all of them, so that nothing is compiled. */
 export async function areBuilt(...components: readonly string[]): Promise<boolean> {
   const found = await Promise.all(components.map((component) => findBuilt(buildOf(component))));
   return !found.includes(undefined);

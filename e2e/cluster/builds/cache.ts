@@ -17,7 +17,7 @@ import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { locked } from '../lock.ts';
 
-/** Outside the repository, so that every checkout shares it. */
+/** The cache is outside the repository, so that every checkout shares it. */
 export function cacheRoot(env: NodeJS.ProcessEnv = process.env, home: string = homedir()): string {
   const base = env['XDG_CACHE_HOME'];
   return join(base === undefined || base === '' ? join(home, '.cache') : base, 'space');
@@ -25,7 +25,7 @@ export function cacheRoot(env: NodeJS.ProcessEnv = process.env, home: string = h
 
 const MANIFEST = 'entry.json';
 
-/** What every file of the entry was when it was published, by path. */
+/** The state of every file of the entry when it was published, by path. */
 type Manifest = Readonly<Record<string, FileMark>>;
 
 interface FileMark {
@@ -35,7 +35,10 @@ interface FileMark {
   readonly sha256: string;
 }
 
-/** The directory of a whole, unharmed entry; undefined when it is not there (or was harmed, and is gone now). */
+/**
+ * The directory of a complete, undamaged entry; undefined if there is none, or if it was damaged and has been
+ * removed.
+ */
 export async function findEntry(root: string, name: string): Promise<string | undefined> {
   const directory = join(root, name);
   const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => undefined);
@@ -48,7 +51,7 @@ export async function findEntry(root: string, name: string): Promise<string | un
   return undefined;
 }
 
-/** Says that a file of the cache is in use: what nobody used for long is removed. */
+/** Marks a file of the cache as used, since files that were not used for long are removed. */
 export async function touch(file: string, now: Date = new Date()): Promise<void> {
   await utimes(file, now, now);
 }
@@ -58,10 +61,11 @@ const UNUSED_DAYS = 7;
 export const isUnused = (lastUsed: Date, now: Date = new Date()): boolean =>
   now.getTime() - lastUsed.getTime() > UNUSED_DAYS * 24 * 60 * 60 * 1000;
 
-/** Removes entries that nobody used for a week: those of pins and patches that are no more. */
+/** Removes entries that were not used for a week, which belong to former pins and patches. */
 export async function pruneEntries(root: string, now: Date = new Date()): Promise<void> {
   for (const name of await readdir(root)) {
-    // A draft has no list of files yet: its directory tells its age. One that another process ends meanwhile has none.
+    // A draft has no list of files yet, so its directory shows its age. One that another process completes meanwhile
+    // has none.
     const found = await stat(join(root, name, MANIFEST))
       .catch(() => stat(join(root, name)))
       .catch(() => undefined);
@@ -71,8 +75,9 @@ export async function pruneEntries(root: string, now: Date = new Date()): Promis
 }
 
 /**
- * Answers the entry's directory; when there is none, `fill` makes its content. Only a whole entry is ever seen under its
- * name (rename is atomic), and when two processes want one that is not there, the second waits for the first.
+ * Returns the entry's directory; if there is none, `fill` creates its content. Only a complete entry appears under
+ * its name, since a rename is atomic. If two processes want an entry that does not exist, the second waits for the
+ * first.
  */
 export async function ensureEntry(root: string, name: string, fill: Fill): Promise<string> {
   const found = await findEntry(root, name);
@@ -100,7 +105,7 @@ async function makeEntry(root: string, name: string, fill: Fill): Promise<string
   return join(root, name);
 }
 
-/** A directory to work in, gone afterwards; beside the cache, so that a result moves there by a rename. */
+/** A temporary directory, on the same file system as the cache, so that a result can be moved there by a rename. */
 export async function withScratch<T>(purpose: string, work: (directory: string) => Promise<T>): Promise<T> {
   const root = join(cacheRoot(), 'scratch');
   await mkdir(root, { recursive: true });
@@ -137,7 +142,7 @@ async function manifestOf(directory: string): Promise<Manifest> {
   return Object.fromEntries(await Promise.all(described));
 }
 
-/** On the disk before it is told of: after a power cut there is no entry with empty files. */
+/** The file is flushed to the disk before it is recorded, so that after a power failure no entry has empty files. */
 async function markOf(file: string): Promise<FileMark> {
   const handle = await open(file);
   try {

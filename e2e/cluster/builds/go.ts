@@ -9,7 +9,7 @@ import type { Build, Patch } from './pins.ts';
 
 const MODULES = join(import.meta.dirname, '..', 'modules');
 
-/** Where its `go.mod` is. */
+/** The directory of its `go.mod`. */
 export const moduleOf = ({ component, module = component }: Build): string => join(MODULES, module);
 
 /** Name of the cache entry: what is built (sources, pins, checksums) and how (flags, patches). */
@@ -30,7 +30,7 @@ export async function findBuilt(build: Build): Promise<string | undefined> {
   return findEntry(binaries(), await entryName(build));
 }
 
-/** The directory with the component's programs, built when it is not in the cache. */
+/** The directory with the component's programs, which are built if they are not in the cache. */
 export async function ensureBuilt(
   build: Build,
   { log, signal, platform = OWN }: { log: string; signal?: AbortSignal; platform?: Platform },
@@ -60,9 +60,9 @@ export async function ensureBuilt(
   );
 }
 
-/** Why Go failed: a module that cannot be had is no fault of what is compiled, and has another remedy. */
+/** Explains why Go failed: a module that cannot be downloaded is no error of the source, and has another remedy. */
 async function explain(failed: unknown, build: Build, work: string, env: NodeJS.ProcessEnv): Promise<never> {
-  // With a cause, Go did not run, or was told to end.
+  // If there is a cause, Go did not run, or was told to end.
   if (!(failed instanceof ProgramFailed) || failed.cause !== undefined) throw failed;
   const list = ['go', 'list', '-mod=readonly', '-deps', '-f', '', ...Object.keys(build.programs)] as const;
   const cause = await run(list, { cwd: work, env }).then(
@@ -78,7 +78,7 @@ async function explain(failed: unknown, build: Build, work: string, env: NodeJS.
   );
 }
 
-/** Components that run on a node alone, and so never for the system of whoever builds them. */
+/** Components that run only on nodes, and therefore always on Linux. */
 const ON_NODES: readonly string[] = ['calico', 'gvisor'];
 
 export function goEnvironment(build: Build, platform: Platform = OWN): NodeJS.ProcessEnv {
@@ -89,7 +89,7 @@ export function goEnvironment(build: Build, platform: Platform = OWN): NodeJS.Pr
     CGO_ENABLED: build.cgo === true ? '1' : '0',
     GOFLAGS: '-buildvcs=false',
     GOWORK: 'off',
-    // A node runs Linux, also where a Docker engine has it in a virtual machine.
+    // A node runs Linux, even if a Docker engine runs it in a virtual machine.
     ...(ON_NODES.includes(build.component) && { GOOS: 'linux' }),
     ...(platform !== OWN && { GOOS: 'linux', GOARCH: namesOf(platform).debian }),
   };

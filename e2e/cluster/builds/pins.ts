@@ -1,7 +1,7 @@
 /** How each component is built. Versions are pinned in `modules/<component>/go.mod`, contents in its `go.sum`. */
 export interface Build {
   readonly component: string;
-  /** Folder of its Go module, where that is another's; what they share is compiled once. */
+  /** The folder of its Go module, if it shares another component's; what they share is compiled once. */
   readonly module?: string;
   /** Package → name of the program in the cache entry. */
   readonly programs: Readonly<Record<string, string>>;
@@ -10,7 +10,7 @@ export interface Build {
   readonly tags?: readonly string[];
   readonly cgo?: boolean;
   readonly patches?: readonly Patch[];
-  /** Directories of a module that go along with the programs. */
+  /** Directories of a module that are stored with the programs. */
   readonly data?: readonly { readonly module: string; readonly path: string; readonly as: string }[];
 }
 
@@ -37,7 +37,7 @@ const plugins = 'github.com/containernetworking/plugins/plugins';
 export const BUILDS: readonly Build[] = [
   {
     component: 'kubernetes',
-    // One module, so that what they share is compiled once: k8s.io, grpc, protobuf, telemetry.
+    // They are one module, so that common packages are compiled once: k8s.io, grpc, protobuf, telemetry.
     programs: {
       '.': 'kubernetes',
       './coredns': 'coredns',
@@ -53,15 +53,16 @@ export const BUILDS: readonly Build[] = [
       [`${calico}/cni-plugin/cmd/calico`]: 'cni/calico',
     },
     patches: [
-      // Calico's own api module is not served as a module; the one that is has a named type where that had a string.
+      // Calico's own api module is not served as a module. The one that is served has a named type in place of a
+      // string.
       {
         file: `${calico}/libcalico-go/lib/validator/v3/validator.go`,
         find: 's == api\\.(IptablesBackend[A-Za-z]*)',
         replace: 's == string(api.$1)',
         times: 1,
       },
-      // Felix can set an option of Amazon's machines, for which it would compile Amazon's whole EC2 client: a third of
-      // its build. The option is off by default, and stays off.
+      // Felix can set an option of Amazon's machines, for which it would compile Amazon's whole EC2 client, a third
+      // of its build. The option is off by default, and stays off.
       {
         file: `${calico}/felix/dataplane/driver.go`,
         find: `"${calico}/felix/aws"|updater := aws\\.NewEC2SrcDstCheckUpdater\\(\\)`,
@@ -82,7 +83,8 @@ export const BUILDS: readonly Build[] = [
     programs: { 'gvisor.dev/gvisor/runsc': 'runsc', 'gvisor.dev/gvisor/shim': 'containerd-shim-runsc-v1' },
     variables: { 'gvisor.dev/gvisor/runsc/version.version': '20260905.0' },
     patches: [
-      // The shim insists on oom_score_adj −999 for itself; where root has no CAP_SYS_RESOURCE that is EACCES, and fatal.
+      // The shim sets its own oom_score_adj to −999. For root without CAP_SYS_RESOURCE that is EACCES, and the shim
+      // ends.
       {
         file: 'gvisor.dev/gvisor/pkg/shim/v1/manager.go',
         find: '(oomScoreMax *= *)-999',
@@ -113,10 +115,12 @@ export const BUILDS: readonly Build[] = [
   },
 ];
 
-/** The Kubernetes that every node of ours has; a kind cluster's may be another of its minor version. */
+/**
+ * The version of Kubernetes on every native node; a kind cluster may have another patch of the same minor version.
+ */
 export const KUBERNETES_VERSION = KUBERNETES;
 
-/** What a kind cluster needs beyond, and its lab; `reader` tells the tests what kind makes of a configuration. */
+/** Further programs for a kind cluster and its lab; `reader` shows the tests how kind interprets a configuration. */
 export const KIND_BUILDS: readonly Build[] = [
   {
     component: 'kind',
@@ -139,7 +143,7 @@ export const KIND_BUILDS: readonly Build[] = [
 
 /** A server that only `npm run soak -- s3-cluster` starts; no cluster and no other test needs it. */
 export const MINIO_BUILD: Build = { component: 'minio', programs: { 'github.com/minio/minio': 'minio' } };
-/** The same of another maker. */
+/** The same for another S3 server. */
 export const SEAWEEDFS_BUILD: Build = {
   component: 'seaweedfs',
   programs: { 'github.com/seaweedfs/seaweedfs/weed': 'weed' },

@@ -6,7 +6,7 @@ import { padding, TAR_END, tarHeader } from './tar.ts';
 export interface Image {
   /** Name and tag, for example `space/operator:0123456789ab`. */
   readonly reference: string;
-  /** One more name for it on the node, which comes to mean this image when it meant another. */
+  /** A further name on the node, which is moved to this image if it belonged to another. */
   readonly alias?: string;
   readonly config: Blob;
   readonly layers: readonly Blob[];
@@ -23,7 +23,7 @@ export const blobsOf = ({ config, layers }: Pick<Image, 'config' | 'layers'>): r
   ...layers,
 ];
 
-/** A docker archive of all `images` in one: what they share is in it once. */
+/** One docker archive of all `images`; common layers are in it once. */
 export function archiveOf(images: readonly Image[], blobPath: (digest: string) => string): Readable {
   return Readable.from(entries(images, blobPath), { objectMode: false });
 }

@@ -7,13 +7,13 @@ import { run } from '../run.ts';
 import { ableToRun } from './emulation.ts';
 import { nodePin, nodeProgram } from './node-program.ts';
 
-/** An image that Dockerfiles start from and that we make ourselves, since there is no registry to pull it from. */
+/** A base image of Dockerfiles that is built here, since there is no registry to pull it from. */
 export interface Base {
   readonly reference: string;
   readonly platform: Platform;
   readonly key: () => Promise<string>;
   readonly from: readonly Base[];
-  /** Fills a build context, its Dockerfile included. */
+  /** Fills a build context, including its Dockerfile. */
   fill(context: string, tools: { cache: string; log: string }): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ const debian = (platform: Platform): Base => ({
 
 function bootstrap(draft: string, platform: Platform, log: string): Promise<void> {
   return withScratch('debian', async (root) => {
-    // It mounts /proc in there: in a mount namespace of its own, so that nothing stays should it be killed.
+    // debootstrap mounts /proc in there; in a mount namespace of its own nothing stays mounted if it is killed.
     const alone = ['unshare', '--mount', 'debootstrap'] as const;
     const options = [`--arch=${namesOf(platform).debian}`, '--variant=minbase'];
     await run(ableToRun(platform, [...alone, ...options, SUITE, root]), { log });

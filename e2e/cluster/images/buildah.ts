@@ -11,9 +11,9 @@ export interface Buildah {
   build(options: Building): Promise<void>;
   /** Writes manifest.json and uncompressed blobs. */
   exportTo(reference: string, directory: string): Promise<void>;
-  /** Forgets images, and what only they needed. */
+  /** Removes images, and layers that only they needed. */
   remove(references: readonly string[]): Promise<void>;
-  /** Answers the digest by which the registry has it. */
+  /** Returns the digest of the image in the registry. */
   push(reference: string, destination: string): Promise<string>;
 }
 
@@ -21,12 +21,12 @@ interface Building {
   readonly dockerfile: string;
   readonly context: string;
   readonly references: readonly string[];
-  /** This machine's own where it is left out. */
+  /** By default this machine's own. */
   readonly platform?: Platform;
 }
 
 export function buildah(root: string, log: string): Buildah {
-  // In a mount namespace of its own, with which the mounts go that it leaves behind.
+  // It runs in a mount namespace of its own, which ends with the mounts that buildah leaves behind.
   const program = [
     ...['unshare', '--mount', 'buildah'],
     ...['--root', join(root, 'storage'), '--runroot', join(root, 'runroot'), '--storage-driver', 'overlay'],

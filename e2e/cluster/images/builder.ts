@@ -11,23 +11,23 @@ import { type Buildah, buildah } from './buildah.ts';
 import { type BaseUse, basesOf, imageKey, keyOf, onBases } from './key.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
-/** An image with a name that does not follow its content: one that has a name in the world already. */
+/** An image whose name does not follow from its content, since it has a public name already. */
 export interface NamedImage extends ImageSource {
   readonly tag?: string;
-  /** What the context will hold, when that is known before it is filled: then it is filled only to be built. */
+  /** A hash of the future context, if it is known before: then the context is filled only for a build. */
   readonly content?: () => Promise<string>;
 }
 
 export interface ImageBuilder {
   readonly store: ImageStore;
-  /** Makes the bases ahead of need. */
+  /** Builds the bases in advance. */
   prepare(): Promise<void>;
   ensure(source: NamedImage): Promise<Image>;
-  /** Builds and pushes; answers the reference in that registry, with the digest, so that it can mean nothing else. */
+  /** Builds and pushes; returns the reference in that registry with the digest, which identifies the content. */
   push(source: ImageSource, registry: string): Promise<string>;
 }
 
-/** Builds for `platform`: what of an image is not copied runs there, by qemu where this machine's processor does not. */
+/** Builds for `platform`. `RUN` commands of a Dockerfile run by qemu if this machine's processor cannot run them. */
 export function imageBuilder(
   log: string,
   waiting: (text: string) => void = () => {},
@@ -38,7 +38,10 @@ export function imageBuilder(
   const store = imageStore(root);
   const tool = buildah(root, log);
 
-  /** One build at a time, of all processes: two would do the same work twice. Ours queue up here first. */
+  /**
+   * Only one process builds at a time, since two would do the same work twice. Builds of this process queue here
+   * first.
+   */
   let queue: Promise<unknown> = Promise.resolve();
   function alone<T>(work: () => Promise<T>): Promise<T> {
     const lock = join(root, 'lock');
@@ -101,7 +104,7 @@ export function imageBuilder(
   return builder;
 }
 
-/** A base is named by its key: the same name of the world is another image for each platform, and in other checkouts. */
+/** A base gets its key as a name: its public name is another image for each platform, and in other checkouts. */
 async function buildOnBases(
   tool: Buildah,
   file: string,

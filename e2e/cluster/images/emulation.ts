@@ -3,8 +3,8 @@ import { emulatorFile, OWN, type Platform } from '../platform.ts';
 type Command = readonly [string, ...string[]];
 
 /**
- * The kernel has one list of such programs, which all of the machine see: the line is in it for as long as the command runs. A
- * kernel since 6.7 takes it back with the last mount of the list, also when this is killed; so the mount is private.
+ * The kernel has one list of such programs for the whole machine; the entry is in it while the command runs. Since
+ * Linux 6.7 the kernel removes it with the last mount of the list, also if this is killed, so the mount is private.
  */
 const SCRIPT = `set -e
 list=$(mktemp --directory)
@@ -17,7 +17,10 @@ shift
 "$@"
 `;
 
-/** The command that runs `argv` where programs for `platform` run, by qemu where this machine's processor does not. */
+/**
+ * The command that runs `argv` in a place where programs for `platform` run, by qemu if this machine's processor
+ * cannot.
+ */
 export const ableToRun = (platform: Platform, argv: Command): Command =>
   platform === OWN
     ? argv

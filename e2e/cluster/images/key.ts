@@ -2,17 +2,20 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-/** An image that a Dockerfile starts from, which is none of its own earlier stages. */
+/** An image that a Dockerfile starts from, other than its own earlier stages. */
 export interface BaseUse {
   readonly reference: string;
-  /** For the stage `build`, which only makes what the image then copies: it runs on this machine's own processor. */
+  /**
+   * Whether it is for the stage `build`, whose results the image copies: that stage runs on this machine's own
+   * processor.
+   */
   readonly toBuild: boolean;
 }
 
 const FROM = /^(\s*FROM\s+)((?:--\S+\s+)*)(\S+)(?:\s+AS\s+(\S+))?\s*$/i;
 const BUILD_STAGE = 'build';
 
-/** The Dockerfile with what `name` answers in place of each image that it starts from. */
+/** The Dockerfile with each base image replaced by the result of `name`. */
 export function onBases(dockerfile: string, name: (use: BaseUse) => string): string {
   const stages = new Set<string>();
   const lines = dockerfile.split('\n').map((line) => {
@@ -27,7 +30,7 @@ export function onBases(dockerfile: string, name: (use: BaseUse) => string): str
   return lines.join('\n');
 }
 
-/** Each once. */
+/** The base images, each once. */
 export function basesOf(dockerfile: string): readonly BaseUse[] {
   const uses = new Map<string, BaseUse>();
   onBases(dockerfile, (use) => {
@@ -37,7 +40,9 @@ export function basesOf(dockerfile: string): readonly BaseUse[] {
   return [...uses.values()];
 }
 
-/** Hash of all that an image is made of: Dockerfile, every file of the context, and its bases' own keys. */
+/**
+ * A hash of everything that an image consists of: Dockerfile, every file of the context, and the keys of its bases.
+ */
 export async function imageKey(
   dockerfile: string,
   context: string,
@@ -56,7 +61,7 @@ export async function imageKey(
   return keyOf(dockerfile, baseKeys, content.digest('hex'));
 }
 
-/** The key when it is known what the context holds. */
+/** The key, if the content of the context is known. */
 export const keyOf = (dockerfile: string, baseKeys: readonly string[], content: string): string =>
   createHash('sha256')
     .update(JSON.stringify([dockerfile, baseKeys, content]))

@@ -6,7 +6,7 @@ import { ensureEntry, withScratch } from '../builds/cache.ts';
 import { namesOf, OWN, type Platform } from '../platform.ts';
 import { run } from '../run.ts';
 
-/** npm's lock file pins Node for each platform by version and hash, whichever npm itself installs here. */
+/** npm's lock file pins Node for each platform by version and hash, not only for the one that npm installs here. */
 const LOCK = resolve(import.meta.dirname, '../../../package-lock.json');
 
 interface Pin {
@@ -24,7 +24,10 @@ export async function nodePin(platform: Platform): Promise<Pin> {
   return pin;
 }
 
-/** The pinned program: for this machine where npm put it, for another platform out of npm's package, which is held against its hash. */
+/**
+ * The pinned program: for this machine the one that npm installed, for another platform from npm's package, whose
+ * hash is checked.
+ */
 export async function nodeProgram(
   platform: Platform,
   { cache, log }: { cache: string; log: string },

@@ -98,7 +98,7 @@ it('an image for several platforms is an index, whose digest is told and which s
 
 const runnable = onPath('buildah') !== undefined && process.getuid?.() === 0;
 
-/** One that was built, for this machine's own platform. */
+/** An image that was built, for this machine's own platform. */
 async function builtImage(): Promise<Published> {
   const tool = buildah(join(directory, 'images'), join(directory, 'log'));
   const store = imageStore(join(directory, 'store'));
@@ -113,7 +113,7 @@ async function builtImage(): Promise<Published> {
   return { reference, images: [{ platform: OWN, config, layers }] };
 }
 
-/** One of a file, for every platform: nothing has to run for that. */
+/** An image of one file, for every platform; nothing has to run for that. */
 async function writtenImages(): Promise<Published> {
   const blob = async (bytes: Buffer) => {
     await writeFile(join(directory, sha256(bytes)), bytes);

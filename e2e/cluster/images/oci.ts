@@ -8,7 +8,10 @@ import { padding, TAR_END, tarHeader } from './tar.ts';
 const OCI = 'application/vnd.oci.image';
 const LAYOUT = Buffer.from('{"imageLayoutVersion":"1.0.0"}');
 
-/** What a registry has under one name: an image, or an index of one for each platform, of which a node takes its own. */
+/**
+ * What a registry has under one name: an image, or an index with one for each platform, from which a node takes its
+ * own.
+ */
 export interface Published {
   readonly reference: string;
   readonly images: readonly (Pick<Image, 'config' | 'layers'> & { readonly platform: Platform })[];
@@ -33,7 +36,7 @@ const descriptorOf = ({ type, bytes }: Document) => ({
   size: bytes.length,
 });
 
-/** Layers are as they were built, not compressed: what carries the archive away may do that to all of it. */
+/** Layers are stored as they were built, not compressed; the whole archive can be compressed for transport. */
 function manifestOf({ config, layers }: Pick<Image, 'config' | 'layers'>): Document {
   const blob = (type: string, { digest, size }: Image['config']) => ({
     mediaType: `${OCI}.${type}`,
@@ -46,7 +49,7 @@ function manifestOf({ config, layers }: Pick<Image, 'config' | 'layers'>): Docum
   });
 }
 
-/** All that describes it, and last what its name leads to. */
+/** All documents that describe it; the last is the one that its name leads to. */
 function documentsOf({ images }: Published): readonly [...Document[], Document] {
   const manifests = images.map((image) => ({ platform: image.platform, manifest: manifestOf(image) }));
   const [only, ...others] = manifests;
@@ -65,7 +68,7 @@ const namedBy = (published: Published): Document => documentsOf(published).at(-1
 /** The digest in a registry that received the image unchanged from an archive. */
 export const ociDigest = (published: Published): string => descriptorOf(namedBy(published)).digest;
 
-/** An OCI archive of all of them in one, each by its reference: what they share is in it once. */
+/** One OCI archive of all of them, each under its reference; common layers are in it once. */
 export function ociArchiveOf(all: readonly Published[], blobPath: (digest: string) => string): Readable {
   return Readable.from(entries(all, blobPath), { objectMode: false });
 }

@@ -1,4 +1,4 @@
-/** What a push answers, by a registry of the test's own: the digest that nodes will ask for. */
+/** What a push returns, with a registry of the test's own: the digest that nodes will request. */
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -11,7 +11,7 @@ import { buildah } from './buildah.ts';
 
 const sha256 = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-/** As much of the distribution protocol as a push asks for. */
+/** The part of the distribution protocol that a push uses. */
 async function startRegistry() {
   const blobs = new Set<string>();
   const manifests = new Map<string, string>();
@@ -61,7 +61,7 @@ it.skipIf(onPath('buildah') === undefined || process.getuid?.() !== 0)(
     const registry = await startRegistry();
     try {
       const configuration = join(directory, 'registries.conf');
-      // A registry of this test's own, on loopback, without TLS.
+      // The registry of this test is on loopback, without TLS.
       await writeFile(configuration, `[[registry]]\nlocation = "${registry.host}"\ninsecure = true\n`);
       process.env['CONTAINERS_REGISTRIES_CONF'] = configuration;
       const tool = buildah(join(directory, 'images'), join(directory, 'log'));

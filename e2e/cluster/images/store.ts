@@ -4,17 +4,17 @@ import { isUnused, sha256Of, touch } from '../builds/cache.ts';
 import { readJson, replaceFile } from '../files.ts';
 import { type Blob, blobsOf, type Image } from './archive.ts';
 
-/** Built images outside the repository: blobs named by content, and one record an image. */
+/** Built images outside the repository: blobs named by content, and one record for each image. */
 export interface ImageStore {
   readonly root: string;
   blobPath(digest: string): string;
-  /** The image when it is there, and no blob of it was cut short. */
+  /** The image, if it exists and none of its blobs is truncated. */
   find(reference: string): Promise<Image | undefined>;
-  /** Takes in what `write` leaves in a directory of the `dir:` kind (manifest.json and blobs). */
+  /** Adds what `write` leaves in a directory of the `dir:` format (manifest.json and blobs). */
   add(reference: string, write: (directory: string) => Promise<void>): Promise<Image>;
-  /** Reads every blob of `images` and removes those that are not what their names say. */
+  /** Reads every blob of `images` and removes those whose content does not match their names. */
   discardHarmed(images: readonly Image[]): Promise<void>;
-  /** Removes images that nobody used for a week, and blobs that no image has; answers the references. */
+  /** Removes images that were not used for a week, and blobs that belong to no image; returns the references. */
   prune(now?: Date): Promise<readonly string[]>;
 }
 

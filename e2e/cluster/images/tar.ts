@@ -1,9 +1,9 @@
 const BLOCK = 512;
 
-/** What follows the last file. */
+/** The end of an archive. */
 export const TAR_END = Buffer.alloc(2 * BLOCK);
 
-/** What follows a file of `size` bytes. */
+/** The padding after a file of `size` bytes. */
 export const padding = (size: number) => Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 
 /** A POSIX ustar header of an ordinary file. */

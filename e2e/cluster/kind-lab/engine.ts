@@ -9,20 +9,20 @@ import { ClusterProblem } from '../problem.ts';
 import { run } from '../run.ts';
 import { weigh } from '../share.ts';
 
-/** All that the lab keeps; in it, Debian's engine is unpacked and not installed. */
+/** The lab's directory. Debian's engine is unpacked in it, and not installed. */
 export const LAB = '/var/lib/space.kind-lab';
 const PROGRAMS = join(LAB, 'programs');
-/** The number of processes that are busy when a Space is installed on a cluster. */
+/** The number of processes that are busy while a Space is installed on a cluster. */
 const PROCESSES = 32;
 const CGROUP = 'space.kind-lab';
 const PACKAGES = ['docker.io', 'containerd', 'runc', 'slirp4netns', 'libslirp0'];
-/** Debian 13 has the command in a package of its own. */
+/** Debian 13 has the command in a separate package. */
 const COMMAND = 'docker-cli';
 
 export const log = (name: string): string => join(LAB, 'log', `${name}.log`);
 const record = (name: string): string => join(LAB, `${name}.json`);
 
-/** What the commands of the lab's engine need in their environment. */
+/** The environment of commands that use the lab's engine. */
 export const environment = (): NodeJS.ProcessEnv => ({
   ...process.env,
   DOCKER_HOST: `unix://${LAB}/docker.sock`,
@@ -54,7 +54,7 @@ const alive = async (name: string): Promise<Identity | undefined> => {
   return identity !== undefined && isAlive(identity) ? identity : undefined;
 };
 
-/** The engine's own first process, in whose namespaces it is. */
+/** The first process of the engine, which is in its namespaces. */
 function inside({ pid }: Identity): number | undefined {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   return children === '' ? undefined : Number(children.split(' ')[0]);
@@ -118,10 +118,10 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
   }
 }
 
-/** The command that runs `argv` where the ports of the engine's containers are. */
+/** The command that runs `argv` in the network namespace of the engine's containers' ports. */
 export const inNetwork = (argv: readonly string[]): Promise<Command> => within(['--net'], argv);
 
-/** The command that runs `argv` with the mounts and the network of the engine, as its first process has them. */
+/** The command that runs `argv` with the mounts and the network of the engine's first process. */
 export const inNamespaces = (argv: readonly string[]): Promise<Command> =>
   within(['--mount', '--net', '--pid'], argv); // its /proc is that of its processes
 
@@ -135,7 +135,7 @@ async function within(namespaces: readonly string[], argv: readonly string[]): P
   return ['nsenter', `--target=${pid}`, ...namespaces, '--', ...argv];
 }
 
-/** Ends the engine and all containers with it: with the first process of its namespaces everything in them ends. */
+/** Ends the engine and all containers: everything in its namespaces ends with their first process. */
 export async function stop(): Promise<void> {
   const engine = await alive('engine');
   const way = await alive('way-out');
@@ -153,7 +153,10 @@ export async function stop(): Promise<void> {
     await rm(join(LAB, file), { force: true });
 }
 
-/** A group is gone when its processes are; the kernel may take a moment for that, of which `find` does not tell. */
+/**
+ * A cgroup can be removed when its processes are gone, which the kernel may notice a moment later; `find` does not
+ * report that.
+ */
 async function removeCgroup(directory: string): Promise<void> {
   await until(`${directory} to go`, async () => {
     if (!existsSync(directory)) return true;

@@ -1,4 +1,4 @@
-/** Prints the traces of the namespaces that it runs in: see `tracesInside` of lab.ts. */
+/** Prints the traces of the namespaces in which it runs: see `tracesInside` in lab.ts. */
 import { machineTraces } from './traces.ts';
 
 console.log(JSON.stringify([...machineTraces()]));

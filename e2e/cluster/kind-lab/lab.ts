@@ -1,4 +1,4 @@
-/** A Docker engine in namespaces of its own, on a machine that has none, with a node image that nothing is pulled for. */
+/** A Docker engine in namespaces of its own, on a machine without one, with a node image that needs no registry. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -61,15 +61,16 @@ export const down = (steps: Steps): Promise<void> =>
     await removeAll();
   });
 
-/** Runs a program where the lab's clusters can be reached, and where the cluster is kind; answers its exit code. */
+/** Runs a program where the lab's clusters can be reached and the provider is kind; returns its exit code. */
 export async function runThere(argv: readonly string[]): Promise<number> {
   const SPACE_NODE_IMAGE = await readFile(NODE_IMAGE, 'utf8');
   return runHere(await inNetwork(argv), { ...environment(), SPACE_NODE_IMAGE, SPACE_PROVIDER: 'kind' });
 }
 
 /**
- * What is in the lab's own namespaces: it ends with them, so only from inside can be seen what a cluster leaves there. Groups of
- * processes are the machine's, where they are compared after the lab has ended: the engine makes its own with its first container.
+ * The traces in the lab's own namespaces. They end with these, so what a cluster leaves there can be seen only from
+ * inside. Cgroups belong to the machine, where they are compared after the lab has ended: the engine creates its own
+ * with its first container.
  */
 export async function tracesInside(): Promise<Traces> {
   const look = await inNamespaces([process.execPath, join(import.meta.dirname, 'here.ts')]);

@@ -1,7 +1,8 @@
 /**
- * `npm run nightly [-- FILTER…]`: the suites on kind, from nothing to nothing: in the machine's own engine, or in the lab
- * where it has none that can. It fails, too, when the machine, the engine or the lab's namespaces are not as they were. Without a
- * filter the project `nightly` goes first, where this is root; where it is not, the last lines say so.
+ * `npm run nightly [-- FILTER…]`: runs the suites on a new kind cluster, and removes it: in the machine's own engine,
+ * or in the lab if that cannot run one. It also fails if the machine, the engine or the lab's namespaces differ
+ * afterwards. Without a filter the project `nightly` runs first, if this is root; otherwise the last lines say that
+ * it was left out.
  */
 import { helpIfAsked } from '../../../scripts/command-line.ts';
 import { createSteps } from '../../progress/index.ts';
@@ -21,7 +22,7 @@ async function nightlyProject(): Promise<readonly string[]> {
   return code === 0 ? [] : [`${NIGHTLY} failed (${code})`];
 }
 
-/** Answers what is wrong in the end. */
+/** Returns what is wrong at the end. */
 async function suites(inLab: boolean, filters: readonly string[]): Promise<readonly string[]> {
   const env = inLab ? environment() : process.env;
   const look = async (): Promise<Traces> => {

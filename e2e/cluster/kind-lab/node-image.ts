@@ -14,7 +14,7 @@ const COMPONENTS = ['kubernetes', 'kind-node', 'containerd', 'runc', 'cni', 'kin
 type Programs = Readonly<Record<(typeof COMPONENTS)[number], string>>;
 type Built = (component: string) => Promise<string>;
 
-/** What the engine must have before the first `up`: the node's image, and what our Dockerfiles start from. */
+/** The images that the engine needs before the first `up`: the node's, and the bases of the Dockerfiles here. */
 export async function labImages(
   builder: ImageBuilder,
   built: Built,
@@ -44,10 +44,10 @@ export async function labImages(
   return { node, bases };
 }
 
-/** A cache entry's name says all that is in it. */
+/** The name of a cache entry identifies its content. */
 const names = (entries: readonly string[]) => entries.map((path) => basename(path));
 
-/** An image of nothing but its base, under the base's name. */
+/** An image that consists only of its base, under the base's name. */
 const baseImage = (builder: ImageBuilder, reference: string): Promise<Image> =>
   withScratch('base', async (context) => {
     const dockerfile = join(context, 'Dockerfile');
@@ -56,10 +56,10 @@ const baseImage = (builder: ImageBuilder, reference: string): Promise<Image> =>
     return builder.ensure({ name, tag, dockerfile, context });
   });
 
-/** kind's own containerd configuration names it. */
+/** The image that kind's own containerd configuration names. */
 const SANDBOX = 'registry.k8s.io/pause:3.10';
 
-/** The images that kubeadm, kind and the chart name, under those names: nothing is pulled. */
+/** The images that kubeadm, kind and the chart name, under those names, so that nothing is pulled. */
 async function knownImages(
   builder: ImageBuilder,
   programs: Programs,

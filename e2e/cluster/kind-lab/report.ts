@@ -5,7 +5,10 @@ interface Night {
   readonly minutes: number;
 }
 
-/** The last words of `npm run nightly`. GitHub shows a line that begins so on the page of the run, and not in its log alone. */
+/**
+ * The last lines of `npm run nightly`. GitHub shows lines with this prefix on the page of the run, not only in its
+ * log.
+ */
 export function report({ wrong, leftOut, minutes }: Night, onGitHub: boolean): string {
   const ending = wrong.length === 0 ? 'nothing left behind' : 'failed';
   const told = leftOut.map((one) => `${onGitHub ? '::warning::' : ''}left out: ${one}`);

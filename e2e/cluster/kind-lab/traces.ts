@@ -1,15 +1,15 @@
-/** What a cluster could leave behind on a machine and in its engine: a line for each thing, to be compared. */
+/** What a cluster could leave behind on a machine and in its engine: a line for each thing, for comparison. */
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { run } from '../run.ts';
 
 export type Traces = ReadonlySet<string>;
 
-/** Counters and what the kernel itself writes there: nobody set them. */
+/** Counters and other values that the kernel itself changes. */
 const COUNTED =
   /^(kernel\/(random\/|ns_last_pid|pty\/nr|perf_event_max_sample_rate|sched_)|fs\/(dentry-state|inode-(nr|state)|file-nr|aio-nr|quota\/|binfmt_misc\/)|net\/netfilter\/nf_conntrack_count)/;
 
-/** Mounts, settings, network interfaces and groups of processes, as they are in the namespaces of this process. */
+/** Mounts, settings, network interfaces and cgroups, as the namespaces of this process have them. */
 export function machineTraces(): Traces {
   const mounts = textOf('/proc/self/mounts')
     .split('\n')
@@ -22,7 +22,7 @@ export function machineTraces(): Traces {
   ]);
 }
 
-/** Not from /sys, which tells of the network namespace in which it was mounted. */
+/** This does not read /sys, which shows the network namespace in which it was mounted. */
 function interfaces(): readonly string[] {
   const [, , ...rows] = textOf('/proc/self/net/dev').split('\n');
   return rows.map((row) => row.split(':')[0]?.trim() ?? '');
@@ -46,7 +46,7 @@ function settings(root: string, directory = root): string[] {
   });
 }
 
-/** Those of the lab and of the engine, in a hierarchy for each controller or in the one of them all. */
+/** Cgroups of the lab and of the engine, in one hierarchy for each controller or in a single one. */
 function groups(root: string): string[] {
   const roots = [root, ...readdirSync(root).map((name) => join(root, name))];
   const directories = roots.filter((path) => lstatSync(path).isDirectory());
@@ -69,7 +69,7 @@ export async function engineTraces(env: NodeJS.ProcessEnv): Promise<Traces> {
   return new Set(traces);
 }
 
-/** What is there only now, and what no longer is. */
+/** What exists only now, and what no longer does. */
 export const changes = (before: Traces, after: Traces): readonly string[] => [
   ...[...after.difference(before)].map((line) => `now there: ${line}`),
   ...[...before.difference(after)].map((line) => `no longer: ${line}`),

@@ -6,7 +6,7 @@ import { felixEnvironment, podNetwork } from '../calico.ts';
 import { dockerBuild } from '../docker.ts';
 import { NODE, PODS } from './configuration.ts';
 
-/** Builds the image of Calico's two programs; answers its reference. */
+/** Builds the image of Calico's two programs; returns its reference. */
 export function calicoImage(programs: string, log: string): Promise<string> {
   const recipe = join(import.meta.dirname, '..', 'images', 'calico');
   return withScratch('calico', async (context) => {
@@ -17,7 +17,7 @@ export function calicoImage(programs: string, log: string): Promise<string> {
   });
 }
 
-/** What the API server must hold for it, beside the definitions: rights, settings, and Felix on the node. */
+/** The objects that Calico needs in addition to its definitions: rights, settings, and Felix on the node. */
 export async function calicoObjects(node: string, image: string): Promise<string> {
   const file = join(import.meta.dirname, '..', 'manifests', 'calico.yaml');
   const own = parseAllDocuments(await readFile(file, 'utf8')).map((document) => document.toJS() as unknown);
@@ -29,7 +29,7 @@ export async function calicoObjects(node: string, image: string): Promise<string
     apiVersion: 'crd.projectcalico.org/v1',
     kind: 'IPPool',
     metadata: { name: 'pods' },
-    // Beyond the cluster nobody knows a way to a pod's address.
+    // Hosts beyond the cluster have no route to a pod's address.
     spec: { cidr: PODS, natOutgoing: true, ipipMode: 'Never', vxlanMode: 'Never' },
   };
   const settings = {

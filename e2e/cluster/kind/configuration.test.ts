@@ -1,4 +1,4 @@
-/** What kind and containerd make of what we write, by kind's own code and the real containerd. */
+/** How kind and containerd interpret the written configuration, by kind's own code and the real containerd. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** What kind would write into a node that has `own` as its containerd's configuration. */
+/** What kind would write into a node whose containerd has the configuration `own`. */
 async function read(own: string): Promise<Read> {
   const file = join(directory, 'kind.yaml');
   await writeFile(
@@ -36,7 +36,7 @@ async function read(own: string): Promise<Read> {
   return JSON.parse(await run([join(kind, 'reader'), file, own])) as Read;
 }
 
-/** The configuration as containerd understands it: its `[section]`s, and what is in them. */
+/** The configuration as containerd reads it: its `[section]`s with their contents. */
 async function understood(configuration: string): Promise<ReadonlyMap<string, string>> {
   const file = join(directory, 'containerd.toml');
   await writeFile(file, configuration);
@@ -52,7 +52,10 @@ async function understood(configuration: string): Promise<ReadonlyMap<string, st
 
 const RUNTIMES = "plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes";
 
-/** kind's nodes have version 2 today; containerd itself makes one of version 3 of it (4 has the same keys of runtimes). */
+/**
+ * kind's nodes have version 2 today, which containerd itself converts to version 3 (4 has the same keys for
+ * runtimes).
+ */
 describe.each([2, 3])('a node whose containerd is configured in version %i', (version) => {
   let sections: ReadonlyMap<string, string>;
 

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 
-/** The node image where none is chosen: kind 0.33's of our Kubernetes' minor version, by what it contains. */
+/** The default node image: that of kind 0.33 for the same minor version of Kubernetes, by digest. */
 export const NODE_IMAGE =
   'kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed';
 
@@ -13,7 +13,7 @@ export const NODE = {
   runscConfiguration: '/etc/containerd/runsc.toml',
   calicoKubeconfig: '/etc/kubernetes/calico.kubeconfig',
   plugins: '/opt/cni/bin',
-  /** In /run, which a node that starts again finds empty: no pod before Felix is ready once more. */
+  /** In /run, which is empty when a node starts again, so that no pod starts before Felix is ready again. */
   networks: '/run/cni/net.d',
   addresses: '/run/cni/addresses',
   audit: '/var/log/kubernetes',
@@ -26,13 +26,16 @@ export const KIND_RUNSC = '[runsc_config]\n  platform = "systrap"\n  systemd-cgr
 interface Configured {
   readonly name: string;
   readonly image: string;
-  /** The policy of the API server's log, on this machine. */
+  /** The audit policy of the API server, on this machine. */
   readonly audit: string;
-  /** Loopback port of the API server; left out, kind takes any that is free. */
+  /** Loopback port of the API server; by default kind takes any free one. */
   readonly apiPort?: number | undefined;
 }
 
-/** A kind cluster whose one node has gVisor as the runtime handler `runsc` and waits for Calico; what kind reads. */
+/**
+ * The configuration that kind reads: a cluster whose one node has gVisor as the runtime handler `runsc` and waits for
+ * Calico.
+ */
 export function kindConfiguration({ name, image, audit, apiPort }: Configured): string {
   return stringify({
     kind: 'Cluster',
@@ -54,8 +57,8 @@ export function kindConfiguration({ name, image, audit, apiPort }: Configured): 
       },
     ],
     kubeadmConfigPatches: [PATIENCE, KUBELET, CONTROL_PLANE],
-    // kind leaves out the one that is not in the version of its node's own configuration: were the keys of another
-    // version in there, containerd would drop what kind says of runc, its cgroups among it.
+    // kind omits the patch whose version differs from that of its node's own configuration. With keys of another
+    // version containerd would drop what kind sets for runc, including its cgroups.
     containerdConfigPatches: [
       runtime(2, 'plugins."io.containerd.grpc.v1.cri"'),
       runtime(3, 'plugins."io.containerd.cri.v1.runtime"'),
@@ -65,7 +68,7 @@ export function kindConfiguration({ name, image, audit, apiPort }: Configured): 
 
 const KUBELET_UNIT = fileURLToPath(new URL('./kubelet.conf', import.meta.url));
 
-/** kubeadm gives up where a busy machine has not got there yet, after a minute for one. */
+/** By default kubeadm gives up after a minute on some waits, which is too short for a busy machine. */
 const PATIENCE = stringify({
   kind: 'InitConfiguration',
   timeouts: {
@@ -76,7 +79,7 @@ const PATIENCE = stringify({
   },
 });
 
-/** From 1.35 on the kubelet refuses to start on cgroup v1 unless told so. */
+/** From 1.35 on the kubelet refuses to start on cgroup v1 by default. */
 const KUBELET = stringify({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
@@ -85,10 +88,10 @@ const KUBELET = stringify({
 
 const AUDIT_POLICY = '/etc/kubernetes/audit.json';
 
-/** With nobody to take over, who is late with its lease on a busy machine only ends. */
+/** Without another replica to take over, losing a lease on a busy machine would only end the process. */
 const ALONE = { extraArgs: { 'leader-elect': 'false' } };
 
-/** kind brings arguments without a version into the form of its kubeadm's. */
+/** kind converts arguments without a version into the form of its kubeadm's version. */
 const CONTROL_PLANE = stringify({
   kind: 'ClusterConfiguration',
   controllerManager: ALONE,

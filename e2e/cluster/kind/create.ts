@@ -23,7 +23,9 @@ export interface Create {
   readonly log: string;
 }
 
-/** A node that is not there yet: kind's, then what it needs to run gVisor and to have walls. */
+/**
+ * Creates a node that does not exist yet: kind's, then what it needs to run gVisor and to enforce network policies.
+ */
 export async function create(of: Create, step: Step): Promise<void> {
   const part = <T>(title: string, work: () => Promise<T>): Promise<T> =>
     step.run(title, (inner) => {
@@ -42,7 +44,7 @@ const recordOf = (name: string): ClusterRecord => ({ provider: 'kind', kubeconfi
 
 async function createNode({ name, kind, apiPort, log }: Create): Promise<void> {
   const image = nodeImage();
-  // The name lets a later run find a container that a killed `up` left behind.
+  // By this name a later run finds a container that a killed `up` left behind.
   const show = ['run', '--rm', '--name', versionOf(name), '--entrypoint', 'cat', image, '/kind/version'];
   const version = await run(['docker', ...show]).catch((cause: ProgramFailed) => {
     const mend = 'Set SPACE_NODE_IMAGE to a node image that the engine has, or let it ask where that one is.';
@@ -50,7 +52,7 @@ async function createNode({ name, kind, apiPort, log }: Create): Promise<void> {
   });
   const problem = imageProblem(image, version, KUBERNETES_VERSION);
   if (problem !== undefined) refuse(problem);
-  // First: the next `up` takes what is interrupted from here on for its own, and makes it anew.
+  // This comes first, so that the next `up` recognises an interrupted cluster as its own, and creates it again.
   await writeRecord(name, recordOf(name));
   await createNetwork(name);
   const audit = join(clusterDirectory(name), 'audit.json');
@@ -62,7 +64,7 @@ async function createNode({ name, kind, apiPort, log }: Create): Promise<void> {
   });
 }
 
-/** Copied, not mounted: the node needs nothing of this machine's disk from then on. */
+/** The programs are copied, not mounted, so that the node needs nothing of this machine's disk afterwards. */
 async function installGvisor({ name, log }: Create, gvisor: string): Promise<void> {
   for (const file of ['runsc', 'containerd-shim-runsc-v1'])
     await run(['docker', 'cp', join(gvisor, file), `${nodeOf(name)}:${NODE.programs}/${file}`], { log });
@@ -70,7 +72,7 @@ async function installGvisor({ name, log }: Create, gvisor: string): Promise<voi
   await run(write, { input: KIND_RUNSC, log });
 }
 
-/** The node becomes Ready by it: before Felix is, the runtime knows of no network. */
+/** This makes the node Ready: before Felix is ready, the runtime has no network configuration. */
 async function installCalico({ name, kind, kubectl, log }: Create, calico: string): Promise<void> {
   const image = await calicoImage(calico, log);
   await run([kind, 'load', 'docker-image', '--name', name, image], { log });

@@ -3,27 +3,27 @@ import { ClusterProblem } from '../problem.ts';
 import { ProgramFailed, run } from '../run.ts';
 import { NODE_IMAGE } from './configuration.ts';
 
-/** A node image of your own, where Docker Hub cannot be asked. */
+/** The node image; SPACE_NODE_IMAGE names another if Docker Hub cannot be reached. */
 export const nodeImage = (): string => process.env['SPACE_NODE_IMAGE'] ?? NODE_IMAGE;
 
-/** What must be known of the Docker engine before anything is asked of it. */
+/** Facts about the Docker engine that are checked before it is used. */
 export interface EngineFacts {
-  /** The program docker is there. */
+  /** Whether the program docker exists. */
   readonly installed: boolean;
-  /** What `docker` said where no engine answers. */
+  /** The message of `docker` if no engine answers. */
   readonly silent: string | undefined;
-  /** Where the engine listens. */
+  /** The address at which the engine listens. */
   readonly host: string;
   readonly os: string;
   readonly rootless: boolean;
   readonly cgroups: string;
-  /** The node image that is to be used. */
+  /** The node image that will be used. */
   readonly image: string;
 }
 
 const isLocal = (host: string): boolean => /^(unix|npipe):/.test(host);
 
-/** Everything that stands in the way, at once. */
+/** All problems at once. */
 export function problemsOf(facts: EngineFacts): readonly Problem[] {
   const { installed, silent, host, os, rootless, cgroups, image } = facts;
   if (!installed)
@@ -66,7 +66,7 @@ export function problemsOf(facts: EngineFacts): readonly Problem[] {
   return problems;
 }
 
-/** Without an engine, `docker info` tells of itself alone, and is content. */
+/** Without an engine, `docker info` describes only the client, and succeeds. */
 interface Info {
   readonly ServerErrors?: readonly string[] | null;
   readonly OSType?: string;
@@ -99,12 +99,15 @@ export async function gatherFacts(image: string): Promise<EngineFacts> {
   }
 }
 
-/** The first line is the command, which the reader did not give. */
+/** The message without its first line, which is the command and was not given by the user. */
 const lastWords = ({ message }: ProgramFailed): string => message.split('\n').slice(1).join(' ');
 
 const VERSION = /^v(\d+\.\d+)\./;
 
-/** A node image of another Kubernetes than the one that all is tested with; undefined when it is of the same minor version. */
+/**
+ * Reports a node image of another minor version of Kubernetes than the one that is tested; undefined if it is the
+ * same.
+ */
 export function imageProblem(image: string, version: string, wanted: string): Problem | undefined {
   const [, minor] = VERSION.exec(wanted) ?? [];
   const [, found] = VERSION.exec(version.trim()) ?? [];

@@ -1,4 +1,4 @@
-/** What an engine has of a cluster before `up` and after `down`, where something went wrong between. */
+/** What an engine has of a cluster before `up` and after `down`, if something went wrong in between. */
 import { mkdtemp, rm, watch, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { onPath } from '../tools.ts';
 import { networkOf, nodeOf } from './node.ts';
 import { type FakeMachine, fakeMachine, type Pause, readEngine } from './testing/fake.ts';
 
-/** A cluster of a name that begins with the same letters, and kind's own network: nobody may touch them. */
+/** A cluster whose name begins with the same letters, and kind's own network: neither may be changed. */
 async function addNeighbour({ engine, name }: FakeMachine): Promise<readonly string[]> {
   const container = `${name}-2-control-plane`;
   await writeFile(join(engine, 'containers', container), `kind\nio.x-k8s.kind.cluster=${name}-2\ntrue\n`);
@@ -98,7 +98,8 @@ test('`down` waits for an `up` that is still at work, and does not remove what t
   const held = locked(lock, () => undefined, work);
   await taken.promise;
   const down = cluster(['down']);
-  // It tries again and again, each time with a file of another name: with the second it has seen that it must wait.
+  // It retries with a file of another name each time, so the second file shows that it has found out that it must
+  // wait.
   const tries = new Set<string>();
   const ended = new AbortController();
   void down.finally(() => ended.abort(new Error('down did not wait')));

@@ -1,14 +1,17 @@
-/** The one node of a kind cluster, which is a container, and the network that it is in. */
+/** The one node of a kind cluster, which is a container, and its network. */
 import { run } from '../run.ts';
 
 export const nodeOf = (name: string): string => `${name}-control-plane`;
 
-/** Each cluster has its own network: nobody could tell when the one that all kind clusters share is no longer needed. */
+/**
+ * Each cluster has its own network, since nobody could tell when the one that kind clusters share is no longer
+ * needed.
+ */
 export const networkOf = (name: string): string => `space-kind-${name}`;
 
 /**
- * Made here, since kind would ask for IPv6, too: the engine then lets the whole machine forward IPv6 from one interface to
- * another, and nobody puts that setting back. kind takes a network that is there already.
+ * The network is created here, since kind would enable IPv6 in it. The engine would then let the whole machine
+ * forward IPv6 between interfaces, and nothing would reset that setting. kind uses an existing network.
  */
 export async function createNetwork(name: string): Promise<void> {
   const mtuOption = 'com.docker.network.driver.mtu';
@@ -19,7 +22,7 @@ export async function createNetwork(name: string): Promise<void> {
   await run(['docker', 'network', 'create', '--driver', 'bridge', ...options, networkOf(name)]);
 }
 
-/** kind takes the name of another network from nowhere else. */
+/** kind reads the name of another network only from this variable. */
 export const networkEnvironment = (name: string): NodeJS.ProcessEnv => ({
   ...process.env,
   KIND_EXPERIMENTAL_DOCKER_NETWORK: networkOf(name),
@@ -37,7 +40,7 @@ export const inNode = (name: string, ...argv: readonly string[]): readonly [stri
 export const isRunning = async (name: string): Promise<boolean> =>
   (await run(['docker', 'inspect', '--format', '{{.State.Running}}', nodeOf(name)])).trim() === 'true';
 
-/** The digest of each image that the node has, by the name that the engine has for it. */
+/** The digest of each image on the node, by the engine's name for it. */
 export async function imagesOf(name: string): Promise<ReadonlyMap<string, string>> {
   const listed = await run(inNode(name, 'ctr', '--namespace=k8s.io', 'images', 'list'));
   const [, ...rows] = listed.trim().split('\n');

@@ -9,7 +9,10 @@ import { PODS } from './configuration.ts';
 
 const RANGE = '203.0.113.0/24';
 
-/** Beyond the cluster a pod goes by its node's address; here by its own, so that it can be told who came. */
+/**
+ * Connections from pods to hosts beyond the cluster normally have the node's address; here they keep the pod's own,
+ * so that tests can see the caller.
+ */
 const POOL = JSON.stringify({
   apiVersion: 'crd.projectcalico.org/v1',
   kind: 'IPPool',
@@ -19,7 +22,7 @@ const POOL = JSON.stringify({
 
 interface Node {
   readonly name: string;
-  /** The engine's network that it is in. */
+  /** The engine's network that the container joins. */
   readonly network: string;
   readonly log: string;
   command(argv: readonly string[]): readonly [string, ...string[]];
@@ -28,7 +31,7 @@ interface Node {
 /** The container's name. */
 export const outsideOf = (node: string): string => `${node}-outside`;
 
-/** A host beyond the cluster: one more container in the engine's network. */
+/** A host beyond the cluster: a further container in the engine's network. */
 export async function createOutside(node: Node, options: OutsideOptions): Promise<OutsideHost> {
   const image = await outsideImage(node.log);
   const name = outsideOf(node.name);

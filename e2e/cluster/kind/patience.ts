@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Tries again what the API server cannot do yet. */
+/** Retries an act until the API server can carry it out. */
 export async function patiently(act: () => Promise<unknown>): Promise<void> {
   for (let tries = 1; ; tries++) {
     const failed = await act().then(

@@ -18,7 +18,7 @@ import { createOutside } from './outside.ts';
 import { patiently } from './patience.ts';
 import { foreign, ownerOf, remains, removeRemains } from './remains.ts';
 
-/** True when a cluster can be had of the engine that `docker` means. */
+/** True if the engine that `docker` uses can run a cluster. */
 export const engineServes = async (): Promise<boolean> =>
   problemsOf(await gatherFacts(nodeImage())).length === 0;
 
@@ -36,7 +36,7 @@ async function bringUpAlone({ name, apiPort, images = [] }: BringUp, step: Step)
   step.explain(log);
   const kind = await program(log);
   const kubectl = await pinnedTool('kubectl', directory);
-  // Both to their end: what goes on when a command has failed surprises the next.
+  // Both are awaited to their end, since work that continues after a failed command would disturb the next one.
   const [nodeUp, imagesBuilt] = await Promise.allSettled([
     bringUpNode({ name, kind, kubectl, apiPort, log }, step),
     step.run('images', async (inner) => {
@@ -49,7 +49,7 @@ async function bringUpAlone({ name, apiPort, images = [] }: BringUp, step: Step)
   return cluster(name);
 }
 
-/** What is compiled for a cluster: the machine must be able to, unless it has been done. */
+/** Some programs are compiled for a cluster. The machine must be able to do that, unless they are in the cache. */
 async function goProblems(): Promise<readonly Problem[]> {
   const problem = (await areBuilt('kind', 'kubernetes', 'gvisor', 'calico'))
     ? undefined
@@ -78,7 +78,7 @@ async function bringUpNode(wanted: Create, step: Step): Promise<void> {
   );
 }
 
-/** A cluster that stands still goes on; one that this checkout did not make is not touched, nor is half a one any use. */
+/** Starts a stopped cluster again. One of another checkout is not changed, and an incomplete one is of no use. */
 async function resumed(name: string, step: Step): Promise<boolean> {
   const owner = await ownerOf(name);
   if (owner === 'nobody') return false;
@@ -105,10 +105,10 @@ export async function open(name: string): Promise<Cluster | undefined> {
   return cluster(name);
 }
 
-/** True when an engine answers that has anything of a cluster of that name, whoever made it. */
+/** True if an engine answers and has anything of a cluster of that name, whoever created it. */
 export const exists = (name: string): Promise<boolean> => remains(name).catch(() => false);
 
-/** It needs the engine alone: a cluster can be removed also where kind cannot be built any more. */
+/** This needs only the engine, so that a cluster can be removed even if kind cannot be built any more. */
 export async function takeDown(name: string, { keep = false, steps }: TakeDown): Promise<void> {
   await steps.run('kind cluster', (step) =>
     alone(name, step, async () => {
@@ -126,7 +126,10 @@ export async function takeDown(name: string, { keep = false, steps }: TakeDown):
   );
 }
 
-/** One command at a time brings this cluster up or takes it down: else one would remove what another is making. */
+/**
+ * Only one command at a time brings this cluster up or takes it down, since otherwise one would remove what another
+ * creates.
+ */
 const alone = <T>(name: string, step: Step, work: () => Promise<T>): Promise<T> =>
   locked(
     join(cacheRoot(), 'kind', `${name}.lock`),
@@ -158,7 +161,7 @@ function cluster(name: string): Cluster {
         for (const image of images) {
           const reference = await step.run(image.name, () => dockerBuild(image, log));
           references.set(image.name, reference);
-          // What has the hash of its content for a tag is what it was; an alias may have meant another.
+          // A tag that is the hash of its content always means the same image; an alias may have meant another.
           const digest = known.get(reference);
           const names = [reference, ...(await dockerAlias(image, reference))];
           missing.push(...names.filter((one) => digest === undefined || known.get(one) !== digest));

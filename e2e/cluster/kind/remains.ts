@@ -1,15 +1,15 @@
-/** What the engine has of a cluster, and whose it is: `up` and `down` touch nothing that no Space has made. */
+/** What the engine has of a cluster, and who created it: `up` and `down` change nothing that no Space has created. */
 import type { Problem } from '../native/preflight.ts';
 import { run } from '../run.ts';
 import { networkOf, nodeOf } from './node.ts';
 import { outsideOf } from './outside.ts';
 
-/** The container that tells the version of the node image. */
+/** The container that prints the version of the node image. */
 export const versionOf = (name: string): string => `${nodeOf(name)}-version`;
 
 type Owner = 'nobody' | 'space' | 'another';
 
-/** Only nodes that a Space has made are in the network of that name, whichever checkout did it. */
+/** Only nodes that a Space created, from any checkout, are in the network of that name. */
 export async function ownerOf(name: string): Promise<Owner> {
   const nodes = await nodesOf(name);
   if (nodes.length === 0) return 'nobody';
@@ -24,11 +24,13 @@ export const foreign = (name: string): Problem => ({
   mend: `Choose another name with --cluster. If that cluster is yours, kind delete cluster --name ${name} removes it.`,
 });
 
-/** True when the engine has anything of a cluster of that name, whoever made it. */
+/** True if the engine has anything of a cluster of that name, whoever created it. */
 export const remains = async (name: string): Promise<boolean> =>
   [...(await nodesOf(name)), ...(await helpersOf(name)), ...(await networksOf(name))].length > 0;
 
-/** Removes all of it: what a killed test or half an `up` left, too. Whose it is, the caller has asked before. */
+/**
+ * Removes all of it, including what a killed test or an interrupted `up` left. The caller has checked who created it.
+ */
 export async function removeRemains(name: string): Promise<void> {
   const containers = [...(await nodesOf(name)), ...(await helpersOf(name))];
   if (containers.length > 0) await run(['docker', 'rm', '--force', '--volumes', ...containers]);

@@ -6,12 +6,12 @@ export interface Api {
   readonly pki: string;
 }
 
-/** The API server refused, or answered nothing that can be used. */
+/** The API server refused, or its answer cannot be used. */
 class ApiRefused extends Error {
   override readonly name = 'ApiRefused';
 }
 
-/** One request to the API server as the cluster's administrator; answers the parsed JSON. */
+/** Sends one request to the API server as the cluster's administrator; returns the parsed JSON. */
 export function callApi(
   { port, pki }: Api,
   path: string,

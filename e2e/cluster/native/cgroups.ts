@@ -6,7 +6,7 @@ import { weigh } from '../share.ts';
 import { cgroupVersion } from './preflight.ts';
 
 const ROOT = '/sys/fs/cgroup';
-/** What its pods weigh: less than all of a node together, whose own programs are beside them. */
+/** The weight of its pods, which is less than that of the whole node, whose own programs run beside them. */
 const PODS = 8;
 
 /** Version 1 has a hierarchy for each controller (and `unified`, which has none), version 2 one for all. */
@@ -16,7 +16,7 @@ async function hierarchies(): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => join(ROOT, entry.name));
 }
 
-/** Makes the parent of all pods' cgroups, which the kubelet expects to be there. */
+/** Creates the parent of all pods' cgroups, which the kubelet expects to exist. */
 export async function makeCgroups(cgroup: string): Promise<void> {
   for (const hierarchy of await hierarchies()) {
     const group = hierarchy + cgroup;
@@ -35,7 +35,7 @@ export async function makeCgroups(cgroup: string): Promise<void> {
   await weigh(cgroup, PODS);
 }
 
-/** Removes them, deepest first. Their processes are dead, but the kernel may take a moment to notice. */
+/** Removes the cgroups, the deepest first. Their processes are dead, but the kernel may take a moment to notice. */
 export async function removeCgroups(cgroup: string, within: number): Promise<void> {
   const deadline = Date.now() + within;
   for (;;) {

@@ -2,13 +2,13 @@ import { readJson, replaceFile } from '../files.ts';
 import type { Layout } from './layout.ts';
 import { programsKey } from './programs.ts';
 
-/** What a cluster of ours remembers of itself from one command to the next. */
+/** What a native cluster records about itself between commands. */
 export interface NativeRecord {
   readonly name: string;
   readonly apiPort: number;
-  /** Which programs it was started with. */
+  /** The programs that it was started with. */
   readonly programs: string;
-  /** Left out: one. */
+  /** By default one. */
   readonly nodes?: number;
 }
 

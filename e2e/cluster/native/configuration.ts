@@ -5,14 +5,14 @@ import { writeKubeconfig } from './kubeconfig.ts';
 import { type Layout, NETWORK } from './layout.ts';
 
 interface Configured {
-  /** The cluster's. */
+  /** The name of the cluster. */
   readonly name: string;
   /** The port on this machine. */
   readonly apiPort: number;
   readonly pauseImage: string;
 }
 
-/** Every component's file, written anew at each start of a node: they follow from the checkout alone. */
+/** Writes every component's file at each start of a node, since they follow from the checkout alone. */
 export async function writeConfiguration(
   layout: Layout,
   { name, apiPort, pauseImage }: Configured,
@@ -39,7 +39,7 @@ const writeInside = ({ etc, pki, index }: Layout, cluster: string, user: string)
     server: `https://${index === 1 ? '127.0.0.1' : NETWORK.node}:${NETWORK.apiPort}`,
   });
 
-/** The files of the programs that every node has. */
+/** Writes the files of the programs that every node has. */
 export async function writeNodeConfiguration(
   layout: Layout,
   { name, pauseImage }: Omit<Configured, 'apiPort'>,
@@ -63,13 +63,13 @@ export async function writeNodeConfiguration(
   ]);
 }
 
-/** What the suites read of what the programs asked, and who changed what. */
+/** The audit log that suites read: the requests of programs, and all changes. */
 export const AUDIT = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
   omitStages: ['RequestReceived'],
   rules: [
-    // Whatever a program of ours asks for: the suites compare it with the roles that it has.
+    // All requests of the Space's programs are logged, since the suites compare them with the programs' roles.
     { level: 'None', userGroups: ['system:serviceaccounts:kube-system'], verbs: ['get', 'list', 'watch'] },
     {
       level: 'None',
@@ -94,7 +94,7 @@ export const AUDIT = {
   ],
 };
 
-/** All that is from here on in the file is gVisor's. */
+/** Everything from this line to the end of the file is gVisor's. */
 export const HANDLER = '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runsc]';
 
 function containerd({ state, bin, etc, containerdSocket }: Layout, pauseImage: string): string {
@@ -146,14 +146,14 @@ const kubeProxy = ({ etc, node }: Layout) => ({
   clientConnection: { kubeconfig: `${etc}/kube-proxy.kubeconfig` },
   healthzBindAddress: '127.0.0.1:10256',
   metricsBindAddress: '127.0.0.1:10249',
-  // These sysctls belong to the machine's first network namespace: leave them alone.
+  // These sysctls belong to the machine's first network namespace, so they must not be changed.
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
 });
 
 const kubelet = ({ etc, pki, state, cgroup, containerdSocket }: Layout) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
-  // From 1.35 on it refuses to start on cgroup v1 unless told so.
+  // From 1.35 on the kubelet refuses to start on cgroup v1 by default.
   failCgroupV1: false,
   cgroupDriver: 'cgroupfs',
   cgroupRoot: cgroup,
@@ -173,7 +173,7 @@ const kubelet = ({ etc, pki, state, cgroup, containerdSocket }: Layout) => ({
   volumePluginDir: `${state}/kubelet/volumeplugins`,
   healthzBindAddress: '127.0.0.1',
   healthzPort: 10248,
-  // Images cannot be pulled again: never collect them.
+  // Images cannot be pulled again, so they are never collected.
   imageGCHighThresholdPercent: 100,
   imageMaximumGCAge: '0s',
   evictionHard: { 'memory.available': '200Mi', 'nodefs.available': '1Gi', 'imagefs.available': '1Gi' },

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '../files.ts';
 
-/** A kubeconfig (JSON is YAML) for one of the certificates of `pki`. */
+/** A kubeconfig (in JSON, which is YAML) for one of the certificates of `pki`. */
 export async function writeKubeconfig(
   file: string,
   { pki, user, cluster, server }: { pki: string; user: string; cluster: string; server: string },

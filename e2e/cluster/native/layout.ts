@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-/** One node, and where it keeps everything it has: one directory, on this machine's disk. */
+/** One node, and the paths of all its files, which are in one directory on this machine's disk. */
 export interface Layout extends Directories {
   /** Its name in Kubernetes. */
   readonly node: string;
@@ -24,21 +24,21 @@ interface Directories {
   readonly bin: string;
   readonly volumes: string;
   readonly containerdSocket: string;
-  /** The process in whose namespaces the node lives. */
+  /** The file with the identity of the process in whose namespaces the node runs. */
   readonly nodeIdentity: string;
-  /** What the supervisor last told of its components. */
+  /** The file in which the supervisor records the state of its components. */
   readonly componentStatus: string;
 }
 
 const ROOT = '/var/lib/space';
 
-/** The node that every cluster has. */
+/** The first node, which every cluster has. */
 export function layoutOf(name: string): Layout {
   const addresses = { address: NETWORK.node, pods: podsOf(1) };
   return { ...directories(join(ROOT, name)), ...addresses, index: 1, node: name, cgroup: `/space.${name}` };
 }
 
-/** One of the cluster's nodes. A further one has the cluster's programs, and all else for itself. */
+/** One of the cluster's nodes. A further node shares the cluster's programs, and has everything else of its own. */
 export function nodeLayout(name: string, index: number): Layout {
   const first = layoutOf(name);
   if (index === 1) return first;
@@ -77,9 +77,9 @@ function directories(state: string): Directories {
   };
 }
 
-/** Addresses inside the nodes' network namespaces: every cluster has the same, since none sees another. */
+/** Addresses inside the nodes' network namespaces, which are the same for every cluster, since none sees another. */
 export const NETWORK = {
-  /** The bridge in the first node, and the device of every further one, which leads to it. */
+  /** The bridge in the first node, and the device of every further one, which is connected to it. */
   bridge: 'node0',
   node: '10.250.0.10',
   services: '10.96.0.0/16',
@@ -91,12 +91,12 @@ export const NETWORK = {
   apiPort: 6443,
 } as const;
 
-/** Kubernetes gives the first range to the first node by itself. */
+/** Kubernetes by itself gives the first range to the first node. */
 function podsOf(index: number): string {
   return `10.244.${index - 1}.0/24`;
 }
 
-/** More would fit the addresses; so many have been tried. */
+/** The addresses would allow more; this number has been tried. */
 export const MAX_NODES = 9;
 
 /** Local volumes of each node. */

@@ -29,10 +29,10 @@ export async function linkNode(first: Layout, node: Layout): Promise<void> {
   await batch(node, deviceSetUp(node));
 }
 
-/** What passes the bridge from one further node to another is no affair of the first one's rules. */
+/** Traffic over the bridge between two further nodes must not pass the first node's rules. */
 const BRIDGED = ['net.bridge.bridge-nf-call-iptables=0'];
 
-/** Tells every node which of the others has which pods. */
+/** Adds routes on every node to the pods of all others. */
 export async function routeNodes(nodes: readonly Layout[]): Promise<void> {
   for (const node of nodes) {
     const others = nodes.filter(({ index }) => index !== node.index);
@@ -43,11 +43,11 @@ export async function routeNodes(nodes: readonly Layout[]): Promise<void> {
   }
 }
 
-/** The last thing that a device needs is there. */
+/** Whether the last setting of a device is present. */
 const isLinked = async (node: Layout): Promise<boolean> =>
   (await inNetwork(node, ['ip', 'route', 'show', NETWORK.gateway])) !== '';
 
-/** With this machine's own processes: `ip` names the other namespace by a process's number. */
+/** This runs with the processes of this machine visible, since `ip` names the other namespace by a process id. */
 const inNetwork = (node: Layout, argv: readonly string[], input?: string): Promise<string> =>
   run(
     ['nsenter', `--target=${processOf(node)}`, '--net', '--', ...argv],

@@ -1,6 +1,6 @@
 /**
  * A node: runs as the one child of a reaping PID 1 inside mount, network, pid, uts and ipc namespaces of its own.
- * All that it makes (mounts, interfaces, routes, rules, processes) ends with those namespaces.
+ * Everything that it creates (mounts, interfaces, routes, rules, processes) ends with those namespaces.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -22,12 +22,13 @@ function sh(program: string, ...args: string[]): void {
 function makeMounts({ node, state }: Layout): void {
   sh('mount', '--make-rprivate', '/'); // cut the tie to the machine …
   sh('mount', '--make-rshared', '/'); // … and be shared among ourselves, as mount propagation of pods needs
-  // Shims, xtables.lock and network namespaces have fixed paths in /run: private, and empty at every start.
+  // Shims, xtables.lock and network namespaces have fixed paths in /run, so it is private, and empty at every start.
   sh('mount', '-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', '/run');
   for (const at of ['/run/lock', '/run/netns']) mkdirSync(at, { recursive: true });
   for (const at of ['pods', 'containers', 'calico/cni'])
     mkdirSync(`${state}/var-log/${at}`, { recursive: true });
-  // The two under /var/lib stay on the machine, empty: removing a mount point detaches the mount of another cluster.
+  // The two directories under /var/lib stay on the machine, empty: removing a mount point detaches the mount of
+  // another cluster.
   for (const [own, at] of Object.entries(BOUND)) {
     mkdirSync(`${state}/${own}`, { recursive: true });
     sh('mount', '--bind', `${state}/${own}`, at);
@@ -39,7 +40,7 @@ const BOUND = { 'var-log': '/var/log', 'var-lib-cni': '/var/lib/cni', 'var-lib-c
 
 const IP = 'ip';
 
-/** A further node's device comes from outside, since it must lead into the first one's namespace. */
+/** A further node's device is created from outside, since it must lead into the first node's namespace. */
 function makeNetwork(): void {
   const first = [`link add ${NETWORK.bridge} type bridge`, ...deviceSetUp(layout)];
   execFileSync(IP, ['-batch', '-'], {
@@ -50,7 +51,7 @@ function makeNetwork(): void {
   sh('sysctl', '-qw', ...sysctls.map((setting) => `net.ipv4.${setting}`));
 }
 
-/** Connections to the listener that `up` opened on the machine's loopback end here, at the API server. */
+/** Forwards connections from the listener that `up` opened on the machine's loopback to the API server. */
 function forward(listener: Server): void {
   listener.on('connection', (client) => {
     const api = connect(NETWORK.apiPort, '127.0.0.1');
@@ -64,7 +65,10 @@ function forward(listener: Server): void {
   });
 }
 
-/** Anonymous requests may read `/readyz`; whom we ask is certain, since only this cluster's namespaces can answer. */
+/**
+ * Anonymous requests may read `/readyz`. Only this cluster's API server can answer, since it is the only one in these
+ * namespaces.
+ */
 function apiReady(): Promise<boolean> {
   return new Promise((resolve) => {
     const request = get(
@@ -83,7 +87,10 @@ function apiReady(): Promise<boolean> {
   });
 }
 
-/** `up` hands the first node its listener once it has written down who we are; should it end before, so do we. */
+/**
+ * `up` passes its listener to the first node once it has recorded the node's identity. If `up` ends before, the node
+ * ends, too.
+ */
 function receiveListener(): Promise<Server | undefined> {
   return new Promise((resolve) => {
     const orphaned = () => process.exit(1);

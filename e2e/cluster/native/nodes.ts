@@ -14,7 +14,7 @@ import { ensureNodePki } from './pki.ts';
 import { insideNode, runningNode, startNode, stopNode } from './process.ts';
 import { waitFor } from './ready.ts';
 
-/** Starts the further nodes that do not run, and makes the way between all nodes. Answers the names of those it started. */
+/** Starts the further nodes that do not run, and connects all nodes. Returns the names of those that it started. */
 export async function startFurther(
   name: string,
   [first, ...further]: readonly [Layout, ...Layout[]],
@@ -35,7 +35,7 @@ export async function startFurther(
   return started;
 }
 
-/** Ends every further node of which there is something, however many the record says. */
+/** Ends every further node that has left anything, whatever number the record says. */
 export async function stopFurther(name: string): Promise<void> {
   const [, ...further] = nodeLayouts(name, MAX_NODES);
   for (const node of further) if (existsSync(node.state)) await stopNode(node);
@@ -55,12 +55,12 @@ async function removeHandler(node: Layout): Promise<void> {
   await run(insideNode(node, [process.execPath, '-e', END_RUNTIME, node.componentStatus]));
 }
 
-/** The supervisor starts it again with what its file has then. */
+/** Ends the runtime; the supervisor starts it again with its changed file. */
 const END_RUNTIME = `
   const components = JSON.parse(require('node:fs').readFileSync(process.argv[1], 'utf8'));
   process.kill(components.containerd.pid);`;
 
-/** Imports what each node lacks; answers how many that were. */
+/** Imports the images that each node lacks; returns their number. */
 export async function importOnAll(
   nodes: readonly Layout[],
   { store }: ImageBuilder,

@@ -6,7 +6,7 @@ import { volumeManifests } from './volumes.ts';
 
 const manifests = join(import.meta.dirname, '..', 'manifests');
 
-/** What a cluster has from its first minute on: Calico's objects, the RuntimeClass, cluster DNS, storage. */
+/** The objects that every cluster has: Calico's, the RuntimeClass, cluster DNS, storage. */
 export async function baseObjects(nodes: readonly Layout[], corednsImage: string): Promise<string> {
   const files = ['calico.yaml', 'gvisor.yaml', 'coredns.yaml'];
   const texts = await Promise.all(files.map((file) => readFile(join(manifests, file), 'utf8')));

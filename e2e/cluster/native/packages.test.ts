@@ -16,7 +16,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Stands in front of apt, whose failures cannot be ordered. */
+/** Replaces apt, whose failures cannot be produced on demand. */
 async function apt(script: string): Promise<void> {
   await writeFile(join(folder, 'apt-get'), `#!/bin/sh\necho "$@" >> ${folder}/calls\n${script}\n`);
   await chmod(join(folder, 'apt-get'), 0o755);

@@ -1,10 +1,10 @@
 import { ClusterProblem } from '../problem.ts';
 import { ProgramFailed, run } from '../run.ts';
 
-/** Two that install at once take turns. */
+/** Lets two installations wait for each other. */
 const WAIT = ['-o', 'DPkg::Lock::Timeout=600'];
 
-/** Has apt install Debian packages; refreshes its lists only when it does not know them. */
+/** Installs Debian packages with apt; refreshes its lists only if they do not contain them. */
 export async function installPackages(packages: readonly string[], log: string): Promise<void> {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const install = () =>

@@ -50,11 +50,11 @@ const kubelet = (node: string, address: string): Certificate => ({
   names: [`DNS:${node}`, `IP:${address}`, 'IP:127.0.0.1'],
 });
 
-/** An empty configuration, since openssl would otherwise add Debian's extensions to ours. */
+/** An empty configuration, since openssl would otherwise add Debian's extensions. */
 const OPENSSL_CONFIG = '[req]\ndistinguished_name = subject\n[subject]\n';
 const DAYS = '3650';
 
-/** Makes the cluster's certificates and keys, whole or not at all: a directory that is there is complete. */
+/** Creates the cluster's certificates and keys, completely or not at all: an existing directory is complete. */
 export async function ensurePki(directory: string, node: string): Promise<void> {
   await whole(directory, async (draft) => {
     await Promise.all([
@@ -68,7 +68,7 @@ export async function ensurePki(directory: string, node: string): Promise<void> 
   });
 }
 
-/** What the programs of a further node have: a certificate of its own kubelet, and no key that another node's is made with. */
+/** Creates the keys of a further node: a certificate of its own kubelet, and no key that signs another node's. */
 export async function ensureNodePki(cluster: string, { pki, node, address }: Layout): Promise<void> {
   await whole(pki, async (draft) => {
     const shared = ['ca.crt', ...['kube-proxy', 'calico'].flatMap((user) => [`${user}.crt`, `${user}.key`])];

@@ -3,16 +3,16 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { Needed } from '../platform.ts';
 import { type Disk, disksOf, gibibytes, growths, isFull } from './disks.ts';
 
-/** What must be known of this machine before anything is changed on it. */
+/** Facts about this machine that are checked before anything is changed on it. */
 export interface Facts {
-  /** The cluster's name, from which directories, cgroups and the node are named. */
+  /** The cluster's name, from which the names of directories, cgroups and the node are derived. */
   readonly name: string;
   readonly uid: number;
   readonly platform: string;
   readonly arch: string;
-  /** Output of `go version`; undefined when there is no Go. */
+  /** Output of `go version`; undefined if there is no Go. */
   readonly go: string | undefined;
-  /** Programs must be built: some entry of the cache is missing. */
+  /** Whether programs must be built because an entry of the cache is missing. */
   readonly mustBuild: boolean;
   readonly missingPackages: readonly string[];
   readonly hasApt: boolean;
@@ -20,10 +20,10 @@ export interface Facts {
   /** The API's port, and the process that listens on it if it is not this cluster's. */
   readonly port: number;
   readonly portHolder: string | undefined;
-  /** The API's port when this cluster runs already. */
+  /** The API's port if this cluster is already running. */
   readonly runningOn: number | undefined;
   readonly cgroups: 'v1' | 'v2' | 'none';
-  /** How many it is to have, and how many it has. */
+  /** The wanted number of nodes, and the present one. */
   readonly nodes: number;
   readonly had: number | undefined;
 }
@@ -37,7 +37,7 @@ const NAME = /^[a-z][a-z0-9-]{0,28}[a-z0-9]$/;
 const GO = 'go';
 const GO_NEEDED = [1, 26, 6] as const;
 
-/** Everything that stands in the way, at once. */
+/** All problems at once. */
 export function problemsOf(facts: Facts): readonly Problem[] {
   const problems: Problem[] = [];
   const say = (wrong: string, mend: string) => problems.push({ wrong, mend });
@@ -90,7 +90,7 @@ export function problemsOf(facts: Facts): readonly Problem[] {
   return problems;
 }
 
-/** `go` is what `go version` says. */
+/** `go` is the output of `go version`. */
 export function goProblem(go: string | undefined): Problem | undefined {
   if (go !== undefined && isEnough(go)) return undefined;
   return {
@@ -111,7 +111,7 @@ export function isEnough(version: string): boolean {
   return true;
 }
 
-/** What must be on the machine, and the Debian package that has it. */
+/** Programs that the machine needs, and the Debian packages that contain them. */
 export const PACKAGES: readonly Needed[] = [
   { file: 'ip', package: 'iproute2' },
   { file: 'unshare', package: 'util-linux' },
@@ -183,7 +183,7 @@ export function cgroupVersion(root = '/sys/fs/cgroup'): 'v1' | 'v2' | 'none' {
 
 const LISTEN = '0A';
 
-/** The program that listens on a TCP port of this machine, as well as it can be told. */
+/** The program that listens on a TCP port of this machine, as far as this can be found out. */
 export function listenerOn(port: number): string | undefined {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
@@ -206,7 +206,7 @@ function holderOf(inode: string): string | undefined {
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
       return `process ${pid}: ${command.slice(0, 100)}`;
     } catch {
-      // It ended, or is not ours to look into.
+      // The process has ended, or may not be inspected.
     }
   }
   return undefined;

@@ -13,7 +13,7 @@ import type { Layout } from './layout.ts';
 
 const NAMESPACES = ['--mount', '--net', '--pid', '--uts', '--ipc', '--fork', '--mount-proc', '--kill-child'];
 
-/** The process in whose namespaces the node lives, when it is running. */
+/** The process in whose namespaces the node runs, if it is running. */
 export function runningNode(layout: Layout): Identity | undefined {
   try {
     const identity = JSON.parse(readFileSync(layout.nodeIdentity, 'utf8')) as Identity;
@@ -23,17 +23,18 @@ export function runningNode(layout: Layout): Identity | undefined {
   }
 }
 
-/** When it was started, as far as its identity was written down then. */
+/** When the node was started, by the time of the file with its identity. */
 export function nodeStarted(layout: Layout): Date | undefined {
   return statSync(layout.nodeIdentity, { throwIfNoEntry: false })?.mtime;
 }
 
 /**
- * Starts a node of the cluster: `unshare` → `tini`, its PID 1 → the supervisor. The first one's listener for the API is
- * opened here, on the machine's loopback, and handed over: a socket stays in the network namespace that it was opened in.
+ * Starts a node of the cluster: `unshare` → `tini`, its PID 1 → the supervisor. The first node's listener for the API
+ * is opened here, on the machine's loopback, and passed to it: a socket stays in the network namespace that it was
+ * opened in.
  */
 export async function startNode(name: string, layout: Layout, apiPort?: number): Promise<void> {
-  // Left by a node that ended: nobody listens on them.
+  // Sockets of an earlier node, on which nothing listens.
   await rm(layout.run, { recursive: true, force: true });
   for (const directory of [layout.run, layout.log]) await mkdir(directory, { recursive: true });
   for (const mountPoint of ['/var/lib/cni', '/var/lib/calico']) await mkdir(mountPoint, { recursive: true });
@@ -86,7 +87,7 @@ function listenOn(port: number): Promise<Server> {
 
 const GONE_WITHIN_MS = 10_000;
 
-/** Ends the node and what was its: with the namespaces' first process everything in them ends. */
+/** Ends the node and everything of it: all in its namespaces ends with their first process. */
 export async function stopNode(layout: Layout): Promise<void> {
   const identity = runningNode(layout);
   if (identity !== undefined) {

@@ -32,13 +32,13 @@ export async function bringUp(options: BringUp): Promise<Cluster> {
   );
 }
 
-/** One command at a time brings this cluster up or takes it down. */
+/** Only one command at a time brings this cluster up or takes it down. */
 const alone = <T>(layout: Layout, step: Step, work: () => Promise<T>): Promise<T> =>
   locked(`${layout.state}.lock`, () => step.note('another command is at work on it'), work);
 
 interface Checked {
   readonly apiPort: number;
-  /** Debian packages that are missing and can be had. */
+  /** Missing Debian packages that can be installed. */
   readonly packages: readonly string[];
   readonly nodes: number;
 }
@@ -107,7 +107,7 @@ async function bringUpAlone(
   }
 }
 
-/** What a command that was killed had not finished; nobody else is at work on this cluster now. */
+/** Removes the drafts of a killed command. No other command works on this cluster now. */
 async function removeDrafts(nodes: readonly Layout[]): Promise<void> {
   for (const { state, pki, bin } of nodes.filter((node) => existsSync(node.state))) {
     const drafts = (await readdir(state)).filter((file) =>
@@ -117,7 +117,7 @@ async function removeDrafts(nodes: readonly Layout[]): Promise<void> {
   }
 }
 
-/** Never resolves: whoever races with it fails as soon as `work` does. */
+/** A promise that never resolves, and rejects as soon as `work` does, for use in a race. */
 const failureOf = (work: Promise<unknown>): Promise<never> =>
   new Promise((_, reject) => {
     work.catch(reject);
@@ -148,7 +148,7 @@ async function buildImages(
   return images;
 }
 
-/** The images that cluster DNS waits for come first. */
+/** The images that cluster DNS needs come first. */
 async function loadAll(
   nodes: readonly [Layout, ...Layout[]],
   builder: ImageBuilder,
@@ -221,7 +221,7 @@ function nativeCluster(
   };
 }
 
-/** True when there is something of it on this machine, running or not. */
+/** True if anything of the cluster is on this machine, running or not. */
 export const exists = (name: string): boolean => existsSync(layoutOf(name).state);
 
 export async function takeDown(name: string, { keep = false, steps }: TakeDown): Promise<void> {

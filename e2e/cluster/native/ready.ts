@@ -10,13 +10,13 @@ import { insideNode, nodeStarted, runningNode } from './process.ts';
 import type { ComponentStatus } from './supervisor.ts';
 
 interface Nodes {
-  /** The first one has the control plane. */
+  /** The first node has the control plane. */
   readonly layouts: readonly [Layout, ...Layout[]];
   readonly apiPort: number;
   readonly corednsImage: string;
 }
 
-/** Applies what a cluster has from its first minute on, and waits until pods, names and policies work. */
+/** Applies the objects that every cluster has, and waits until pods, DNS and policies work. */
 export async function becomeReady({ layouts, apiPort, corednsImage }: Nodes, step: Step): Promise<void> {
   const [layout] = layouts;
   const api = { port: apiPort, pki: layout.pki };
@@ -46,13 +46,13 @@ async function nodeReady(api: Api, node: Layout, step: Step): Promise<void> {
   const wait = (component: string, condition: () => Promise<boolean>) =>
     waitFor(node, step, component, condition);
   await wait('kubelet', () => isReady(callApi(api, `/api/v1/nodes/${node.node}`), nodeStarted(node)));
-  // Not what the API server remembers of an earlier start, but what works now, asked from inside the node.
+  // The API server may remember an earlier start, so this asks from inside the node what works now.
   const ask = (script: string) => succeeds(run(insideNode(node, [process.execPath, '-e', script])));
   await wait('calico-felix', () => ask(FELIX_READY));
   await wait('kubelet', () => ask(NAMES_RESOLVE));
 }
 
-/** From here on NetworkPolicies are enforced. */
+/** When this succeeds, NetworkPolicies are enforced. */
 const FELIX_READY = `fetch('http://127.0.0.1:9099/readiness').then((answer) => process.exit(answer.ok ? 0 : 1))`;
 
 /** A pod runs (CoreDNS), and its Service reaches it. */

@@ -1,4 +1,6 @@
-/** A machine with an engine and programs that only answer as the real ones do: for what goes wrong before and around a cluster. */
+/**
+ * A machine whose engine and programs only answer as the real ones do, to test failures before and around a cluster.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -12,26 +14,26 @@ import { BUILDS, KIND_BUILDS } from '../../builds/pins.ts';
 import { clusterDirectory } from '../../record.ts';
 import { onPath } from '../../tools.ts';
 
-/** Where an `up` can be made to wait, to be killed there. */
+/** Points at which an `up` can be made to wait, so that it can be killed there. */
 export type Pause = 'version' | 'network' | 'node' | 'copy';
 
 interface Ended {
   readonly code: number | null;
-  /** All that it said. */
+  /** The whole output. */
   readonly said: string;
 }
 
 export interface FakeMachine extends AsyncDisposable {
-  /** The cluster's name: no other test and no cluster of this machine has it. */
+  /** The cluster's name, which no other test and no cluster of this machine uses. */
   readonly name: string;
-  /** Its directories `containers` and `networks` have a file for each. */
+  /** A directory whose `containers` and `networks` have a file for each. */
   readonly engine: string;
-  /** Held by the command that is at work on the cluster. */
+  /** The lock file of the command that works on the cluster. */
   readonly lock: string;
   cluster(act: readonly string[], env?: NodeJS.ProcessEnv): Promise<Ended>;
-  /** Brings the cluster up and kills `up`, with all that it has started, when it is there. */
+  /** Starts `up`, and kills it with all that it has started once it reaches this point. */
   killedUp(pause: Pause): Promise<void>;
-  /** What the engine has. */
+  /** The containers and networks of the engine. */
   remains(): Promise<readonly string[]>;
 }
 
@@ -42,7 +44,7 @@ const PROGRAMS = {
   kubernetes: ['kubernetes', 'helm'],
 } as const;
 
-/** What the two scripts start: with a PATH of nothing else there is no Go. */
+/** The programs that the two scripts use. A PATH with only these has no Go. */
 const TOOLS = ['sh', 'cut', 'grep', 'ls', 'rm', 'sed', 'sha256sum', 'sleep', 'touch'];
 
 export async function fakeMachine(
@@ -107,7 +109,7 @@ async function put(script: string, file: string): Promise<void> {
   await chmod(file, 0o755);
 }
 
-/** The cache's entry of a component, as if it had been compiled. */
+/** Creates the cache's entry of a component as if it had been compiled. */
 async function fill(root: string, component: keyof typeof PROGRAMS): Promise<void> {
   const build = [...BUILDS, ...KIND_BUILDS].find((one) => one.component === component);
   if (build === undefined) throw new Error(`${component} is not among the builds`);
