@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-test('two never work at once, and the one that comes later is told that it waits', async () => {
+test('two processes never run at once, and the later one learns that it waits', async () => {
   let inside = 0;
   let most = 0;
   let waited = 0;
@@ -35,7 +35,7 @@ test('two never work at once, and the one that comes later is told that it waits
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('a failure lets go', async () => {
+test('a failure releases the lock', async () => {
   const failing = locked(
     file,
     () => undefined,

@@ -11,7 +11,7 @@ async function hierarchies(...names: readonly string[]): Promise<string> {
   return root;
 }
 
-test('with cgroup v1 a cluster weighs as many processes, and not one', async () => {
+test('with cgroup v1 a cluster has the weight of that many processes, not of one', async () => {
   const root = await hierarchies('cpu', 'memory');
   await weigh('lab', 32, root);
   await weigh('lab', 32, root); // a group that an earlier engine left
@@ -19,7 +19,7 @@ test('with cgroup v1 a cluster weighs as many processes, and not one', async () 
   expect(await readdir(join(root, 'memory'))).toEqual([]);
 });
 
-test('with cgroup v2 nothing is made', async () => {
+test('with cgroup v2 nothing is created', async () => {
   const root = await hierarchies();
   await weigh('lab', 32, root);
   expect(await readdir(root)).toEqual([]);

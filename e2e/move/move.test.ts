@@ -70,7 +70,7 @@ const about = (kube: Kube) => ({
 const MARK = 'platform.space/rotate=moved-to-b-2026-11-26T09:00:00Z';
 const annotated = (kind: string, name: string) => `annotate ${kind} ${name} -n home --overwrite ${MARK}`;
 
-it('closes, copies with what is told on the standard input alone, switches, and has new URLs given', async () => {
+it('closes, copies with secrets on the standard input only, switches, and requests new URLs', async () => {
   const { kube, done, written, pods } = cluster({
     'move household b': { stdout: BEGUN },
     '/bin/sh /usr/share/space/copy.sh': { stdout: '{"bytes":8000,"sha256":"x"}' },
@@ -96,7 +96,7 @@ it('closes, copies with what is told on the standard input alone, switches, and 
   expect(pods.size).toBe(0);
 });
 
-it('a copy that fails is taken back, and what a tenant named is shown without what a terminal obeys', async () => {
+it('a failed copy is undone, and names that a tenant chose are shown without control characters', async () => {
   const { kube, done, pods } = cluster({
     'move household b': { stdout: BEGUN },
     '/bin/sh /usr/share/space/copy.sh': {
@@ -112,7 +112,7 @@ it('a copy that fails is taken back, and what a tenant named is shown without wh
   expect(pods.size).toBe(0);
 });
 
-it('one that is moved already only has new URLs given', async () => {
+it('for a Capsule that has moved already only new URLs are requested', async () => {
   const { kube, done } = cluster({
     'move household b': { stdout: JSON.stringify({ moved: 'household', to: 'b', unanswered: ['c'] }) },
   });
@@ -120,7 +120,7 @@ it('one that is moved already only has new URLs given', async () => {
   expect(done.slice(-2)).toEqual([annotated('capsule', 'household'), annotated('assistant', 'ledger')]);
 });
 
-it('what the broker refuses is told, and nothing is copied or taken back', async () => {
+it('a refusal of the broker is reported, and nothing is copied or undone', async () => {
   const { kube, done } = cluster({
     'move household b': { code: 1, stderr: 'server b drains: it gets no Capsule\n' },
   });
@@ -128,7 +128,7 @@ it('what the broker refuses is told, and nothing is copied or taken back', async
   expect(done.at(-1)).toBe('move household b');
 });
 
-it('a move can be taken back by itself', async () => {
+it('a move can be undone by a command of its own', async () => {
   const { kube } = cluster({
     'move household --back': { stdout: '{"stays":"household","unanswered":["b"]}' },
   });

@@ -30,7 +30,7 @@ describe('the pod in which databases are copied', () => {
     ]);
   });
 
-  it('is let by the network to the servers alone, and nobody to it', () => {
+  it('can reach only the servers, and nobody can reach it', () => {
     const [own, into] = policies;
     expect(own?.['spec']).toEqual({
       podSelector: { matchLabels: pod.metadata.labels },
@@ -44,7 +44,7 @@ describe('the pod in which databases are copied', () => {
     });
   });
 
-  it('needs an image where the first server is somebody else’s', () => {
+  it('needs an image if the first server is external', () => {
     const external = without(
       ['StatefulSet', 'postgres'],
       ['NetworkPolicy', 'postgres'],
@@ -61,12 +61,12 @@ describe('the pod in which databases are copied', () => {
     [['Deployment', 'db-broker'] as const, /name a Space that runs/],
     [['Deployment', 'home-operator'] as const, /name a Space that runs/],
     [['NetworkPolicy', 'db-broker'] as const, /name a Space that runs/],
-  ])('is not made without %s', (missing, why) => {
+  ])('is not created without %s', (missing, why) => {
     expect(() => roomFor(HOUSEHOLD, without(missing))).toThrow(why);
   });
 });
 
-it('servers are verified by their own authorities, at the place that the pod has them', () => {
+it('servers are verified by their own CAs, at their paths in the pod', () => {
   const url = (root: string) => `postgresql://spc_a:x@pg:5432/spc_a?sslmode=verify-full&sslrootcert=${root}`;
   const [tls, external] = ['/etc/space/tls/ca.crt', '/etc/space/tls/postgres.crt'];
   expect(withAuthority(url(tls), 'main')).toBe(url('/etc/space/ca/ca.crt'));

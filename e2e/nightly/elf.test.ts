@@ -18,7 +18,7 @@ it('the program that runs this is for this machine', () => {
   expect(architectureOf(head())).toBe(OWN);
 });
 
-it('each machine is told, in either order of bytes, and another by its number', () => {
+it('each architecture is recognised, in either byte order, and an unknown one is shown by its number', () => {
   const other = (machine: number, isBigEndian = false) => {
     const bytes = head();
     bytes[5] = isBigEndian ? 2 : 1;
@@ -34,12 +34,12 @@ it('each machine is told, in either order of bytes, and another by its number', 
   ]);
 });
 
-it('what is no program is none', () => {
+it('other files are no programs', () => {
   for (const text of ['', '\x7fELF', '#!/bin/sh\nexec node main.mjs\n'])
     expect(architectureOf(Buffer.from(text, 'latin1'))).toBeUndefined();
 });
 
-it('programs are found however deep, and none where a link leads out', () => {
+it('programs are found at any depth, and links out of the image are not followed', () => {
   const directory = mkdtempSync(join(tmpdir(), 'space-elf-'));
   mkdirSync(join(directory, 'usr/bin'), { recursive: true });
   const program = head();

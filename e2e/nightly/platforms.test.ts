@@ -56,7 +56,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('the archive has every image, and leads to it by the digest that the values have', () => {
+  it('the archive contains every image, under the digest in the values', () => {
     expect(carried.map(({ name }) => name)).toEqual(NAMES);
     expect([...unpacked.names].map(([reference, { digest }]) => [reference, digest])).toEqual(
       carried.map(({ reference, digest }) => [reference, digest]),
@@ -125,7 +125,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       ['space/egress', 'bad configuration: SPACE_NAME'],
       ['space/console', 'SYSTEM_NAMESPACE'],
       ['space/ledger', 'DATABASE_URL is not set'],
-    ])('%s starts, and ends for want of %s', async (name, lacking) => {
+    ])('%s starts, and ends because %s is missing', async (name, lacking) => {
       const [code, words] = await says(name);
       expect(words).toContain(lacking);
       expect(code).toBe(1);
@@ -139,7 +139,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       );
     });
 
-    it('PostgreSQL tells its version, and its entry point wants a password', async () => {
+    it('PostgreSQL reports its version, and its entry point demands a password', async () => {
       expect(await says('space/postgres', ['postgres', '--version'])).toEqual([
         0,
         expect.stringMatching(/^postgres \(PostgreSQL\) 17\.\d+ \(Debian /),
@@ -168,7 +168,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       expect(code).toBe(1);
     });
 
-    it('the kernel is told of qemu only as long as a command runs, and a command fails as it would without', async () => {
+    it('qemu is registered in the kernel only while a command runs, and a failing command fails as it would without it', async () => {
       const list = 'mount -t binfmt_misc binfmt_misc /mnt && ls /mnt';
       const during = await run(ableToRun(OTHER, ['sh', '-c', `echo own $PPID; ${list}`]));
       const [, own] = /^own (\d+)$/m.exec(during) ?? [];
@@ -177,7 +177,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       await expect(run(ableToRun(OTHER, ['sh', '-c', 'exit 7']))).rejects.toThrow('exit 7');
     });
 
-    it('the S3 server tells its version', async () => {
+    it('the S3 server reports its version', async () => {
       const [code, words] = await says(S3_SERVER.name, ['versitygw', '--version']);
       expect(words).toMatch(/^Version *:/);
       expect(code).toBe(0);

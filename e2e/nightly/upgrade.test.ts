@@ -168,7 +168,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       expect(await stateOf(name)).toEqual(before[name]);
     });
 
-    it.each(CAPSULES)('%s lost no entry that was answered', async (name) => {
+    it.each(CAPSULES)('%s lost no entry that was confirmed', async (name) => {
       const { entries } = written[name]!;
       const rows = await psql(
         await databaseOf(name),
@@ -180,7 +180,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       expect(new Set(entries).size).toBe(entries.length);
     });
 
-    it.each(CAPSULES)('%s lost no file that was answered', async (name) => {
+    it.each(CAPSULES)('%s lost no file that was confirmed', async (name) => {
       const { statements } = written[name]!;
       expect(statements.size).toBeGreaterThan(20);
       for (const [month, statement] of statements) {
@@ -190,13 +190,13 @@ describe.skipIf(process.getuid?.() !== 0)(
       }
     });
 
-    it('has all its Capsules and Assistants as they were, and makes another', async () => {
+    it('has all its Capsules and Assistants as they were, and creates another', async () => {
       const [household] = await examplesOf('');
       await kube.apply({ ...household, metadata: { name: 'later', namespace: HOME } });
       await steps.run('another Capsule', (step) => waitReady(kube, 'capsule', 'later', HOME, step));
     });
 
-    it('leaves nothing of a Capsule that the earlier version made, once it is deleted', async () => {
+    it('leaves nothing of a Capsule that the earlier version created, once it is deleted', async () => {
       const database = await databaseOf('shop');
       await kube.remove('capsule', 'shop', HOME);
       await eventually(async () => (await kube.get('capsule', 'shop', HOME)) === undefined, {

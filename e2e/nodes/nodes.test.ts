@@ -99,7 +99,7 @@ describe('a Space on three nodes', () => {
       expect([component, new Set(parts.get(component)).size]).toEqual([component, 2]);
   });
 
-  it('has every wall stand, whichever nodes the two sides are on', async () => {
+  it('enforces every network policy, whichever nodes the two sides are on', async () => {
     const { space, namespace } = installed;
     const report = await verify(
       { space, namespace, run: unique('v'), outside: [] },
@@ -133,7 +133,7 @@ describe('a node that is cordoned', () => {
 });
 
 describe('a node that is drained', () => {
-  it('hands its Assistant over to another, with its rows and files', async () => {
+  it('has its Assistant started on another, with its rows and files', async () => {
     const before = await held();
     expect(await nodeOf('ledger')).toBe(lacking.name);
     await kubectl(

@@ -19,14 +19,14 @@ function recorded(terminal = false) {
   return { steps, pass: (ms: number) => (time += ms), text: () => text };
 }
 
-describe('away from a terminal', () => {
+describe('without a terminal', () => {
   test('a step is a line when it starts and one with its time when it ends', async () => {
     const { steps, pass, text } = recorded();
     await steps.run('build', async () => pass(1500));
     expect(text()).toBe('build …\n✓ build 1.5 s\n');
   });
 
-  test('steps inside a step are indented, and keep what came of them', async () => {
+  test('steps inside a step are indented, and keep their results', async () => {
     const { steps, pass, text } = recorded();
     await steps.run('cluster', (step) =>
       step.run('node', async (inner) => {
@@ -61,7 +61,7 @@ describe('away from a terminal', () => {
     expect(lines.at(-2)).toBe('✗ cluster 0.0 s');
   });
 
-  test('a log that is not there yet does not hide the cause', async () => {
+  test('a log that does not exist yet does not hide the cause', async () => {
     const { steps, text } = recorded();
     const run = steps.run('build', async (step) => {
       step.explain('/nowhere/build.log');
@@ -72,7 +72,7 @@ describe('away from a terminal', () => {
   });
 });
 
-test('the summary lists steps as a tree, though they ran side by side', async () => {
+test('the summary lists steps as a tree, although they ran at the same time', async () => {
   const { steps, pass } = recorded();
   const slow = Promise.withResolvers<void>();
   const first = steps.run('first', (step) => step.run('first inside', () => slow.promise));
@@ -86,7 +86,7 @@ test('the summary lists steps as a tree, though they ran side by side', async ()
   ]);
 });
 
-test('on a terminal, running steps are drawn over and ended ones stay', async () => {
+test('on a terminal, running steps are redrawn and ended ones stay', async () => {
   const { steps, pass, text } = recorded(true);
   await steps.run('cluster', async (step) => {
     await step.run('node', async () => pass(100));
@@ -103,7 +103,7 @@ test('no line on a terminal is longer than it is wide', async () => {
   for (const line of text().split('\n')) expect(line.length).toBeLessThan(70);
 });
 
-test('minutes are told as minutes', () => {
+test('minutes are shown as minutes', () => {
   expect(elapsed(400)).toBe('0.4 s');
   expect(elapsed(185_400)).toBe('3 min 05 s');
   expect(elapsed(119_700)).toBe('2 min 00 s');

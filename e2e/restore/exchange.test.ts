@@ -55,7 +55,7 @@ it('credentials of a Capsule’s own that were set back stay closed, since one o
   expect(asked.filter((command) => /accept|discard/.test(command))).toEqual([]);
 });
 
-it('they go on for those Capsules alone that somebody names, and are told', async () => {
+it('they stay in use only for Capsules that somebody names, and these are reported', async () => {
   const { kube, asked } = cluster(ANSWERS);
   expect(await exchange(kube, ['cabin', 'household'])).toMatchObject({
     setBack: ['attic'],

@@ -39,7 +39,7 @@ const fetched = (place: Place, at?: string) =>
     schemas: { database: 6, objectStore: 8 },
   });
 
-it('the newest state is asked for, or that of a moment', async () => {
+it('requests the newest state, or that of a moment', async () => {
   const { place, asked } = await podWith(HEADER);
   expect(await fetched(place)).toMatchObject({ space: 'home', taken: HEADER.taken });
   await fetched(place, '2026-11-21T10:31:00.000Z');
@@ -62,7 +62,7 @@ it.each<[string, Partial<StateHeader>, string]>([
   await expect(fetched(place)).rejects.toThrow(says);
 });
 
-it('what the program says where it fails is told', async () => {
+it('reports the program’s output if it fails', async () => {
   const run = async () => ({
     code: 1,
     stdout: '',

@@ -52,11 +52,11 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-it('a cluster without the Space is restored into', async () => {
+it('accepts a cluster without the Space', async () => {
   expect(await refused()).toBe(false);
 });
 
-it.each(['postgres', 's3'])('a volume claim that is left of %s is not written over', async (name) => {
+it.each(['postgres', 's3'])('a volume claim that is left of %s is not overwritten', async (name) => {
   const claim = claimOf(statefulSet(objects, name)!);
   await kube.apply(claim);
   await expect(refused()).rejects.toThrow(
@@ -72,7 +72,7 @@ it.each(['postgres', 's3'])('a volume claim that is left of %s is not written ov
   expect(await refused()).toBe(false);
 });
 
-it('a restore that was begun is gone on with to the same moment, and to no other', async () => {
+it('a restore that was begun is continued to the same moment, and to no other', async () => {
   await kube.apply(namespace('home-services', { [MARK]: AT }));
   expect(await refused(AT)).toBe(true);
   for (const other of [undefined, '2026-11-21T10:31:00.000Z'])
@@ -82,7 +82,7 @@ it('a restore that was begun is gone on with to the same moment, and to no other
   await kube.run(['annotate', 'namespace', 'home-services', `${MARK}-`]);
 });
 
-it('a Secret of a backup is put back where it was lost, and is not written over where it is there', async () => {
+it('a Secret is restored where it was lost, and not overwritten where it exists', async () => {
   const secret = (namespace: string, word: string): KubeObject => ({
     apiVersion: 'v1',
     kind: 'Secret',
@@ -115,7 +115,7 @@ it('a Secret of a backup is put back where it was lost, and is not written over 
   expect(() => secretsIn(state, 'nothing')).toThrow(`the state of ${AT} has no Secret nothing`);
 });
 
-it('what people keep is put back with all that it holds, and without words to what was there then', async () => {
+it('people’s objects are restored with all their content, and without annotations that asked for one action', async () => {
   await kube.run(['apply', '--server-side', '-f', join(CHART, 'crds')]);
   for (const kinds of ['capsules', 'assistants'])
     await kube.run(['wait', '--for=condition=Established', '--timeout=120s', `crd/${kinds}.platform.space`]);
@@ -143,13 +143,13 @@ it('what people keep is put back with all that it holds, and without words to wh
   expect([made['spec'].quota, made.metadata.annotations]).toEqual([{ assistants: 2 }, kept]);
 });
 
-it('a moment that is still to come is refused before anything is asked', async () => {
+it('a moment in the future is refused before anything is checked', async () => {
   const nothing = new Proxy({}, { get: () => expect.unreachable('it asked') });
   const about = { ...(nothing as Restore), at: AT, steps: nothing, now: () => Date.parse(AT) - 1 } as Restore;
   await expect(restoreSpace(about)).rejects.toThrow(`--at ${AT} is still to come. Nothing was changed`);
 });
 
-it('a look at a backup takes away what one left behind that was killed', async () => {
+it('a check of a backup deletes what a killed one left behind', async () => {
   const stop = new AbortController();
   const steps: Restore['steps'] = { run: (_, work) => work(undefined as never), summary: () => [] };
   const key = { access: 'an access key', secret: 'its secret' };
@@ -174,7 +174,7 @@ it('a look at a backup takes away what one left behind that was killed', async (
   expect(await named('going')).toHaveLength(2);
 });
 
-it('a pod that a killed command has started is gone on with, and one that failed is made anew', async () => {
+it('a pod that a killed command has started is continued, and one that failed is created again', async () => {
   const { metadata } = databasePod(objects, AT)!;
   const pod: KubeObject = {
     ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: metadata.name, namespace: 'home-services' } },
@@ -199,7 +199,7 @@ it('a pod that a killed command has started is gone on with, and one that failed
   await again;
 });
 
-it('a release that is installed is not restored over', async () => {
+it('an installed release is not overwritten', async () => {
   const chart = join(directory, 'chart');
   const { code, stderr } = await helm('create', chart);
   expect([code, stderr]).toEqual([0, expect.anything()]);

@@ -33,7 +33,7 @@ const state = {
   ],
 };
 
-it('what a backup of a whole Space does not have is told', () => {
+it('reports what a backup of a whole Space does not contain', () => {
   const told = notRestored({
     state,
     at: '2026-11-21T12:00:00.000Z',
@@ -72,7 +72,7 @@ it('what a backup of a whole Space does not have is told', () => {
   ]);
 });
 
-it('of a backup that has all, only what is never brought is told', () => {
+it('for a complete backup reports only what is never restored', () => {
   const registered = [
     { capsule: 'household', apps: ['', 'ledger-id'] },
     { capsule: 'cabin', apps: ['', 'mail-id'] },

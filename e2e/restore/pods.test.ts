@@ -48,8 +48,8 @@ function missing(pod: KubeObject | undefined): readonly string[] {
   return [...mounted.map(({ name }) => name).filter((name: string) => !named.has(name)), ...unmade];
 }
 
-describe('what fills the volumes of a Space', () => {
-  it('is made of the chart’s own pods: images, volumes, limits and walls of the container', async () => {
+describe('the pods that fill the volumes of a Space', () => {
+  it('are made from the chart’s own pods, with their images, volumes, limits and security contexts', async () => {
     const objects = await render(BACKUP);
     const set = statefulSet(objects, 'postgres');
     const pod = databasePod(objects, '2026-11-21T10:30:00.123Z');
@@ -73,7 +73,7 @@ describe('what fills the volumes of a Space', () => {
     expect(destinationSecret(objects)).toBe('the-key');
   });
 
-  it('is looked at before by pods that have no volume of the server and wait to be asked', async () => {
+  it('follow pods that check the backup, have no volume of the server and wait for commands', async () => {
     const objects = await render(BACKUP);
     const database = databaseBackupPod(objects)!;
     const names = database['spec'].volumes.map(({ name }: { name: string }) => name).sort();
@@ -93,7 +93,7 @@ describe('what fills the volumes of a Space', () => {
     );
   });
 
-  it('knows by its chart what a backup of it would say', async () => {
+  it('know from their chart what a backup of it would record', async () => {
     const known = knownTo(await render(BACKUP));
     expect(known).toEqual({
       version: expect.stringMatching(/^\d+\.\d+\.\d+/),
@@ -101,7 +101,7 @@ describe('what fills the volumes of a Space', () => {
     });
   });
 
-  it('has the S3 server to itself: it listens on the pod’s own loopback, in plain text', async () => {
+  it('have the S3 server alone: it listens on the pod’s own loopback, in plain text', async () => {
     const { initContainers, containers } = objectsPod(await render(BACKUP), undefined)['spec'];
     expect(initContainers[0]).toMatchObject({
       args: ['--port', '127.0.0.1:7070', '--keep-alive', 'posix', '/data'],
@@ -112,7 +112,7 @@ describe('what fills the volumes of a Space', () => {
     expect(JSON.stringify(containers[0].env)).not.toContain('"S3_CA_FILE"');
   });
 
-  it('leaves a server of one’s own to its owner, and fills a bucket of one’s own where it is', async () => {
+  it('leave an external server to its owner, and fill an external bucket', async () => {
     const objects = await render({ ...BACKUP, ...EXTERNAL });
     expect(databasePod(objects, undefined)).toBeUndefined();
     const pod = objectsPod(objects, '2026-11-21T10:30:00.000Z');
@@ -122,7 +122,7 @@ describe('what fills the volumes of a Space', () => {
     expect(missing(pod)).toEqual([]);
   });
 
-  it('takes the processor that it can get, which a backup does not', async () => {
+  it('have no limit of the processor, which a backup has', async () => {
     const objects = await render(BACKUP);
     const cron = objects.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
     const [container] = cron?.['spec'].jobTemplate.spec.template.spec.containers ?? [];
@@ -134,7 +134,7 @@ describe('what fills the volumes of a Space', () => {
     });
   });
 
-  it('is refused for values without a backup', async () => {
+  it('are refused for values without a backup', async () => {
     const objects = await render({});
     expect(() => destinationSecret(objects)).toThrow(/these values have no backup/);
   });

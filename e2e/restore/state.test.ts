@@ -107,7 +107,7 @@ describe('a Space’s state', () => {
 });
 
 describe('a Space as it was at a moment', () => {
-  it('has the Capsules of then, and every key that there was or is', () => {
+  it('has the Capsules of that time, and every key that existed then or exists now', () => {
     const state = (taken: string, ...objects: SavedObject[]) =>
       ({ ...HEADER, taken, objects }) as unknown as State;
     const then = state('then', secret('keys', 'old'), secret('gone', 'x'), capsule('deleted'));

@@ -64,7 +64,7 @@ async function capsuleOn(server: 'main' | 'b', id: string) {
 const drop = (id: string) => COMMANDS['drop']!.run(broker.servers, 'd'.repeat(32), [id], async () => '');
 
 describe('a restored registry', () => {
-  it('agrees with servers that are as of its moment, and tells which Capsules are beside main', async () => {
+  it('agrees with servers that are as of its moment, and reports which Capsules are not on main', async () => {
     await capsuleOn('main', 'here');
     await capsuleOn('b', 'there');
     expect(await compared(['here', 'there', 'not-yet'])).toEqual({
@@ -74,7 +74,7 @@ describe('a restored registry', () => {
     });
   });
 
-  it('of a server that has come back empty names its Capsules, and goes on without them where somebody says so', async () => {
+  it('names the Capsules of a server that came back empty, and continues without them if somebody says so', async () => {
     await capsuleOn('b', 'emptied');
     await two.registry(two.b, "DELETE FROM broker.capsule_limits WHERE capsule_id = 'emptied'");
     await two.registry(two.b, "DELETE FROM broker.database WHERE capsule_id = 'emptied'");
@@ -97,7 +97,7 @@ describe('a restored registry', () => {
     await drop('robbed');
   });
 
-  it('of before a move, beside a server of after it, is refused and cannot be accepted', async () => {
+  it('from before a move is refused beside a server from after it, and cannot be accepted', async () => {
     await capsuleOn('main', 'twice');
     const before = await savedRows(two, two.main, 'twice');
     await moveWhole(broker, clients, 'twice', 'b');
@@ -127,25 +127,22 @@ describe('a restored registry', () => {
 });
 
 describe('a move that was under way', () => {
-  it.each(['move:after-note', 'move:after-cut', 'move:after-lending'])(
-    'at %s is taken back',
-    async (line) => {
-      const id = `back-${line.slice(5)}`;
-      const { principal, url } = await capsuleOn('main', id);
-      dies = line;
-      await expect(move(broker, id, 'b')).rejects.toThrow(line);
-      dies = '';
-      expect((await compared([id])).moves).toEqual([
-        `the move of Capsule ${id} to b, which was under way: it was taken back`,
-      ]);
-      expect((await broker.as(principal).create(id, 'app')).json.database_url).toBe(url);
-      expect(await COMMANDS['rotate']!.run(broker.servers, 'e'.repeat(32), [id], async () => '')).toEqual({
-        marked: 2,
-      });
-    },
-  );
+  it.each(['move:after-note', 'move:after-cut', 'move:after-lending'])('at %s is undone', async (line) => {
+    const id = `back-${line.slice(5)}`;
+    const { principal, url } = await capsuleOn('main', id);
+    dies = line;
+    await expect(move(broker, id, 'b')).rejects.toThrow(line);
+    dies = '';
+    expect((await compared([id])).moves).toEqual([
+      `the move of Capsule ${id} to b, which was under way: it was taken back`,
+    ]);
+    expect((await broker.as(principal).create(id, 'app')).json.database_url).toBe(url);
+    expect(await COMMANDS['rotate']!.run(broker.servers, 'e'.repeat(32), [id], async () => '')).toEqual({
+      marked: 2,
+    });
+  });
 
-  it.each(['move:after-landing', 'move:after-leaving'])('at %s is ended', async (line) => {
+  it.each(['move:after-landing', 'move:after-leaving'])('at %s is completed', async (line) => {
     const id = `ended-${line.slice(5)}`;
     const { principal } = await capsuleOn('main', id);
     const { attempt = '', copies = [] } = await move(broker, id, 'b');
@@ -172,11 +169,11 @@ describe('a move that was under way', () => {
   });
 });
 
-describe('a registry that is on a server of somebody else’s', () => {
+describe('a registry on an external server', () => {
   const one: Whereabouts = { capsule: 'household', noted: null, movingTo: null, on: ['main'], missing: [] };
   const about = { capsules: ['household', 'attic'], isFilled: false, acceptedLost: [] };
 
-  it('has each Capsule of the state, or it is told which it has not', () => {
+  it('has each Capsule of the state, or the missing ones are named', () => {
     expect(() => judge([one], about)).toThrow(/Capsule attic: the registry of main has no such Capsule/);
     expect(() => judge([one], { ...about, isFilled: true })).not.toThrow();
     expect(judge([one], { ...about, acceptedLost: ['attic'] })).toEqual({

@@ -40,7 +40,7 @@ test('a filling that fails leaves nothing behind', async () => {
   expect(readdirSync(root)).toEqual([]);
 });
 
-test('an entry whose file was cut short is not used, but filled anew', async () => {
+test('an entry with a truncated file is not used, but filled again', async () => {
   const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
   truncateSync(join(directory, 'cni', 'plugin'), 3);
   expect(await findEntry(root, 'cni-1')).toBeUndefined();
@@ -55,7 +55,7 @@ test('an entry with other bytes of the same length is not used', async () => {
   expect(await findEntry(root, 'cni-1')).toBeUndefined();
 });
 
-test('an entry whose files were copied is used: their content is what counts', async () => {
+test('an entry whose files were copied is used, since only their content counts', async () => {
   const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
   utimesSync(join(directory, 'cni', 'plugin'), 0, 0);
   expect(await findEntry(root, 'cni-1')).toBe(directory);
@@ -66,7 +66,7 @@ test('a directory without its list of files is no entry', async () => {
   expect(await findEntry(root, 'cni-1')).toBeUndefined();
 });
 
-test('of two that want one entry at once, one fills it and both get it', async () => {
+test('if two processes want an entry at once, one fills it and both get it', async () => {
   let filled = 0;
   const counted = async (draft: string) => {
     filled += 1;
@@ -79,7 +79,7 @@ test('of two that want one entry at once, one fills it and both get it', async (
   expect(readdirSync(root)).toEqual(['cni-1']);
 });
 
-test('what nobody used for a week is removed, drafts of killed commands too', async () => {
+test('entries that were not used for a week are removed, as are drafts of killed commands', async () => {
   const inDays = (days: number) => new Date(Date.now() + days * 24 * 60 * 60 * 1000);
   await ensureEntry(root, 'cni-1', fill('old'));
   await ensureEntry(root, 'cni-2', fill('new'));
@@ -91,7 +91,7 @@ test('what nobody used for a week is removed, drafts of killed commands too', as
   expect(readdirSync(root)).toEqual(['cni-2']);
 });
 
-test('the cache is where the user wants caches', () => {
+test('the cache is in the directory that the user has for caches', () => {
   expect(cacheRoot({ XDG_CACHE_HOME: '/caches' }, '/home/ada')).toBe('/caches/space');
   expect(cacheRoot({ XDG_CACHE_HOME: '' }, '/home/ada')).toBe('/home/ada/.cache/space');
   expect(cacheRoot({}, '/home/ada')).toBe('/home/ada/.cache/space');

@@ -14,7 +14,7 @@ test('a program is named by the last part of its package that is no version', ()
   expect(builtName('kubernetes', '.')).toBe('kubernetes');
 });
 
-test('programs have no symbols, no paths of the machine, and the versions that they tell', () => {
+test('programs have no symbols, no paths of the machine, and report their versions', () => {
   expect(compilerFlags({ ...runc, variables: { 'a/b.version': 'v1' }, tags: ['seccomp'] })).toEqual([
     '-trimpath',
     '-ldflags=-s -w -X a/b.version=v1',
@@ -22,12 +22,12 @@ test('programs have no symbols, no paths of the machine, and the versions that t
   ]);
 });
 
-test('what runs on a node is built for Linux on every machine, and a command for the machine', () => {
+test('programs of a node are built for Linux on every machine, and commands for the machine', () => {
   expect(goEnvironment({ ...runc, component: 'gvisor' })['GOOS']).toBe('linux');
   expect(goEnvironment({ ...runc, component: 'kind' })['GOOS']).toBe(process.env['GOOS']);
 });
 
-test('what is for another processor is built for Linux on that one, and nothing in C', () => {
+test('programs for another processor are built for Linux, without C', () => {
   const other = OWN === 'linux/amd64' ? 'linux/arm64' : 'linux/amd64';
   const { GOOS, GOARCH, CGO_ENABLED } = goEnvironment(runc, other);
   expect([GOOS, `linux/${GOARCH}`, CGO_ENABLED]).toEqual(['linux', other, '0']);

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { archiveOf } from './archive.ts';
 
-test('an archive holds what images share once, and tells which image is made of what', async () => {
+test('an archive contains common layers once, and lists the layers of each image', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'archive-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const blobs = { base: 'x'.repeat(1000), one: 'y'.repeat(512), 'config-1': '{}', 'config-2': '{"a":1}' };

@@ -16,7 +16,7 @@ test.each([
   expect(basesOf(dockerfile)).toEqual(bases.map((reference) => ({ reference, toBuild: false })));
 });
 
-test('only what the stage `build` starts from is for the machine that builds', () => {
+test('only the base of the stage `build` is for the machine that builds', () => {
   expect(basesOf('FROM debian:trixie-slim AS build\nRUN a\nFROM debian:trixie-slim\nCOPY a a')).toEqual([
     { reference: 'debian:trixie-slim', toBuild: true },
     { reference: 'debian:trixie-slim', toBuild: false },

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-it('an archive holds what images share once, and all that its index leads to, by its digest', async () => {
+it('an archive contains common layers once, and everything that its index names, by digest', async () => {
   const content = { base: 'x'.repeat(1000), one: 'y'.repeat(512), first: '{}', second: '{"a":1}' };
   for (const text of Object.values(content)) await writeFile(join(directory, sha256(text)), text);
   const blob = (name: keyof typeof content) => ({
@@ -63,7 +63,7 @@ it('an archive holds what images share once, and all that its index leads to, by
   }
 });
 
-it('an image for several platforms is an index, whose digest is told and which says what each is for', async () => {
+it('an image for several platforms is an index with a digest, which names the platform of each', async () => {
   const texts = { layer: 'x', amd64: '{"architecture":"amd64"}', arm64: '{"architecture":"arm64"}' };
   for (const text of Object.values(texts)) await writeFile(join(directory, sha256(text)), text);
   const blob = (name: keyof typeof texts) => ({ digest: sha256(texts[name]), size: texts[name].length });
@@ -156,7 +156,7 @@ describe.skipIf(!runnable)('buildah takes out of an archive (needs buildah and r
     return JSON.parse(await run(['buildah', ...other, 'inspect', '--type', 'image', id.trim()]));
   };
 
-  it('an image as it was put in, under the digest that was told', async () => {
+  it('an image as it was added, under the returned digest', async () => {
     const told = await pulled('one');
     expect(told.FromImageDigest).toBe(ociDigest(published[0]!));
     expect(told.OCIv1.config.Env).toContain('NAME=one');

@@ -38,7 +38,7 @@ test('images share the layers that they have in common', async () => {
   expect(readdirSync(join(store.root, 'blobs'))).toHaveLength(5);
 });
 
-test('an image with a layer that was cut short is not found', async () => {
+test('an image with a truncated layer is not found', async () => {
   const image = await store.add('space/operator:1', exported('{}', ['base', 'top']));
   truncateSync(store.blobPath(image.layers[0]!.digest), 1);
   expect(await store.find('space/operator:1')).toBeUndefined();
@@ -59,7 +59,7 @@ test('an export that fails adds nothing', async () => {
   expect(await store.find('space/operator:1')).toBeUndefined();
 });
 
-test('an image that nobody used for a week goes, with the layers that no other has', async () => {
+test('an image that was not used for a week is removed, with the layers that no other has', async () => {
   const inDays = (days: number) => new Date(Date.now() + days * 24 * 60 * 60 * 1000);
   await store.add('space/old:1', exported('{"old":1}', ['base', 'old']));
   const image = await store.add('space/new:1', exported('{"new":1}', ['base', 'new']));

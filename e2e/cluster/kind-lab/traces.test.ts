@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { run } from '../run.ts';
 import { changes, machineTraces } from './traces.ts';
 
-test('what came and what went is told, and nothing of what stayed', () => {
+test('reports what was added and what was removed, and nothing else', () => {
   const before = new Set(['sysctl vm/overcommit_memory = 0', 'network bridge']);
   const after = new Set(['sysctl vm/overcommit_memory = 1', 'network bridge', 'container left']);
   expect(changes(before, after)).toEqual([
@@ -13,7 +13,7 @@ test('what came and what went is told, and nothing of what stayed', () => {
   ]);
 });
 
-test('a machine is known by the settings that a kubelet changes, its mounts and its interfaces', () => {
+test('the traces of a machine include the settings that a kubelet changes, mounts and interfaces', () => {
   const kinds = [...machineTraces()].map((trace) => trace.replace(/ = .*/, ''));
   expect(kinds).toEqual(
     expect.arrayContaining(['sysctl vm/overcommit_memory', 'sysctl kernel/panic', 'interface lo']),
@@ -21,7 +21,7 @@ test('a machine is known by the settings that a kubelet changes, its mounts and 
   expect(kinds.some((trace) => trace.startsWith('mount '))).toBe(true);
 });
 
-test('what the kernel counts is no trace', () => {
+test('counters of the kernel are no traces', () => {
   const counted = /sysctl (kernel\/random\/|fs\/file-nr|net\/netfilter\/nf_conntrack_count)/;
   expect([...machineTraces()].filter((trace) => counted.test(trace))).toEqual([]);
 });

@@ -80,13 +80,13 @@ describe.each([2, 3])('a node whose containerd is configured in version %i', (ve
     expect(options).toContain(`ConfigPath = '${NODE.runscConfiguration}'`);
   });
 
-  it('finds a network of pods only where Felix puts one when it is ready', () => {
+  it('has a pod network only once Felix is ready and has configured it', () => {
     expect(sections.get("plugins.'io.containerd.cri.v1.runtime'.cni")).toContain(
       `conf_dir = '${NODE.networks}'`,
     );
   });
 
-  it('keeps what kind says of its own runtime, systemd’s cgroups among it', () => {
+  it('keeps kind’s settings of its own runtime, including systemd’s cgroups', () => {
     expect(sections.get(`${RUNTIMES}.runc`)).toContain("base_runtime_spec = '/etc/containerd/cri-base.json'");
     expect(sections.get(`${RUNTIMES}.runc.options`)).toContain('SystemdCgroup = true');
   });
@@ -101,7 +101,7 @@ test('the kubelet starts on cgroup v1, too', async () => {
   });
 });
 
-test('the API server writes down who asked what', async () => {
+test('the API server logs requests and who sent them', async () => {
   const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
   const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
   const args = {
@@ -116,7 +116,7 @@ test('the API server writes down who asked what', async () => {
   });
 });
 
-test('kubeadm waits for a machine that has much else to do', async () => {
+test('kubeadm waits long enough for a busy machine', async () => {
   const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
   const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
   expect(documents.find((document) => document.kind === 'InitConfiguration')).toMatchObject({
@@ -125,7 +125,7 @@ test('kubeadm waits for a machine that has much else to do', async () => {
   });
 });
 
-test('neither the controller manager nor the scheduler ends where it is late with a lease', async () => {
+test('neither the controller manager nor the scheduler ends when it renews a lease too late', async () => {
   const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
   const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
   const alone = { extraArgs: expect.arrayContaining([{ name: 'leader-elect', value: 'false' }]) };

@@ -16,7 +16,7 @@ test('an engine of this machine that runs as root is in order', () => {
   expect(problemsOf(fine)).toEqual([]);
 });
 
-test('an engine that is away, or no program to ask it, is found out', async () => {
+test('a missing engine, or a missing docker program, is reported', async () => {
   const docker = process.env['DOCKER_HOST'];
   process.env['DOCKER_HOST'] = 'unix:///nowhere/docker.sock';
   try {
@@ -52,7 +52,7 @@ test.each<[string, Partial<EngineFacts>, RegExp, RegExp]>([
   ['a rootless engine', { rootless: true }, /rootless/, /runs as root/],
   ['cgroup v1', { cgroups: '1' }, /cgroup v1/, /--provider native/],
   ['containers of another system', { os: 'windows' }, /of windows/, /Linux containers/],
-])('%s is told with the way to mend it', (_, facts, wrong, mend) => {
+])('%s is reported with what to do', (_, facts, wrong, mend) => {
   const [problem, ...others] = problemsOf({ ...fine, ...facts });
   expect(others).toEqual([]);
   expect(problem?.wrong).toMatch(wrong);

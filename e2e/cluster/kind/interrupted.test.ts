@@ -34,7 +34,7 @@ test.each(PLACES)('`down` leaves nothing of an `up` that was killed (%s: %s)', a
   expect(await machine.remains()).toEqual(others);
 });
 
-test.each(PLACES)('the next `up` makes the cluster anew where one was killed (%s: %s)', async (pause) => {
+test.each(PLACES)('the next `up` creates the cluster again after one was killed (%s: %s)', async (pause) => {
   await using machine = await fakeMachine();
   const others = await addNeighbour(machine);
   await machine.killedUp(pause);
@@ -45,7 +45,7 @@ test.each(PLACES)('the next `up` makes the cluster anew where one was killed (%s
   expect((await machine.cluster(['up'])).said).toContain('runs already');
 });
 
-test('a cluster of that name that something else has made is refused by `up` and by `down`, and not touched', async () => {
+test('a cluster of that name that does not belong to a Space is refused by `up` and `down`, and not changed', async () => {
   await using machine = await fakeMachine();
   const { engine, name, cluster } = machine;
   const node = `containers/${nodeOf(name)}`;
@@ -59,7 +59,7 @@ test('a cluster of that name that something else has made is refused by `up` and
   expect(await machine.remains()).toEqual([node]);
 });
 
-test('a cluster that took the name of a whole one which was removed by hand is not taken for it', async () => {
+test('a foreign cluster with the name of a complete one that was removed by hand is not mistaken for it', async () => {
   await using machine = await fakeMachine();
   const { engine, name, cluster } = machine;
   expect(await cluster(['up'])).toMatchObject({ code: 0 });
@@ -70,7 +70,7 @@ test('a cluster that took the name of a whole one which was removed by hand is n
   expect(await machine.remains()).toContain(node);
 });
 
-test('a Space’s cluster that another checkout has made is left alone by `up` and removed by `down`', async () => {
+test('a Space’s cluster of another checkout is not changed by `up`, and is removed by `down`', async () => {
   await using machine = await fakeMachine();
   const { engine, name, cluster } = machine;
   const network = networkOf(name);
@@ -86,7 +86,7 @@ test('a Space’s cluster that another checkout has made is left alone by `up` a
   expect(await machine.remains()).toEqual([]);
 });
 
-test('`down` waits for an `up` that is still at work, and does not remove what that one is making', async () => {
+test('`down` waits for an `up` that is still running, and does not remove what it creates', async () => {
   await using machine = await fakeMachine();
   const { name, lock, cluster } = machine;
   expect(await cluster(['up'])).toMatchObject({ code: 0 });
@@ -123,7 +123,7 @@ test('the network has no IPv6, for which the engine would change settings of the
   expect(await readEngine(machine, `networks/${networkOf(machine.name)}`)).not.toContain('ipv6');
 });
 
-test('`down` needs no kind: the cache may have forgotten it, and there may be no Go', async () => {
+test('`down` needs neither kind nor Go', async () => {
   await using machine = await fakeMachine();
   expect(await machine.cluster(['up'])).toMatchObject({ code: 0 });
   const { code } = await machine.cluster(['down'], { XDG_CACHE_HOME: join(machine.engine, 'empty') });
@@ -131,7 +131,7 @@ test('`down` needs no kind: the cache may have forgotten it, and there may be no
   expect(await machine.remains()).toEqual([]);
 });
 
-test('where kind is not built and there is no Go, `up` says so and makes nothing in the engine', async () => {
+test('if kind is not built and there is no Go, `up` says so and creates nothing in the engine', async () => {
   await using machine = await fakeMachine(['gvisor', 'calico', 'kubernetes']);
   const { code, said } = await machine.cluster(['up']);
   expect([code, said]).toEqual([
@@ -142,7 +142,7 @@ test('where kind is not built and there is no Go, `up` says so and makes nothing
   expect(await machine.remains()).toEqual([]);
 });
 
-test('where kind’s module cannot be had, `up` says which one, why and what to do', async () => {
+test('if a module of kind cannot be downloaded, `up` says which one, why and what to do', async () => {
   await using machine = await fakeMachine(['gvisor', 'calico', 'kubernetes']);
   const modules = await mkdtemp(join(tmpdir(), 'modules-'));
   const { code, said } = await machine.cluster(['up'], {

@@ -3,7 +3,7 @@ import { disksOf, growths, isFull } from './disks.ts';
 
 const GIB = 1024 ** 3;
 
-test('folders on one file system need the sum of what they grow by', () => {
+test('folders on one file system need the sum of their growth', () => {
   const growing = [
     { path: '/state', gib: 2 },
     { path: '/cache', gib: 3 },
@@ -18,7 +18,7 @@ test('folders on one file system need the sum of what they grow by', () => {
   expect([first, second].map((disk) => disk && isFull(disk))).toEqual([true, false]);
 });
 
-test('a folder that is not there yet is on the file system of the nearest that is', () => {
+test('a folder that does not exist yet counts for the file system of its nearest existing parent', () => {
   const [disk, ...others] = disksOf([
     { path: '/', gib: 1 },
     { path: '/no/such/folder', gib: 1 },

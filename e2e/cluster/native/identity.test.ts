@@ -17,13 +17,13 @@ test('a program may have any name', () => {
   expect(identityOf(42, proc(stat('a) b (c', 777)))).toEqual({ pid: 42, started: '777', boot: 'boot-1' });
 });
 
-test('another process with the same pid is another', () => {
+test('another process with the same pid is not the same', () => {
   const identity = identityOf(42, proc(stat('etcd', 777)))!;
   expect(isAlive(identity, proc(stat('etcd', 777)))).toBe(true);
   expect(isAlive(identity, proc(stat('etcd', 778)))).toBe(false);
 });
 
-test('the same pid and start time after a reboot is another', () => {
+test('the same pid and start time after a reboot is another process', () => {
   const identity = identityOf(42, proc(stat('etcd', 777)))!;
   expect(isAlive(identity, proc(stat('etcd', 777), 'boot-2'))).toBe(false);
 });

@@ -24,7 +24,7 @@ async function apt(script: string): Promise<void> {
 
 const calls = async () => (await readFile(join(folder, 'calls'), 'utf8')).trim().split('\n');
 
-test('an apt that fails is told with its last words and what to do', async () => {
+test('a failure of apt is reported with the end of its output and what to do', async () => {
   await apt('echo "E: Unable to locate package ipset"; exit 100');
   const failure = await installPackages(['ipset', 'tini'], join(folder, 'log')).catch(
     (error: unknown) => error,

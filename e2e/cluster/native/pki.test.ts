@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-test('every certificate is of its authority, and no authority itself', () => {
+test('every certificate is signed by its CA, and is no CA itself', () => {
   for (const name of ['apiserver', 'admin', 'kubelet', 'calico']) {
     expect(certificate(name).checkIssued(certificate('ca'))).toBe(true);
     expect(certificate(name).verify(certificate('ca').publicKey)).toBe(true);
@@ -40,7 +40,7 @@ test('the API server may be called by all its names', () => {
   for (const address of ['127.0.0.1', '10.96.0.1', '10.250.0.10']) expect(api.checkIP(address)).toBe(address);
 });
 
-test('the node and the administrator are who Kubernetes takes them for', () => {
+test('the node and the administrator have the names and groups that Kubernetes expects', () => {
   expect(certificate('kubelet').subject).toBe('O=system:nodes\nCN=system:node:lab');
   expect(certificate('admin').subject).toBe('O=system:masters\nCN=kubernetes-admin');
 });
@@ -54,14 +54,14 @@ test('only root reads the keys', () => {
   expect(statSync(pki).mode & 0o777).toBe(0o700);
 });
 
-test('what is there is kept, and nothing half made is left beside it', async () => {
+test('an existing directory is kept, and nothing incomplete is left beside it', async () => {
   const before = certificate('ca').fingerprint256;
   await ensurePki(pki, 'lab');
   expect(certificate('ca').fingerprint256).toBe(before);
   expect(readdirSync(join(pki, '..'))).toEqual(['pki']);
 });
 
-test('a further node is itself alone, and has no key that could make it another', async () => {
+test('a further node has only its own identity, and no key that signs another', async () => {
   const own = join(directory, 'second', 'pki');
   await ensureNodePki(pki, { ...nodeLayout('lab', 2), pki: own });
   const kubelet = new X509Certificate(readFileSync(join(own, 'kubelet.crt')));

@@ -20,7 +20,7 @@ const fine: Facts = {
   had: undefined,
 };
 
-test('a machine that has all is in order', () => {
+test('a machine that has everything is accepted', () => {
   expect(problemsOf(fine)).toEqual([]);
 });
 
@@ -52,23 +52,23 @@ test.each<[string, Partial<Facts>, RegExp, RegExp]>([
   ['a name that is none', { name: 'La b' }, /"La b" cannot be the name/, /small letters/],
   ['another port than it has', { runningOn: 17_000 }, /runs already, .* port 17000/, /Leave out --api-port/],
   ['no cgroups', { cgroups: 'none' }, /cgroup controllers/, /Mount them/],
-])('%s is told with the way to mend it', (_, facts, wrong, mend) => {
+])('%s is reported with what to do', (_, facts, wrong, mend) => {
   const [problem, ...others] = problemsOf({ ...fine, ...facts });
   expect(others).toEqual([]);
   expect(problem?.wrong).toMatch(wrong);
   expect(problem?.mend).toMatch(mend);
 });
 
-test('every problem is told at once', () => {
+test('all problems are reported at once', () => {
   const disks = [{ paths: ['/'], freeBytes: 0, neededGib: 1 }];
   expect(problemsOf({ ...fine, uid: 1, go: undefined, disks })).toHaveLength(3);
 });
 
-test('Go is not asked for when nothing has to be built', () => {
+test('Go is not required when nothing has to be built', () => {
   expect(problemsOf({ ...fine, go: undefined, mustBuild: false })).toEqual([]);
 });
 
-test('programs that apt can bring are no problem', () => {
+test('programs that apt can install are no problem', () => {
   expect(problemsOf({ ...fine, missingPackages: ['buildah'] })).toEqual([]);
 });
 
@@ -83,18 +83,21 @@ test.each([
   expect(isEnough(version)).toBe(enough);
 });
 
-test('a missing program is found by the package that has it', () => {
+test('a missing program is reported by its package', () => {
   expect(missingPackages(() => true)).toEqual([]);
   expect(missingPackages((path) => !path.endsWith('/buildah'))).toEqual(['buildah']);
   expect(missingPackages(() => false)).toHaveLength(PACKAGES.length);
 });
 
-test.runIf(process.platform === 'linux')('who listens on a port is told by name and pid', async () => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  expect(listenerOn(port)).toContain(`process ${process.pid}: `);
-  await new Promise((resolve) => server.close(resolve));
-  expect(listenerOn(port)).toBeUndefined();
-});
+test.runIf(process.platform === 'linux')(
+  'the program that listens on a port is reported by name and pid',
+  async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    expect(listenerOn(port)).toContain(`process ${process.pid}: `);
+    await new Promise((resolve) => server.close(resolve));
+    expect(listenerOn(port)).toBeUndefined();
+  },
+);

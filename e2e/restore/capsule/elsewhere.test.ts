@@ -109,7 +109,7 @@ async function wholeOnMain(capsule: string): Promise<number> {
 }
 
 describe('a Capsule that was on the first server', () => {
-  it('is put back, and one that was on another is refused by name instead of put back without its rows', async () => {
+  it('is restored, and one that was on another is refused by name instead of restored without its rows', async () => {
     const [here, elsewhere] = [await capsuleOn('main'), await capsuleOn('b')];
     await requireHere(main, here);
     expect(await wholeOnMain(here)).toBe(2);
@@ -120,7 +120,7 @@ describe('a Capsule that was on the first server', () => {
     expect(await serverOf(main, 'nobody')).toBe('main');
   });
 
-  it('is asked of a registry that is older than several servers', async () => {
+  it('is found in a registry that is older than several servers', async () => {
     const capsule = await capsuleOn('main');
     const registry = (text: string) => two.registry(two.main, text);
     await registry(
@@ -150,20 +150,23 @@ describe.each([
   ['main', 'b'],
   ['b', 'main'],
 ] as const)('a move from %s to %s', (from, to) => {
-  it.each(LINES)('that is cut short at %s has the Capsule where its databases are whole', async (line) => {
-    const capsule = await capsuleOn(from);
-    dies = line;
-    await expect(moveWhole(broker, clients, capsule, to)).rejects.toThrow(`cut short at ${line}`);
-    dies = '';
-    const server = await serverOf(main, capsule);
-    expect(await wholeOnMain(capsule)).toBe(server === 'main' ? 2 : 0);
-    await moveWhole(broker, clients, capsule, to);
-    expect(await serverOf(main, capsule)).toBe(to);
-    expect(await wholeOnMain(capsule)).toBe(to === 'main' ? 2 : 0);
-  });
+  it.each(LINES)(
+    'that is interrupted at %s has the Capsule where its databases are complete',
+    async (line) => {
+      const capsule = await capsuleOn(from);
+      dies = line;
+      await expect(moveWhole(broker, clients, capsule, to)).rejects.toThrow(`cut short at ${line}`);
+      dies = '';
+      const server = await serverOf(main, capsule);
+      expect(await wholeOnMain(capsule)).toBe(server === 'main' ? 2 : 0);
+      await moveWhole(broker, clients, capsule, to);
+      expect(await serverOf(main, capsule)).toBe(to);
+      expect(await wholeOnMain(capsule)).toBe(to === 'main' ? 2 : 0);
+    },
+  );
 });
 
-it('a move that was taken back has the Capsule where it was, and one that comes back later where it comes to', async () => {
+it('after an undone move the Capsule is where it was, and after a later move where it came to', async () => {
   const capsule = await capsuleOn('main');
   await move(broker, capsule, 'b');
   await move(broker, capsule, '--back');

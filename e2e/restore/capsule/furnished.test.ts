@@ -57,7 +57,7 @@ function places(url: string) {
 }
 const urlOf = (host: string, more = '') => `postgresql://spc_1:x@${host}:5432/spc_1${more}`;
 
-it('is filled at the server that its URL names, which is verified by the authority that the URL names', async () => {
+it('is filled at the server that its URL names, which is verified by the CA that the URL names', async () => {
   const verified = (file: string) => `?sslmode=verify-full&sslrootcert=/etc/space/tls/${file}`;
   const own = (await places(urlOf('postgres', verified('ca.crt')))).databases;
   expect(own.get('ledger')).toMatchObject({
@@ -76,6 +76,6 @@ it('is filled at the server that its URL names, which is verified by the authori
   expect((await places(urlOf('postgres'))).databases.get('ledger')?.ca).toBeUndefined();
 });
 
-it('is refused at a server that nobody knows', async () => {
+it('is refused at an unknown server', async () => {
   await expect(places(urlOf('pg-c'))).rejects.toThrow(/a database is on pg-c, which is no PostgreSQL server/);
 });

@@ -36,8 +36,8 @@ const namesOf = (all: readonly Named[]) => all.map(({ name }) => name).sort();
 const volumesOf = ({ spec }: KubeObject) => namesOf(spec.volumes);
 const mountsOf = ({ spec }: KubeObject) => namesOf(spec.containers[0].volumeMounts);
 
-describe('what one Capsule’s data goes through', () => {
-  it('has no more than it needs: no volume, password or certificate of the server, and no token', async () => {
+describe('the pods that restore one Capsule’s data', () => {
+  it('have no more than they need: no volume, password or certificate of the server, and no token', async () => {
     const { scratch, loader, objects } = roomFor('attic', await render(BACKUP));
     expect(volumesOf(scratch)).toEqual(['backup-ca', 'backup-keys', 'backup-s3', 'data', 'run', 'tmp']);
     expect(mountsOf(scratch)).toEqual(volumesOf(scratch));
@@ -60,7 +60,7 @@ describe('what one Capsule’s data goes through', () => {
     }
   });
 
-  it('is let by the network to nothing else: nobody comes in, and each has one way out', async () => {
+  it('can reach nothing else: nobody can connect to them, and each has one target', async () => {
     const live = await render(BACKUP);
     const { scratch, loader, objects, policies } = roomFor('attic', live);
     const [ofScratch, ofLoader, ofServer] = policies.map((policy) => policy['spec']);
@@ -93,7 +93,7 @@ describe('what one Capsule’s data goes through', () => {
     }
   });
 
-  it('reaches every server on which a new Capsule may be placed, and knows where each is', async () => {
+  it('reach every server on which a new Capsule may be placed, and know the address of each', async () => {
     const live = await render({ ...BACKUP, postgres: { servers: [SERVER_B] } });
     const { policies, scratch } = roomFor('attic', live);
     const [ofScratch, ofLoader] = policies.map((policy) => policy['spec']);
@@ -113,7 +113,7 @@ describe('what one Capsule’s data goes through', () => {
     expect(() => addressesIn('other', live)).toThrow(/Deployment other-operator .*is missing/);
   });
 
-  it('is refused where the server is somebody else’s, and where there is no backup', async () => {
+  it('are refused if the server is external, and if there is no backup', async () => {
     const external = await render({ ...BACKUP, ...EXTERNAL });
     expect(() => roomFor('attic', external)).toThrow(/postgres.external.*whoever keeps that server/);
     const without = await render({});
@@ -121,18 +121,18 @@ describe('what one Capsule’s data goes through', () => {
   });
 });
 
-describe('a copy that a moment is reached from', () => {
+describe('the copy from which a moment is reached', () => {
   const copy = (label: string, stop: number) => ({ label, timestamp: { start: stop - 10, stop } });
   const [monday, tuesday] = [copy('a', 1_000), copy('b', 2_000)];
   const at = (seconds: number) => new Date(seconds * 1_000).toISOString();
 
-  it('is the last that was done by then', () => {
+  it('is the last that was finished by then', () => {
     expect(copyFor([monday, tuesday], undefined).label).toBe('b');
     expect(copyFor([monday, tuesday], at(2_000)).label).toBe('b');
     expect(copyFor([monday, tuesday], at(1_999)).label).toBe('a');
   });
 
-  it('is missing, and the first moment that can be reached is told', () => {
+  it('is missing, and the first moment that can be reached is named', () => {
     expect(() => copyFor([monday], at(999))).toThrow(
       /is of 1970-01-01T00:16:40.000Z: give that time or a later/,
     );

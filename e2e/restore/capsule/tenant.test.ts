@@ -58,7 +58,7 @@ const state: State = {
 const names = (objects: readonly KubeObject[]) => objects.map(({ metadata }) => metadata.name);
 
 describe('a Capsule in a state', () => {
-  it('is itself, its Assistants and what people entered for them', () => {
+  it('consists of itself, its Assistants and what people entered for them', () => {
     const { capsule, assistants, inputs } = tenantIn(state, 'household');
     expect([names([capsule]), names(assistants), names(inputs)]).toEqual([
       ['household'],
@@ -70,14 +70,14 @@ describe('a Capsule in a state', () => {
     expect(assistants.map(idOf)).toEqual(['ledger']);
   });
 
-  it('is not there, and those that are there are named', () => {
+  it('is missing, and the existing ones are named', () => {
     expect(() => tenantIn(state, 'attic')).toThrow(
       /of 2026-11-21.* no Capsule attic. It has: household, cabin\./,
     );
     expect(() => tenantIn({ ...state, objects: [] }, 'attic')).toThrow(/It has: none/);
   });
 
-  it('is woken, since what is suspended from birth has no places', () => {
+  it('is not suspended, since an object that is created suspended gets no database and files', () => {
     const { capsule } = tenantIn(state, 'household');
     expect([isSuspended(capsule), isSuspended(awake(capsule))]).toEqual([true, false]);
     expect(awake(capsule)['spec']).toEqual({ quota: { assistants: 2 } });
@@ -112,7 +112,7 @@ describe('a Capsule under another name', () => {
   });
 });
 
-it('what a backup does not have is told', () => {
+it('reports what a backup does not contain', () => {
   const files: Files = { place: 'c/1/', apps: { ledger: 'c/1/a/1/', later: 'c/1/a/2/' }, sets: 2 };
   const told = notRestored({
     tenant: tenantIn(state, 'household'),

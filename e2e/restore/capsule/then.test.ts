@@ -73,13 +73,13 @@ async function reached(server: string, databases: readonly object[] = []) {
   return { then, asked };
 }
 
-it('what the registry has of a Capsule of main is what is put back', async () => {
+it('restores the databases of a Capsule of main that the registry has', async () => {
   const databases = [{ app: 'ledger', name: 'spc_1' }];
   const { then } = await reached('main', databases);
   expect(await then).toMatchObject({ databases, tenant: { capsule: { metadata: { name: 'attic' } } } });
 });
 
-it('a Capsule of another server is refused, and is not taken for one that had no databases', async () => {
+it('a Capsule of another server is refused, and not mistaken for one without databases', async () => {
   const { then, asked } = await reached('b');
   await expect(then).rejects.toThrow(/were on the PostgreSQL server b at that moment/);
   expect(asked.filter((program) => program.includes('ALTER'))).toEqual([]);

@@ -205,7 +205,7 @@ describe('the database of a backup', () => {
   });
 });
 
-it('files of the log are in order over all timelines and logs, up to the first that is missing', () => {
+it('files of the log are ordered over all timelines and logs, up to the first missing one', () => {
   const name = (timeline: string, log: string, segment: string) =>
     `x/${timeline}${log}${segment}-${'0'.repeat(40)}.zst`;
   const [one, two] = ['00000001', '00000002'];

@@ -39,7 +39,7 @@ it('values that lack a server which Capsules were on are refused, with the names
   expect(() => refuseMissingServers(state, valuesWith({ name: 'c', host: 'pg-b' }))).toThrow(refused);
 });
 
-it('a server may have another host, and one that had nobody on it may be gone', () => {
+it('a server may have another host, and one without Capsules may be missing', () => {
   refuseMissingServers(state, valuesWith({ name: 'b', host: 'elsewhere' }));
   const { databaseHosts, ...older } = state;
   refuseMissingServers(older, []);
