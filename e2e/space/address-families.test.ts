@@ -51,7 +51,7 @@ const environmentIn = (objects: readonly KubeObject[], deployment: string): Reco
 };
 
 describe('NetworkPolicies', () => {
-  it('let to the whole of one family only who is let to the whole of the other', async () => {
+  it('allow the whole of one family only to pods that may reach the whole of the other', async () => {
     const world =
       (family: string) =>
       ({ to = [] }: { to?: { ipBlock?: Block }[] }) =>
@@ -62,7 +62,7 @@ describe('NetworkPolicies', () => {
   });
 
   it.each(['egress', 'objectstore-broker'])(
-    'let %s outside, and nowhere inside, in either family',
+    'let %s reach the outside, and nothing inside, in either family',
     async (name) => {
       const made = await helm.render(...set(`egress.nat64Prefixes={${OWN_PREFIX}}`));
       const reached = (addresses: readonly string[]) => addresses.filter((at) => isLetTo(made, name, at));
@@ -83,7 +83,7 @@ describe('NetworkPolicies', () => {
       'where NAT64 has a prefix of its own',
       ['egress.nat64Prefixes={2a00:64::/96,2a00:65::/64,2a00:1:2:3:4:5::/96}'],
     ],
-  ])('except nothing but a part of what they let to: %s', async (_, values) => {
+  ])('except only addresses that they otherwise allow: %s', async (_, values) => {
     for (const policy of policiesIn(await helm.render(...set(...values))))
       for (const { cidr, except = [] } of blocksOf(policy))
         for (const part of except) {
@@ -93,7 +93,7 @@ describe('NetworkPolicies', () => {
         }
   });
 
-  it('except private blocks from a narrower one that has some', async () => {
+  it('except private blocks from a narrower block that contains some', async () => {
     const made = await helm.render(...set('objectStore.byok.cidrs={8.0.0.0/6,203.0.113.0/24}'));
     const to = (address: string) => isLetTo(made, 'objectstore-broker', address);
     expect(['8.8.8.8', '10.1.2.3', '203.0.113.7', '203.0.114.1'].map(to)).toEqual([true, false, true, false]);
@@ -108,13 +108,13 @@ describe('Services', () => {
         .map(({ metadata, spec }) => [metadata.name, spec.ipFamilyPolicy]),
     );
 
-  it('have the families that the cluster gives them where nothing else is said, and the canary all that there are', async () => {
+  it('have the cluster’s families by default, and the canary has all', async () => {
     const { canary, ...others } = familiesIn(await helm.render());
     expect(canary).toBe('PreferDualStack');
     expect(new Set(Object.values(others))).toEqual(new Set([undefined]));
   });
 
-  it('have those that you say, but for the one that names single pods, each of which would be named twice', async () => {
+  it('have the families that you set, except the one that names single pods, each of which would be named twice', async () => {
     const made = familiesIn(await helm.render(...set('network.ipFamilyPolicy=PreferDualStack')));
     const { 'egress-replicas': replicas, ...others } = made;
     expect(replicas).toBe('SingleStack');

@@ -25,7 +25,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-it('the chart takes every image from the one registry, by the digest that is in the archive', async () => {
+it('the chart uses every image from the one registry, by the digest in the archive', async () => {
   const file = join(directory, 'images.yaml');
   await writeFile(file, imageValues(carried));
   const { code, stdout, stderr } = await helm.templateBare(
@@ -39,7 +39,7 @@ it('the chart takes every image from the one registry, by the digest that is in 
   expect(new Set(used).size).toBe(known.length - 1);
 });
 
-it('each image is brought into the registry under the name that the values have, for one platform or for all', () => {
+it('each image is copied into the registry under the name in the values, for one platform or for all', () => {
   const copied = (all: string) =>
     `skopeo copy${all} --preserve-digests oci-archive:/tmp/space.tar:space/operator:1 docker://$REGISTRY/space/operator:1`;
   const lines = (...platforms: Platform[]) => pushLines('/tmp/space.tar', carried, platforms);
@@ -47,7 +47,7 @@ it('each image is brought into the registry under the name that the values have,
   expect(lines('linux/amd64', 'linux/arm64')[0]).toBe(copied(' --all'));
 });
 
-it('platforms are those that are named, each once, else this machine’s own', () => {
+it('platforms are those that are named, each once, by default this machine’s own', () => {
   expect(platformsOf('linux/arm64,linux/amd64,linux/arm64')).toEqual(['linux/arm64', 'linux/amd64']);
   expect(platformsOf()).toEqual([`linux/${process.arch === 'x64' ? 'amd64' : 'arm64'}`]);
   for (const wrong of ['arm64', 'linux/s390x', '', 'linux/amd64,'])

@@ -221,7 +221,7 @@ it('who adds a line to the record ends it with nobody’s name but their own, an
   expect(await asked('deploy', 'POST', ASSISTANTS, born)).toEqual(wrong);
 });
 
-it('in another namespace such annotations say nothing', async () => {
+it('in another namespace such annotations have no effect', async () => {
   const elsewhere = ASSISTANTS.replace('/home/', '/default/');
   const all = { apiGroups: [GROUP], resources: ['assistants'], verbs: ['create'] };
   callers['elsewhere'] = await judged.caller('elsewhere', [all], ['default']);
@@ -291,7 +291,7 @@ describe('where the API server does not write who made it', () => {
     );
   });
 
-  it('what came meanwhile gets no name later', async () => {
+  it('an object that was created meanwhile gets no name later', async () => {
     const body = { metadata: { name: 'home-installed-by' }, spec };
     await judged.server.client.call({ method: 'POST', path: bindings, body });
     await eventually(async () => (await makes()) !== undefined, { what: 'it is written again' });

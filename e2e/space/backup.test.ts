@@ -46,8 +46,8 @@ const carrier = (among = objects) => find('CronJob', 'backup', among)!['spec'].j
 const environmentOf = ({ env }: { env: readonly { name: string; value: string }[] }) =>
   Object.fromEntries(env.map(({ name, value }) => [name, value]));
 
-describe('a Space that is not backed up', () => {
-  it('has no program for it, no right, no key, and no way out of PostgreSQL', () => {
+describe('a Space without a backup', () => {
+  it('has no program, right or key for one, and PostgreSQL may connect to nothing', () => {
     expect(JSON.stringify(without)).not.toContain('backup-');
     expect(find('CronJob', 'backup', without)).toBeUndefined();
     expect(find('NetworkPolicy', 'postgres', without)?.['spec'].egress).toBeUndefined();
@@ -55,8 +55,8 @@ describe('a Space that is not backed up', () => {
   });
 });
 
-describe('a Space that is backed up', () => {
-  it('tells its programs what they read', async () => {
+describe('a Space with a backup', () => {
+  it('gives its programs the settings that they read', async () => {
     const { initContainers, containers } = carrier();
     expect(backupOptions.parse(JSON.parse(environmentOf(initContainers[0])['BACKUP'] ?? ''))).toMatchObject({
       space: 'home',
@@ -86,7 +86,7 @@ describe('a Space that is backed up', () => {
       });
   });
 
-  it('gives the API server’s token to the one container that asks it, and the Space’s S3 key to the other', () => {
+  it('gives the API server’s token to the container that calls it, and the Space’s S3 key to the other', () => {
     const { initContainers, containers, automountServiceAccountToken } = carrier();
     const mounts = ([{ volumeMounts }]: [{ volumeMounts: { name: string }[] }]) =>
       volumeMounts.map(({ name }) => name);
@@ -113,7 +113,7 @@ describe('a Space that is backed up', () => {
     ).toEqual([]);
   });
 
-  it('takes images by their parts', async () => {
+  it('accepts images in parts', async () => {
     const digest = `sha256:${'0'.repeat(64)}`;
     const parts = IMAGE_VALUES.flatMap((value) => [
       ...['--set', `${value}.repository=${value.toLowerCase()}`],
@@ -128,7 +128,7 @@ describe('a Space that is backed up', () => {
     );
   });
 
-  it('leaves users to a cluster that gives them', async () => {
+  it('leaves users to a cluster that assigns them', async () => {
     const values = [
       'podSecurity.runAsUser=injected',
       'postgres.external.host=db.example.org',
@@ -144,7 +144,7 @@ describe('a Space that is backed up', () => {
     expect(carrier().securityContext).toMatchObject({ runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000 });
   });
 
-  it('opens no listener, and lets PostgreSQL and its program out to the bucket for backups alone', () => {
+  it('opens no listener, and lets PostgreSQL and its program reach only the bucket for backups', () => {
     const vault = { to: [{ ipBlock: { cidr: '203.0.113.7/32' } }], ports: [{ protocol: 'TCP', port: 443 }] };
     const dns = expect.objectContaining({
       to: [expect.objectContaining({ podSelector: expect.anything() })],
@@ -158,7 +158,7 @@ describe('a Space that is backed up', () => {
     expect(services(objects)).toBe(services(without));
   });
 
-  it('has keys of its own, which are made as others are and have the shapes that their programs ask for', async () => {
+  it('has keys of its own, which are generated as others and have the formats that their programs require', async () => {
     const options = { servicesNamespace: 'home-services', tls: true, objectStore: true, byok: false };
     const made = materialsOf({ ...options, console: false, backup: true });
     const { fields } = made.find(({ name }) => name === 'backup-keys')!;

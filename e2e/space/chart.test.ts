@@ -47,7 +47,7 @@ const named = (kind: string, name: string, namespace?: string) =>
   );
 
 describe('the chart', () => {
-  it('lets nobody ask DNS but where you say that it is, pods and others, on the ports that you say', async () => {
+  it('lets pods query DNS only at the pods, addresses and ports that you set', async () => {
     const set = ['ports={53,5353}', 'cidrs={169.254.20.10/32}'].flatMap((it) => [
       '--set',
       `network.dns.${it}`,
@@ -66,7 +66,7 @@ describe('the chart', () => {
     }
   });
 
-  it('tells the operator what each of its admission policies and bindings says', () => {
+  it('gives the operator the content of each of its admission policies and bindings', () => {
     const kinds = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'];
     const specs = kinds.map((kind) => [
       kind,
@@ -81,7 +81,7 @@ describe('the chart', () => {
     expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });
   });
 
-  it('makes a RuntimeClass whose pods go to the nodes that you say, and count what a sandbox takes', async () => {
+  it('creates a RuntimeClass with the scheduling and overhead that you set', async () => {
     const set = ['createRuntimeClass=true', 'scheduling.nodeSelector.sandbox=gvisor', 'overhead.memory=32Mi'];
     const toleration = ['key=sandbox', 'operator=Exists'].map(
       (field) => `scheduling.tolerations[0].${field}`,
@@ -154,7 +154,7 @@ describe('the chart', () => {
     );
   });
 
-  it('gives nobody but the keys and the test a role in the services namespace, and no role over every Secret or with a wildcard', () => {
+  it('gives only the program of keys and the test a role in the services namespace, and no role over every Secret or with a wildcard', () => {
     const inServices = ofKind('Role', 'RoleBinding').filter(
       ({ metadata }) => metadata.namespace === 'home-services',
     );
@@ -196,7 +196,7 @@ describe('the chart', () => {
       );
   });
 
-  it('keeps several replicas of one part on different nodes, and takes one at a time from them', async () => {
+  it('spreads replicas of one part over nodes, and evicts one at a time', async () => {
     const parts = {
       operator: 'home-operator',
       dbBroker: 'db-broker',
@@ -232,7 +232,7 @@ describe('the chart', () => {
     await expect(rightsPage(all)).toMatchFileSnapshot('../../docs/rights.md');
   });
 
-  it('gives administrators what its pages take, and nothing of the cluster unless that is said', async () => {
+  it('gives administrators the rights that its pages need, and none in the whole cluster by default', async () => {
     const person = { kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'mia' };
     const named = ['--set-json', `people.administrators=${JSON.stringify([person])}`];
     const bound = async (...more: string[]) =>
@@ -258,7 +258,7 @@ describe('the chart', () => {
     expect(nobody.filter(({ metadata }) => metadata.name.startsWith('home-administrators'))).toEqual([]);
   });
 
-  it('has nothing in the namespace of the release but three roles, with everything on', async () => {
+  it('has only three roles in the namespace of the release, with everything enabled', async () => {
     const on = [
       'objectStore.dataPlane.byok',
       'monitoring.podMonitor',
@@ -282,7 +282,7 @@ describe('the chart', () => {
     ]);
   });
 
-  it('denies everything in the services namespace but what it names', () => {
+  it('denies everything in the services namespace except what it names', () => {
     const policies = ofKind('NetworkPolicy').filter(({ metadata }) => metadata.namespace === 'home-services');
     const denied = policies.find(({ metadata }) => metadata.name === 'default-deny');
     expect(denied?.['spec']).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
@@ -321,7 +321,7 @@ describe('the chart', () => {
     ]);
   });
 
-  it('lets Assistants to the objects, programs of the Space to the principals, and the broker alone to the store', () => {
+  it('lets Assistants reach the objects, programs of the Space the control listener, and only the broker the store', () => {
     const policy = (name: string) => named('NetworkPolicy', name, 'home-services')?.['spec'];
     const [control, data] = policy('objectstore-broker').ingress;
     expect(control.ports).toEqual([{ port: 8080 }]);
@@ -340,7 +340,7 @@ describe('the chart', () => {
     expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual(['objectstore-broker', 's3']);
   });
 
-  it('gives a probe of the network the walls of an Assistant, and a canary that they alone keep it from', () => {
+  it('gives a probe of the network the policies of an Assistant, and a canary that only these close to it', () => {
     const policy = (name: string, place: string) => named('NetworkPolicy', name, place)?.['spec'];
     const walls = policy('home-network-probe', 'home-system');
     expect(walls.ingress).toBeUndefined();
@@ -367,7 +367,7 @@ describe('the chart', () => {
     expect(postgres.at(-1)).toEqual(canary.ingress[1].from[0]);
   });
 
-  it('makes nothing of the object store where it is switched off', async () => {
+  it('renders nothing of the object store if it is disabled', async () => {
     const rendered = await render('--set', 'objectStore.enabled=false');
     const text = JSON.stringify(rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
     expect(text).not.toMatch(/"(objectstore[a-z-]*|s3|s3-root)"|OBJECT_STORE_BROKER_URL/);
@@ -386,7 +386,7 @@ describe('the chart', () => {
     ];
     const set = (values: readonly string[]) => values.flatMap((value) => ['--set', value]);
 
-    it('runs none itself, makes no key or certificate for it, and lets the broker to it alone', async () => {
+    it('runs none itself, creates no key or certificate for it, and lets only the broker reach it', async () => {
       const rendered = await render(...set(whole), '--set', 's3.image=');
       const text = JSON.stringify(rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
       expect(text).not.toMatch(/s3-root|s3-tls|"component":"s3"/);
@@ -448,7 +448,7 @@ describe('the chart', () => {
     });
   });
 
-  it('gives the gateway each Assistant’s share: its own default, or what you say', async () => {
+  it('gives the gateway each Assistant’s share: its default, or what you set', async () => {
     const environmentOf = (all: readonly KubeObject[]): Record<string, string> => {
       const gateway = all.find(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
@@ -482,7 +482,7 @@ describe('the chart', () => {
     expect(() => readConfig({ ...environment, CALLER_CONNECTIONS: '4097' })).toThrow('CALLER_CONNECTIONS');
   });
 
-  it('asks often whether the gateway may serve, as it waits for the operator, and longer than a refusal is held back', () => {
+  it('checks the gateway’s readiness often, since it waits for the operator, and longer than a refusal is delayed', () => {
     const gateway = objects.find(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
     );
@@ -495,7 +495,7 @@ describe('the chart', () => {
     for (const probe of [startupProbe, livenessProbe]) expect(probe.httpGet.path).toBe('/healthz');
   });
 
-  it('refuses a default quota that is larger than the disk of all Capsules, and says both', async () => {
+  it('refuses a default quota that is larger than the disk of all Capsules, and names both', async () => {
     const environment = (all: readonly KubeObject[]) => {
       const broker = all.find(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'objectstore-broker',
@@ -516,7 +516,7 @@ describe('the chart', () => {
     });
   });
 
-  it('refuses a default database quota that is larger than the volume of all Capsules, and says both', async () => {
+  it('refuses a default database quota that is larger than the volume of all Capsules, and names both', async () => {
     const larger = ['--set', 'dbBroker.defaultQuotaBytes=8589934593'];
     const { code, stderr } = await template('home', ...larger, '--set', 'postgres.storage.size=8Gi');
     expect(code).not.toBe(0);
@@ -533,7 +533,7 @@ describe('the chart', () => {
     });
   });
 
-  it('lets the gateway reach fixed hosts at their ports, and not the API server where that is known', async () => {
+  it('lets the gateway reach fixed hosts at their ports, but not the API server if its address is set', async () => {
     const all = await render(
       '--set-json',
       'egress.hosts={"a.example.org":"10.1.2.3","b.example.org":"203.0.113.7:8443","c.example.org":"[2001:db8::7]:8444"}',
@@ -573,7 +573,7 @@ describe('the chart', () => {
     expect(wrong.stderr).toContain('/egress/hosts');
   });
 
-  it('gives the gateway its time to drain, and the pod more', async () => {
+  it('gives the gateway its time to drain, and the pod a longer grace period', async () => {
     const all = await render('--set', 'egress.drainSeconds=600');
     const gateway = all.find(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
@@ -583,7 +583,7 @@ describe('the chart', () => {
     expect(pod.containers[0].env).toContainEqual({ name: 'DRAIN_SECONDS', value: '600' });
   });
 
-  it('lets each program that is called go on for a while when its pod is told to end', async () => {
+  it('lets each program with callers continue for a while when its pod is told to end', async () => {
     const deployments = (await render()).filter(({ kind }) => kind === 'Deployment');
     const leaving = deployments.filter(({ spec }) =>
       JSON.stringify(spec).includes('{"name":"LEAVE_SECONDS","value":"5"}'),
@@ -596,7 +596,7 @@ describe('the chart', () => {
     ]);
   });
 
-  it('has no command with two dollar signs, of which Kubernetes makes one', async () => {
+  it('has no command with two dollar signs, since Kubernetes turns them into one', async () => {
     const commands = (await render()).flatMap(({ spec }) => {
       const pod = spec?.template?.spec ?? spec?.jobTemplate?.spec.template.spec;
       return [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])].map(({ command, args }) =>
@@ -607,7 +607,7 @@ describe('the chart', () => {
     expect(commands.filter((one) => one.includes('$$'))).toEqual([]);
   });
 
-  it('makes nothing of the console where it is switched off, and reads no Secret for it where there is no object store', async () => {
+  it('renders nothing of the console if it is disabled, and reads no Secret for it without an object store', async () => {
     const none = await render('--set', 'console.enabled=false', '--set-string', 'console.image=');
     expect(JSON.stringify(none)).not.toMatch(
       /home-console|console-(session|tls)|consoleSession|observer|egress-replicas/i,
@@ -621,7 +621,7 @@ describe('the chart', () => {
     expect(JSON.stringify(console)).not.toMatch(/OBJECT_STORE|objectstore-broker/);
   });
 
-  it('lets the console to the API server, the object-storage broker and the gateway’s control listener, and nobody to it but whom you name', async () => {
+  it('lets the console reach the API server, the object-storage broker and the gateway’s control listener, and only namespaces that you name reach it', async () => {
     const policy = (all: readonly KubeObject[]) =>
       all.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'home-console')?.[
         'spec'
@@ -651,7 +651,7 @@ describe('the chart', () => {
     ]);
   });
 
-  it('lets the console impersonate where an issuer is set, and nobody but those whom you name', async () => {
+  it('lets the console impersonate only if an issuer is set, and only those whom you name', async () => {
     expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'CustomResourceDefinition'))).not.toContain(
       'impersonate',
     );
@@ -693,7 +693,7 @@ describe('the chart', () => {
       expect((await template('home', '--set', `console.oidc.${own}`)).stderr).toMatch(/oidc/);
   });
 
-  it('tells the console of every certificate: which Secret has it, and whose it is to renew', async () => {
+  it('tells the console about every certificate: which Secret has it, and who renews it', async () => {
     const told = (all: readonly KubeObject[]) => {
       const { containers, volumes } =
         all.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'home-console')?.['spec']
@@ -724,7 +724,7 @@ describe('the chart', () => {
     expect(services['postgres']).toEqual({ secret: 'home-services/own-postgres', yours: true });
   });
 
-  it('has an Ingress and a route to the console where you name a host, which is then an address of its', async () => {
+  it('has an Ingress and a route to the console if you name a host, which is then one of its addresses', async () => {
     expect(ofKind('Ingress', 'HTTPRoute')).toEqual([]);
     const originsOf = (all: readonly KubeObject[]): readonly string[] => {
       const console = all.find(
@@ -754,7 +754,7 @@ describe('the chart', () => {
     ]);
   });
 
-  it('has no Secret in it, however it is set, and tells the program of keys the names of those that are missing', async () => {
+  it('renders no Secret with any values, and gives the program of keys the names of the missing ones', async () => {
     for (const flags of [[], ['--set', 'objectStore.dataPlane.byok=true'], ['--set', 'tls.enabled=false']]) {
       const rendered = await render(...flags);
       expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([]);
@@ -792,7 +792,7 @@ describe('the chart', () => {
     }
   });
 
-  it('mounts the key that grants are signed with in the operator and the public ones in the broker, where they are switched on', async () => {
+  it('mounts the key that signs grants in the operator and the public ones in the broker, if grants are enabled', async () => {
     const rendered = await render('--set', 'objectStore.dataPlane.byok=true');
     const environmentOf = (name: string) =>
       rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.['spec']
@@ -804,7 +804,7 @@ describe('the chart', () => {
     });
   });
 
-  it('lets Capsules name an S3 server of yours at its one address and port, and nothing private beside it', async () => {
+  it('lets Capsules name an S3 server of yours at its one address and port, and no other private one', async () => {
     const reachOf = (rendered: readonly KubeObject[]) => {
       const [broker] = rendered.filter(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'objectstore-broker',
@@ -843,7 +843,7 @@ describe('the chart', () => {
     expect(annotations).not.toEqual(usual.annotations);
   });
 
-  it('uses Secrets that you name and makes none in their place', async () => {
+  it('uses Secrets that you name and creates none in their place', async () => {
     const yours = [
       'dbAdmin',
       'dbBrokerKeys',
@@ -876,7 +876,7 @@ describe('the chart', () => {
     expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(5);
   });
 
-  it('mounts keys of services in themselves alone, and speaks plain text where you say so', async () => {
+  it('mounts keys of services only in themselves, and uses plain text if you disable TLS', async () => {
     const holders = objects.filter(({ spec }) =>
       spec?.template?.spec.volumes?.some(({ secret }: { secret?: { secretName: string } }) =>
         secret?.secretName.endsWith('-tls'),
@@ -937,7 +937,7 @@ describe('the chart', () => {
   });
 
   it.each(['366d', '8784h', '527040m', '31622400s', '367d', '8785h', '527041m', '31622401s'])(
-    'takes the grace %s just where the operator does',
+    'accepts the grace %s exactly if the operator does',
     async (grace) => {
       const { code, stderr } = await template('home', '--set', `retention.grace=${grace}`);
       expect(code === 0).toBe(readGrace(grace) !== undefined);
@@ -945,7 +945,7 @@ describe('the chart', () => {
     },
   );
 
-  it('names each image that it has not been told, and where to read how to get them', async () => {
+  it('names each missing image, and where to read how to get them', async () => {
     const refused = await finish(helm, ['template', 'home', CHART, '--namespace', 'home']);
     expect(refused.code).not.toBe(0);
     for (const value of IMAGE_VALUES) expect(refused.stderr).toContain(value);
@@ -954,13 +954,13 @@ describe('the chart', () => {
     expect(stderr).toContain('no image is set in egress.image: ');
   });
 
-  it('wants no image of what does not run', async () => {
+  it('needs no image of what does not run', async () => {
     const none = ['objectStore.image=', 's3.image='].flatMap((value) => ['--set-string', value]);
     expect((await template('home', ...none)).stderr).toContain('objectStore.image, s3.image');
     await render('--set', 'objectStore.enabled=false', ...none);
   });
 
-  it('takes an image by its digest, with or without a tag beside it', async () => {
+  it('accepts an image by its digest, with or without a tag', async () => {
     const both = someImage('operator:1.2.3');
     const made = await render('--set-string', `operator.image=${both}`);
     const operator = made.find(

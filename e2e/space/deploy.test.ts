@@ -87,12 +87,12 @@ const refused = (says: string) => ({ status: 403, text: expect.stringContaining(
 const taken = (status: number) => ({ status, text: expect.any(String) });
 
 describe('into a Capsule', () => {
-  it('deploys whoever has the verb deploy on it', async () => {
+  it('a caller with the verb deploy on it may deploy', async () => {
     const other = { ...assistant('household'), metadata: { name: 'other' } };
     expect(await deployer('POST', ASSISTANTS, other)).toEqual(taken(201));
   });
 
-  it('nobody else does, whatever rights on Assistants they have', async () => {
+  it('nobody else may, whatever rights on Assistants they have', async () => {
     const says = 'may not deploy into the Capsule household';
     expect(await writer('POST', ASSISTANTS, assistant('household'))).toEqual(refused(says));
     expect(await writer('PATCH', `${ASSISTANTS}/ledger`, { spec: { image: 'evil:1' } })).toEqual(
@@ -107,7 +107,7 @@ describe('into a Capsule', () => {
     );
   });
 
-  it('in another namespace it is for the roles there', async () => {
+  it('in another namespace only the roles there decide', async () => {
     const elsewhere = ASSISTANTS.replace('/home/', '/default/');
     const writes = await judged.caller('elsewhere', [assistantRules], ['default']);
     await eventually(
@@ -116,7 +116,7 @@ describe('into a Capsule', () => {
     );
   });
 
-  it('a change of what is no spec needs no such right', async () => {
+  it('a change outside of the spec needs no such right', async () => {
     const labels = { metadata: { labels: { team: 'books' } } };
     expect(await writer('PATCH', `${ASSISTANTS}/ledger`, labels)).toEqual(taken(200));
   });
@@ -128,7 +128,7 @@ describe('a stored input', () => {
     expect(await reader('POST', ASSISTANTS, other)).toEqual(taken(201));
   });
 
-  it.each(MINE.map((_, i) => i))('may not name another, be it the one in place %i', async (place) => {
+  it.each(MINE.map((_, i) => i))('may not name another, in any position (%i)', async (place) => {
     // The policy asks about names in their order: this tests one that comes after each of them, and one before all.
     for (const foreign of ['a-principal', ...MINE.map((one) => `${one}x`)]) {
       const names = MINE.with(place, foreign);
@@ -137,7 +137,7 @@ describe('a stored input', () => {
     }
   });
 
-  it('cannot be moved to another host, route or Secret by who may not read it', async () => {
+  it('cannot be moved to another host, route or Secret by a caller who may not read it', async () => {
     const path = `${ASSISTANTS}/ledger`;
     const moved = {
       spec: { manifest: { stored_inputs: { 'input-0': { host: 'evil.org' } } } },
@@ -148,7 +148,7 @@ describe('a stored input', () => {
     expect(await reader('PATCH', path, moved)).toEqual(taken(200));
   });
 
-  it('stands in no one’s way who deploys the next image under the same inputs', async () => {
+  it('does not prevent anybody from deploying the next image with the same inputs', async () => {
     const next = { spec: { image: 'registry.test/ledger:2' } };
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, next)).toEqual(taken(200));
   });
@@ -162,11 +162,11 @@ describe('out of a Capsule', () => {
     await holdLease(judged, 'operator');
   });
 
-  it('whoever deploys into it deletes, be the Capsule there or not', async () => {
+  it('a caller who may deploy into it may delete, whether the Capsule exists or not', async () => {
     expect(await deployer('DELETE', `${ASSISTANTS}/ledger`)).toEqual(taken(200));
   });
 
-  it('nobody else deletes, one by one or all at once', async () => {
+  it('nobody else may delete, one by one or all at once', async () => {
     const says =
       'may not delete from the Capsule cabin. It takes the verb deploy on capsules.platform.space/cabin';
     expect(await deployer('DELETE', neighbour)).toEqual(refused(says));
@@ -211,7 +211,7 @@ describe('out of a Capsule', () => {
     expect(await writer('PATCH', `${ASSISTANTS}/ledger`, off)).toEqual(taken(200));
   });
 
-  it('the operator writes down that it cleans up', async () => {
+  it('the operator adds its finalizer', async () => {
     const finalizers = { metadata: { finalizers: ['platform.space/assistant'] } };
     await eventually(async () => (await operator('PATCH', neighbour, finalizers)).status === 200, {
       what: 'the operator may change it',

@@ -36,7 +36,7 @@ const pods = (namespace: string, matchLabels: Record<string, string>) => ({
   podSelector: { matchLabels },
 });
 
-it('is asked by those who look names up, where most clusters have it', async () => {
+it('is queried by the programs that resolve names, where most clusters have it', async () => {
   const askers = askersIn(await helm.render());
   expect([...askers.keys()].toSorted()).toEqual([
     'db-broker',
@@ -50,7 +50,7 @@ it('is asked by those who look names up, where most clusters have it', async () 
     expect(rule).toEqual({ to: [pods('kube-system', { 'k8s-app': 'kube-dns' })], ports: onPort(53) });
 });
 
-it('is where you say, and nowhere else: OpenShift’s', async () => {
+it('is only where you set it: OpenShift’s', async () => {
   const label = 'dns\\.operator\\.openshift\\.io/daemonset-dns';
   const at = ['namespace=openshift-dns', `podLabels.${label}=default`, 'ports={5353}'];
   const askers = askersIn(await helm.render(...set(...at.map((value) => `network.dns.${value}`))), 5353);

@@ -55,14 +55,14 @@ const environmentOf = (deployment: string): Record<string, string> => {
   return Object.fromEntries(env.map(({ name, value }: { name: string; value?: string }) => [name, value]));
 };
 
-describe('a Space with a PostgreSQL of one’s own', () => {
+describe('a Space with an external PostgreSQL', () => {
   it('runs none itself: no server, no volume, no key and no certificate for it', () => {
     expect(objects.filter(({ metadata }) => metadata.name === 'postgres')).toEqual([]);
     const text = JSON.stringify(objects.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
     expect(text).not.toMatch(/"db-admin"|postgres-tls|"objectstore-registry"|postgres\.home-services/);
   });
 
-  it('has brokers verify it by its name and authority, and prove themselves with your Secrets’ passwords', () => {
+  it('makes brokers verify its name and CA, and log in with the passwords of your Secrets', () => {
     const root = 'sslmode=verify-full&sslrootcert=/etc/space/postgres-ca/ca.crt';
     expect(readDatabaseConfig(environmentOf('db-broker'))).toMatchObject({
       ADMIN_DATABASE_URL: `postgresql://space_broker@pg-rw.db.svc:5433/space_registry?${root}`,
@@ -94,7 +94,7 @@ describe('a Space with a PostgreSQL of one’s own', () => {
     ]);
   });
 
-  it('lets brokers, probes and Assistants to it, and nobody else', () => {
+  it('lets brokers, probes and Assistants reach it, and nobody else', () => {
     const to = {
       to: [{ ipBlock: { cidr: '203.0.113.0/28' } }],
       ports: [{ protocol: 'TCP', port: 5433 }],

@@ -579,7 +579,7 @@ describe('an operator that does not hold the Lease does not', () => {
   });
 });
 
-it('whoever is not the operator is no matter of its fence', async () => {
+it('callers other than the operator are not restricted by its fence', async () => {
   const administrator = await judged.administrator();
   for (const place of ['default', CAPSULE, 'home-system']) {
     const made = async () =>

@@ -49,7 +49,7 @@ describe('an image of the chart', () => {
       ]);
   });
 
-  it('in parts is in the registry that its repository names, where none is set for all', async () => {
+  it('in parts is in the registry that its repository names, if none is set for all', async () => {
     const made = await renderBare(...inParts, 'operator.image.repository=registry.test/mine/operator');
     expect(imageOf(made, 'home-operator')).toBe(`registry.test/mine/operator@${DIGEST}`);
     expect(imageOf(made, 's3')).toBe(`versity/versitygw@${DIGEST}`);
@@ -61,17 +61,17 @@ describe('an image of the chart', () => {
     expect(imageOf(made, 'home-operator')).toBe(`registry.test/space/operator@${DIGEST}`);
   });
 
-  it('in parts is taken by its digest, whatever its tag says', async () => {
+  it('in parts is used by its digest, whatever its tag is', async () => {
     const made = await renderBare(...inParts, 'operator.image.tag=1.2.3');
     expect(imageOf(made, 'home-operator')).toBe(`space/operator@${DIGEST}`);
   });
 
-  it('in parts is taken by its tag where tags are allowed', async () => {
+  it('in parts is used by its tag if tags are allowed', async () => {
     const tagged = ['operator.image.tag=1.2.3', 'operator.image.digest=null', 'image.allowTags=true'];
     expect(imageOf(await renderBare(...inParts, ...tagged), 'home-operator')).toBe('space/operator:1.2.3');
   });
 
-  it('of the attester is the one that operator and admission policies know, and so are those before it', async () => {
+  it('of the attester is known to operator and admission policies, as are the accepted earlier ones', async () => {
     const earlier = someImage('attester:before');
     const made = await renderBare(
       'image.registry=registry.test',
@@ -96,7 +96,7 @@ describe('an image of the chart', () => {
     expect(policy('home-operator-fence')).toContain(`container.image == "${now}"`);
   });
 
-  it('is pulled with the Secrets that you name, by every pod, and the operator is told them for Assistants', async () => {
+  it('is pulled with the Secrets that you name, by every pod, and the operator gets them for Assistants', async () => {
     const secrets = ['one', 'two'].map((name) => ({ name }));
     const made = await renderBare(
       ...inParts,

@@ -25,7 +25,7 @@ async function look() {
   return { found: await find(new AbortController().signal), asked };
 }
 
-it('finds all in force that the chart has made, and tells which of them is not', async () => {
+it('finds all policies of the chart in force, and names one that is not', async () => {
   const { found, asked } = await look();
   expect(found).toBeUndefined();
   // A policy that is missing in the lists would be requested by its name.

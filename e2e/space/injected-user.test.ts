@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => helm?.close());
 
 describe('the user of the Space’s own pods', () => {
-  it('is named by the chart where nothing else is said, never root', async () => {
+  it('is named by the chart by default, and is never root', async () => {
     const users = new Map(
       [...podsIn(await helm.render())].map(([name, { securityContext }]) => [
         name,
@@ -72,7 +72,7 @@ describe('the user of the Space’s own pods', () => {
     expect(stderr).toContain('postgres.external.host');
   });
 
-  it('is in no other hands', async () => {
+  it('has only these two values', async () => {
     const { code, stderr } = await helm.template(...set('podSecurity.runAsUser=root'));
     expect(code).not.toBe(0);
     expect(stderr).toMatch(/podSecurity.runAsUser/);

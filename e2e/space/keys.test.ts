@@ -129,7 +129,7 @@ const serial = async (name: string) =>
   new X509Certificate(await read(SERVICES, name, 'tls.crt')).serialNumber;
 
 describe('the keys of a Space', () => {
-  it('are made by the first run, each where it belongs, and kept by every other', async () => {
+  it('are created by the first run, each where it belongs, and kept by every other', async () => {
     await upgrade();
     expect(await everything()).toEqual({});
     const first = await keep();
@@ -153,7 +153,7 @@ describe('the keys of a Space', () => {
     expect(await everything()).toEqual(made);
   });
 
-  it('are told of by the right that is missing, where a Role lacks a verb, and are kept once it is back', async () => {
+  it('are reported by the missing right if a Role lacks a verb, and are maintained once it is back', async () => {
     const made = await everything();
     const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SERVICES}/roles/home-keys`;
     const { rules } = await get<{ rules: { verbs: string[] }[] }>(path);
@@ -186,7 +186,7 @@ describe('the keys of a Space', () => {
     expect((await render()).stdout).toBe((await render()).stdout);
   });
 
-  it('are not made anew where they were once: neither with the record nor with a volume of them alone', async () => {
+  it('are not created again if they existed once, by the record alone and by a volume alone', async () => {
     const claim = {
       metadata: { name: 'data-postgres-0' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
@@ -209,14 +209,14 @@ describe('the keys of a Space', () => {
     expect(await keep()).toEqual({ refused: 0, told: [] });
   });
 
-  it('that seal sessions are made anew where they are gone: nothing was stored by them', async () => {
+  it('that seal sessions are created again if they are gone, since nothing was stored with them', async () => {
     const before = await read(SYSTEM, 'console-session', 'keys');
     await remove(core('secrets', SYSTEM, 'console-session'));
     expect(await keep()).toEqual({ refused: 0, told: [`made ${SYSTEM}/console-session`] });
     expect(await read(SYSTEM, 'console-session', 'keys')).not.toBe(before);
   });
 
-  it('are refused with another shape, and the others are kept all the same', async () => {
+  it('are refused in another format, and the others are maintained nevertheless', async () => {
     const token = await read(SYSTEM, 'db-provisioner', 'token');
     await write(SYSTEM, 'db-provisioner', 'token', 'hunter2');
     await remove(core('secrets', SERVICES, 'postgres-tls'));
@@ -230,7 +230,7 @@ describe('the keys of a Space', () => {
     await write(SYSTEM, 'db-provisioner', 'token', token);
   });
 
-  it('that both namespaces have are copied to the one that lost its own', async () => {
+  it('that both namespaces need are copied to the one that lost its own', async () => {
     const token = await read(SERVICES, 'db-provisioner', 'token');
     for (const [namespace, name] of [
       [SYSTEM, 'db-provisioner'],
@@ -242,7 +242,7 @@ describe('the keys of a Space', () => {
     }
   });
 
-  it('of grants are kept while they are exchanged, and the operator’s own is never left unknown', async () => {
+  it('of grants are kept while they are exchanged, and the operator’s is always among the public ones', async () => {
     const keys = () => read(SERVICES, 'objectstore-grants', 'keys');
     const [first, public1] = [await read(SYSTEM, 'objectstore-grants', 'key'), await keys()];
     expect(JSON.parse(public1).keys.map(({ kid }: { kid: string }) => kid)).toEqual([
@@ -263,7 +263,7 @@ describe('the keys of a Space', () => {
     expect(JSON.parse(await keys()).keys).toEqual([jwk]);
   });
 
-  it('are left to whoever named a Secret, and the role does not even name them', async () => {
+  it('are left alone if a Secret is named, and the role does not name them either', async () => {
     await upgrade('existingSecrets.s3Root=mine');
     const { data } = await get(core('secrets', SERVICES, 's3-root'));
     await remove(core('secrets', SERVICES, 's3-root'));
@@ -278,7 +278,7 @@ describe('the keys of a Space', () => {
 });
 
 describe('the certificates of a Space', () => {
-  it('are renewed in time, each by itself, and all after their authority', async () => {
+  it('are renewed in time, each by itself, and all after their CA', async () => {
     const names = ['space-ca', 'db-broker-tls', 'postgres-tls'];
     const serials = () => Promise.all(names.map(serial));
     const [authority, broker, postgres] = await serials();
@@ -317,7 +317,7 @@ describe('the certificates of a Space', () => {
     expect(await keep(later)).toEqual({ refused: 0, told: [] });
   });
 
-  it('follow an authority that is exchanged in steps, and the former one is trusted until they have', async () => {
+  it('follow a CA that is exchanged in steps, and the former one is trusted until they have', async () => {
     const begun = Date.now();
     const after = async (minutes: number) => (await keep(new Date(begun + minutes * 60_000))).told;
     const root = async (namespace = SYSTEM) =>
@@ -351,7 +351,7 @@ describe('the certificates of a Space', () => {
     expect(await after(1_000)).toEqual([]);
   });
 
-  it('are none where TLS is off, and the URLs follow', async () => {
+  it('do not exist if TLS is off, and the URLs follow', async () => {
     await upgrade('tls.enabled=false');
     expect((await keep()).told).toEqual([
       'updated home-services/db-admin url followed its other keys',
@@ -379,7 +379,7 @@ describe('a run', () => {
     return { read, create: once(create, calls % 2 === 0), change: once(change, calls % 2 === 0) };
   }
 
-  it('that was killed anywhere is mended by the next, which changes nothing that was made', async () => {
+  it('that was killed anywhere is completed by the next, which changes nothing that was created', async () => {
     const options = await optionsOfRelease();
     for (let calls = 0; calls < 25; calls += 1) {
       for (const namespace of [SYSTEM, SERVICES]) {
@@ -402,7 +402,7 @@ describe('a run', () => {
     }
   });
 
-  it('beside another makes one set of keys, and the slower ends without a word of its own', async () => {
+  it('beside another creates one set of keys, and the slower one ends without creating any', async () => {
     for (const { metadata } of await secretsOf(SERVICES))
       await remove(core('secrets', SERVICES, metadata.name));
     await remove(core('secrets', SYSTEM, 'db-provisioner'));

@@ -58,11 +58,11 @@ const expressions = () =>
     .map((expr) => expr.replaceAll('$__rate_interval', '5m').replaceAll('$space', 'home'));
 
 describe('alert rules', () => {
-  it('are understood by Prometheus, lints included', async () => {
+  it('are valid for Prometheus, lints included', async () => {
     expect(await promtool('check', 'rules', '--lint=all', '--lint-fatal', rules)).toBe('');
   }, 900_000);
 
-  it('ring when they should, and only then', async () => {
+  it('fire when they should, and only then', async () => {
     const cases = await readFile(join(import.meta.dirname, 'monitoring.cases.yaml'), 'utf8');
     const file = join(directory, 'cases.yaml');
     await writeFile(file, cases);
@@ -79,14 +79,14 @@ describe('alert rules', () => {
 });
 
 describe('the dashboard', () => {
-  it('asks only what Prometheus understands', async () => {
+  it('has only queries that Prometheus understands', async () => {
     const file = join(directory, 'dashboard.yaml');
     const recorded = expressions().map((expr, i) => ({ record: `panel:${i}`, expr }));
     await writeFile(file, stringify({ groups: [{ name: 'dashboard', rules: recorded }] }));
     expect(await promtool('check', 'rules', '--lint=none', file)).toBe('');
   }, 900_000);
 
-  it('and the rules name no metric that nothing has', async () => {
+  it('and the rules name no metric that does not exist', async () => {
     const { registry } = createMetrics();
     operatorMetrics(registry).watch({
       health: () => ({}),
@@ -113,7 +113,7 @@ describe('the dashboard', () => {
   });
 });
 
-it('is nothing at all unless it is asked for', async () => {
+it('is not rendered by default', async () => {
   const helm = await findTool('helm', directory);
   const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES];
   const { code, stdout } = await finish(helm, args);

@@ -6,7 +6,7 @@ describe('the command line of up', () => {
     expect(readOptions([])).toEqual({ help: false, examples: true, cluster: { name: 'space' } });
   });
 
-  it('takes a cluster of yours with its registry', () => {
+  it('accepts a cluster of yours with its registry', () => {
     const args = [
       '--kubeconfig',
       '/etc/kube',
@@ -21,7 +21,7 @@ describe('the command line of up', () => {
     });
   });
 
-  it('takes nodes, which a native cluster has', () => {
+  it('accepts a number of nodes for a native cluster', () => {
     expect(readOptions(['--nodes', '3']).cluster).toEqual({ name: 'space', provider: 'native', nodes: 3 });
   });
 

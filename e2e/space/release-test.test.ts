@@ -106,7 +106,7 @@ const capsule = '/apis/platform.space/v1/namespaces/home/capsules';
 const deployments = (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/deployments`;
 
 describe('the test of a release', () => {
-  it('finds nothing wrong with a Space that stands, with no more rights than it has', async () => {
+  it('finds nothing wrong with a healthy Space, with the rights that it has', async () => {
     const checks = await look();
     expect(checks.flatMap((check) => check.faults)).toEqual([]);
     expect(checks.map(({ name }) => name)).toEqual([
@@ -118,7 +118,7 @@ describe('the test of a release', () => {
     ]);
   });
 
-  it('tells a part that has not all its pods, and one that is gone', async () => {
+  it('reports a part with missing pods, and a missing part', async () => {
     const broker = `${deployments('home-services')}/db-broker`;
     await patch(`${broker}/status`, { status: { readyReplicas: 0 } });
     expect(await faults()).toEqual(['parts: home-services/db-broker: 0 of 2 pods are ready']);
@@ -131,7 +131,7 @@ describe('the test of a release', () => {
     options = { ...options, parts: options.parts.filter((part) => part !== 'db-broker') };
   });
 
-  it('tells a Capsule that is not Ready with the reason, and one that nobody looks after', async () => {
+  it('reports a Capsule that is not Ready with the reason, and one that no operator reconciles', async () => {
     await judged.create(capsule, {
       apiVersion: 'platform.space/v1',
       kind: 'Capsule',
@@ -153,7 +153,7 @@ describe('the test of a release', () => {
     expect(await faults()).toEqual([]);
   });
 
-  it('tells what a probe has found, and that nothing is proved without one', async () => {
+  it('reports what a probe has found, and that nothing is proved without one', async () => {
     const at = '/api/v1/namespaces/home-system/pods/network-probe-1';
     const query = { gracePeriodSeconds: '0' };
     const gone = () => judged.server.client.call({ method: 'DELETE', path: at, query, body: {} });
@@ -170,7 +170,7 @@ describe('the test of a release', () => {
     expect(await faults()).toEqual([]);
   });
 
-  it('tells what it reached itself', async () => {
+  it('reports what it reached itself', async () => {
     const service = {
       ...named('s3', { 'platform.space/space': 'home' }),
       spec: { ports: [{ port: 7070 }], selector: { a: 'b' } },
@@ -185,7 +185,7 @@ describe('the test of a release', () => {
     await judged.server.client.call({ method: 'DELETE', path: at, body: {} });
   });
 
-  it('tells what answers, and nothing of what does not', async () => {
+  it('reports what answers, and nothing about what does not', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const port = portOf(server);
@@ -212,7 +212,7 @@ describe('its program', () => {
     );
   };
 
-  it('ends with 0 when all holds, and says what does not measure the rest', async () => {
+  it('ends with 0 when everything holds, and says what it does not measure', async () => {
     const { code, stdout } = await program();
     expect(stdout.split('\n').slice(0, 5)).toEqual([
       expect.stringMatching(/^ok {6}admission policies/),
@@ -236,7 +236,7 @@ describe('its program', () => {
     expect(stdout).toContain('not all of it holds');
   });
 
-  it('ends with 1 when it may not ask', async () => {
+  it('ends with 1 when it lacks a right', async () => {
     token = 'nobody';
     const { code, stdout } = await program();
     expect([code, stdout]).toEqual([1, expect.stringContaining('FAILED')]);

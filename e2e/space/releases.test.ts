@@ -72,13 +72,13 @@ async function ownedBy(release: string): Promise<ReadonlyMap<string, string>> {
   return new Map(all.flat());
 }
 
-it('share no object: what is in no namespace is named after its Space', async () => {
+it('share no object: objects without a namespace are named after their Space', async () => {
   const [home, cabin] = [await ownedBy('home'), await ownedBy('cabin')];
   expect(home.size).toBeGreaterThan(15);
   expect([...cabin.keys()]).toEqual([...home.keys()].map((path) => path.replace('/home-', '/cabin-')));
 });
 
-it('share two definitions, which are no release’s and change with none', async () => {
+it('share two definitions, which belong to no release and change with none', async () => {
   const found = await list(DEFINITIONS);
   expect(found.map(({ metadata }) => metadata.name)).toEqual([
     'assistants.platform.space',
@@ -106,7 +106,7 @@ it.each([
     'the namespace home-system belongs to the Space home',
   ],
   ['the name of another', 'home', 'elsewhere', 'cannot be imported into the current release'],
-])('a release in %s is refused before anything is made', async (_, release, place, reason) => {
+])('a release in %s is refused before anything is created', async (_, release, place, reason) => {
   if (place === 'elsewhere') await namespace(place);
   const before = await Promise.all(['home', 'cabin', 'den'].map(ownedBy));
   const refused = await install(release, place);
@@ -115,7 +115,7 @@ it.each([
   expect(await Promise.all(['home', 'cabin', 'den'].map(ownedBy))).toEqual(before);
 });
 
-it('a namespace whose label was forgotten is another’s all the same, once its Capsules can be in it', async () => {
+it('a namespace without its label still belongs to another Space, once its Capsules can be in it', async () => {
   await namespace('plain');
   must(await install('hut', 'plain'));
   const refused = await install('den', 'plain');
@@ -186,7 +186,7 @@ it.each(['postgres', 's3'])(
   },
 );
 
-it('the RuntimeClass is made by the first that is told to, and stays when that one goes', async () => {
+it('the RuntimeClass is created by the first release that is told to, and stays when that one is uninstalled', async () => {
   for (const name of ['first', 'second']) {
     await namespace(name);
     must(await install(name, name, '--set', 'sandbox.createRuntimeClass=true'));
@@ -200,7 +200,7 @@ it('the RuntimeClass is made by the first that is told to, and stays when that o
   expect(await made()).toEqual(before);
 });
 
-it('one that is uninstalled takes what is its own, and nothing of another or of all', async () => {
+it('an uninstalled release removes what is its own, and nothing of another or of all', async () => {
   const [home, definitions] = [await ownedBy('home'), await list(DEFINITIONS)];
   must(await helm('cabin', 'uninstall', 'cabin', '--no-hooks'));
   // These contain its data and principals, and only an administrator deletes them.

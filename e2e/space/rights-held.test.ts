@@ -23,12 +23,12 @@ beforeAll(async () => {
 
 afterAll(() => given?.stop());
 
-it('every account has the rights that docs/rights.md draws, and no other', async () => {
+it('every account has the rights that docs/rights.md lists, and no other', async () => {
   expect(drawn.size).toBeGreaterThan(300);
   expect(wrongIn(await heldBy(given.accounts), drawn)).toEqual([]);
 });
 
-it('one right too many, or too few, is named with its account', async () => {
+it('a right too many, or too few, is named with its account', async () => {
   const { client } = given.server;
   const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/home/roles/home-uninstall-guard';
   const rule = { apiGroups: ['platform.space'], resources: ['assistants'], verbs: ['list'] };

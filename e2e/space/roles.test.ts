@@ -159,7 +159,7 @@ it('are part of Kubernetes’ own roles view and admin, and of no other', async 
   ]);
 });
 
-it('one Capsule’s deployer is who has a Role that names it', async () => {
+it('a Role that names one Capsule makes a deployer of that Capsule alone', async () => {
   const assistants = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
   const ask = await judged.caller('of-the-lab', [
     { apiGroups: [GROUP], resources: ['assistants'], verbs: assistants },

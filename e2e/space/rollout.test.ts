@@ -18,7 +18,7 @@ describe('a workload is rolled out', () => {
     ['not while its controller has not seen the change', 1, { ...whole, observedGeneration: 1 }, false],
     ['not while an old pod is there', 1, { ...whole, replicas: 2 }, false],
     ['not while the pod that is ready is an old one', 1, { ...whole, updatedReplicas: 0 }, false],
-    ['not before anything is told of it', 1, undefined, false],
+    ['not before its status exists', 1, undefined, false],
     ['when it wants no pods and has none', 0, { observedGeneration: 2 }, true],
   ])('%s', (_, replicas, status, expected) => {
     expect(isRolledOut(workload(replicas, status as object))).toBe(expected);
@@ -35,7 +35,7 @@ const podThatWaits = (reason: string, restartCount = 0): KubeObject => ({
   },
 });
 
-describe('a pod is given up', () => {
+describe('waiting does not help a pod', () => {
   it.each([
     ['whose image cannot be pulled', podThatWaits('ImagePullBackOff'), true],
     ['whose Secret is missing', podThatWaits('CreateContainerConfigError'), true],
@@ -45,7 +45,7 @@ describe('a pod is given up', () => {
   it.each([
     ['that is being created', podThatWaits('ContainerCreating')],
     ['that crashed once, before its database was there', podThatWaits('CrashLoopBackOff', 1)],
-  ])('but not one %s', (_, pod) => expect(isHopeless(pod)).toBe(false));
+  ])('but may help one %s', (_, pod) => expect(isHopeless(pod)).toBe(false));
 });
 
 it('a rollout that cannot end fails at once, with the reason, the warnings and the end of the log', async () => {

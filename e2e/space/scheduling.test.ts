@@ -10,7 +10,7 @@ afterAll(() => helm?.close());
 const affinities = async (...values: string[]) =>
   new Map([...podsIn(await helm.render(...set(...values)))].map(([name, { affinity }]) => [name, affinity]));
 
-it('prefers one node for PostgreSQL and the S3 server, of which there is one each, and for nothing else', async () => {
+it('prefers one node for PostgreSQL and the S3 server, which have one pod each, and for nothing else', async () => {
   const term = {
     topologyKey: 'kubernetes.io/hostname',
     labelSelector: {

@@ -80,7 +80,7 @@ const environmentOf = (objects: readonly KubeObject[], deployment: string): Reco
 };
 
 describe('a Space with several PostgreSQL servers', () => {
-  it('tells the database broker of each: its way in, what Assistants are issued, its weight, and whether it is drained', () => {
+  it('describes each to the database broker: its connection, what Assistants are issued, its weight, and whether it is drained', () => {
     for (const objects of [embedded, external]) {
       const { SERVERS_FILE } = environmentOf(objects, 'db-broker');
       expect(SERVERS_FILE).toBe('/etc/space/servers/servers.json');
@@ -112,7 +112,7 @@ describe('a Space with several PostgreSQL servers', () => {
     }
   });
 
-  it('mounts each server’s authority and password where that file says, with your Secrets’ own rotation', () => {
+  it('mounts each server’s CA and password at the paths in that file, and follows changes of your Secrets', () => {
     const { volumes, containers } = templateOf(embedded, 'db-broker').spec;
     expect(volumes).toContainEqual({
       name: 'servers',
@@ -150,7 +150,7 @@ describe('a Space with several PostgreSQL servers', () => {
     ['the first server’s drain', 'postgres.drain=true'],
     ['an authority', `${B}.ca=PEM anew`],
     ['an address of what Assistants are issued', `${B}.assistants.host=pg-b`],
-  ])('starts the broker anew with another list: %s', async (_, change) => {
+  ])('restarts the broker for another list: %s', async (_, change) => {
     const revision = (objects: readonly KubeObject[]) =>
       templateOf(objects, 'db-broker').metadata.annotations['platform.space/servers'];
     expect(revision(embedded)).toMatch(/^[0-9a-f]{64}$/);
@@ -172,7 +172,7 @@ describe('a Space with several PostgreSQL servers', () => {
     ports: [{ protocol: 'TCP', port: 5432 }],
   };
 
-  it('lets the database broker, probes and Assistants to all of them, and the object store to the first alone', () => {
+  it('lets the database broker, probes and Assistants reach all of them, and the object store only the first', () => {
     for (const objects of [embedded, external]) {
       const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy');
       for (const rule of [toB, toC]) {
@@ -190,7 +190,7 @@ describe('a Space with several PostgreSQL servers', () => {
     }
   });
 
-  it('has Assistants verify them by one file of all authorities, and each broker the first by its own alone', () => {
+  it('makes Assistants verify them by one file with all CAs, and each broker the first by its own CA alone', () => {
     const authorities = (objects: readonly KubeObject[]) =>
       objects
         .filter(({ metadata }) => metadata.name === 'postgres-ca')
@@ -213,7 +213,7 @@ describe('a Space with several PostgreSQL servers', () => {
     expect(JSON.stringify(templateOf(embedded, 'db-broker'))).not.toContain('postgres-ca');
   });
 
-  it('trusts nobody for servers without TLS, in a Space without it', async () => {
+  it('has no CAs for servers without TLS, in a Space without it', async () => {
     const plain = [B, C].flatMap((at) => [`${at}.sslmode=disable`, `${at}.ca=`]);
     const objects = await render([...SERVERS, ...plain, 'tls.enabled=false']);
     const data = named(objects, 'ConfigMap', 'db-servers')?.['data'];
@@ -225,14 +225,14 @@ describe('a Space with several PostgreSQL servers', () => {
     expect(named(objects, 'ConfigMap', 'postgres-ca')).toBeUndefined();
   });
 
-  it('accepts the open databases that you name also where the first server is the embedded one', async () => {
+  it('accepts the open databases that you name also if the first server is the embedded one', async () => {
     const open = `${AT}.acceptOpenDatabases={rdsadmin}`;
     expect(environmentOf(embedded, 'db-broker')).not.toHaveProperty('ACCEPT_OPEN_DATABASES');
     const env = environmentOf(await render([...SERVERS, open]), 'db-broker');
     expect(env).toMatchObject({ ACCEPT_OPEN_DATABASES: 'rdsadmin' });
   });
 
-  it('knows nothing of all this with one server', async () => {
+  it('has none of this with one server', async () => {
     const [one, other] = await Promise.all([text([]), text(['postgres.weight=7'])]);
     expect(other).toBe(one);
     for (const word of ['SERVERS', 'db-servers', 'platform.space/servers', 'postgres-ca'])

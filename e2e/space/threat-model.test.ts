@@ -33,7 +33,7 @@ const namedIn = (cell: string) =>
   }));
 
 describe('the titles of a file of tests', () => {
-  it('are those of its tests and groups, whole, and nothing that only stands in it', () => {
+  it('are the complete names of its tests and groups, and no other text', () => {
     const file = `
       // it('a comment says this', () => {})
       /* test('so does this', () => {}) */
@@ -84,7 +84,7 @@ describe.each([
     expect(missing).toEqual([]);
   });
 
-  it('names alerts that ring', async () => {
+  it('names alerts that exist', async () => {
     const rules = await read('charts/space/templates/monitoring.yaml');
     const alerts = (await tablesOf(page)).flatMap(({ columns, rows }) => {
       const at = columns.indexOf('Metric, alert');

@@ -197,14 +197,14 @@ afterAll(async () => {
 });
 
 describe('an upgrade from one namespace for people and operator', () => {
-  it('is refused without the images, which that chart had by default', () => {
+  it('is refused without images, which that chart had by default', () => {
     expect(unnamed).toEqual([
       expect.stringContaining('no image is set in console.image, dbBroker.image, '),
       expect.stringContaining('no digest is in dbBroker.image, '),
     ]);
   });
 
-  it('brings the operator, and everything that it keeps, into its own', async () => {
+  it('moves the operator, and everything that it keeps, into its own namespace', async () => {
     const system = await secretsOf(SYSTEM);
     for (const { metadata, data, type } of KEPT)
       expect(system.get(metadata.name)).toMatchObject({ metadata, data, type });
@@ -218,14 +218,14 @@ describe('an upgrade from one namespace for people and operator', () => {
     expect(places.map(({ metadata }) => metadata.namespace)).toEqual([SYSTEM]);
   });
 
-  it('leaves people what is theirs, and nothing of the Space beside it', async () => {
+  it('leaves people’s objects, and nothing of the Space beside them', async () => {
     const theirs = [...PEOPLES, MOUNTED].map(({ metadata }) => metadata.name);
     expect([...(await secretsOf(HOME)).keys()].sort()).toEqual(theirs.sort());
     const maps = (await list(core(HOME, 'configmaps'))).map(({ metadata }) => metadata.name);
     expect(maps).not.toContain('space-ca');
   });
 
-  it('keeps every Secret of the services, the very object', async () => {
+  it('keeps every Secret of the services as the same object', async () => {
     const services = await secretsOf(SERVICES);
     for (const [name, { metadata, data }] of before.services) {
       expect(services.get(name)?.['data']).toEqual(data);
@@ -233,7 +233,7 @@ describe('an upgrade from one namespace for people and operator', () => {
     }
   });
 
-  it('leaves no record of Helm’s with a key in it, and no way back to one', async () => {
+  it('leaves no record of Helm’s with a key in it, and no rollback to one', async () => {
     const canaries = [...before.services.values(), ...before.home.values()]
       .flatMap(({ data }) => Object.values((data ?? {}) as Record<string, string>))
       .filter((value) => value.length > 40);
@@ -252,7 +252,7 @@ describe('an upgrade from one namespace for people and operator', () => {
     expect(rollback.stderr).toContain('no 1 version');
   });
 
-  it('has the program keep the keys that there are', async () => {
+  it('makes the program of keys adopt the existing keys', async () => {
     const [job] = (await list(`/apis/batch/v1/namespaces/${SYSTEM}/jobs`)).filter(
       ({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined,
     );
@@ -272,7 +272,7 @@ describe('an upgrade from one namespace for people and operator', () => {
         ).toEqual([]);
   });
 
-  it('is done once: another one touches nothing, nor what the operator lets the console read', async () => {
+  it('is done once: another one changes nothing, nor what the operator lets the console read', async () => {
     const system = await secretsOf(SYSTEM);
     const role = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/roles/home-console-principals`;
     const resourceNames = ['capsule-household-objectstore'];
