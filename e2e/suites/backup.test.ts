@@ -184,7 +184,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
       expect(await provider.holds(text)).toBe(0);
   });
 
-  it('has credentials that were exchanged, of which the former open nothing', async () => {
+  it('has exchanged credentials, and refuses the former ones', async () => {
     retired = await heldNow(name, inside, 'household', 'ledger');
     expect(await openOf(name, retired, 'household', 'ledger')).toEqual(EVERY_DOOR);
     await exchange(name, inside, 'household', 'ledger');
@@ -217,12 +217,12 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     oldUrl = await secretOf('ledger-database', 'DATABASE_URL');
   });
 
-  it('is not restored over while it lives', async () => {
+  it('is not overwritten while it exists', async () => {
     const { code, said } = await restore();
     expect([code, said]).toEqual([1, expect.stringContaining(`the release ${name} is installed`)]);
   });
 
-  it('has a Secret again that was lost, and keeps one that is there', async () => {
+  it('restores a lost Secret, and keeps an existing one', async () => {
     const lost = 'egress-keys';
     const before = (await kube.get('secret', lost, arkServices))?.['data'];
     const putOneBack = () =>
@@ -257,29 +257,29 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
 
     it.each<[string, () => readonly [string, ...string[]], RegExp]>([
       [
-        'over one that lives',
+        'over an existing one',
         () => ['household', '--at', at()],
         /household is there.*--as OTHER, or delete it/,
       ],
-      ['that was none then', () => ['cellar', '--at', at()], /has no Capsule cellar. It has: household/],
+      ['that did not exist then', () => ['cellar', '--at', at()], /has no Capsule cellar. It has: household/],
       [
-        'of before the first copy',
+        'from before the first copy',
         () => ['household', '--as', 'attic', '--at', '2020-01-01T00:00:00Z'],
         /oldest copy of the database is of/,
       ],
       [
-        'of a time to come',
+        'from a time in the future',
         () => ['household', '--as', 'attic', '--at', '2999-01-01T00:00:00Z'],
         /is still to come/,
       ],
-      ['under what is no name', () => ['household', '--as', 'An Attic'], /cannot be a Capsule's name/],
-    ])('is not put back %s', async (_, args, says) => {
+      ['under an invalid name', () => ['household', '--as', 'An Attic'], /cannot be a Capsule's name/],
+    ])('is not restored %s', async (_, args, says) => {
       const { code, said } = await putBack(...args());
       expect([code, said]).toEqual([1, expect.stringMatching(says)]);
       expect(await kube.get('capsule', 'attic', name)).toBeUndefined();
     });
 
-    it('is not put back by somebody with another identity, or under a name that has data', async () => {
+    it('is not restored with another identity, or under a name that has data', async () => {
       await writeFile(file('another'), await generateIdentity());
       const stranger = await putBack('household', '--as', 'attic', '--identity', file('another'));
       expect(stranger.said).toContain('sealed for another recipient');
@@ -296,7 +296,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
       await nothingIsLeft();
     });
 
-    it('is put beside the living one as it was before an error, and the living one is untouched', async () => {
+    it('is restored beside the existing one as it was before an error, and the existing one is unchanged', async () => {
       expect(await object('PUT', 'spoilt')).toMatchObject({ status: 200 });
       const { code, said, told } = await putBack('household', '--as', 'attic', '--at', at());
       expect([code, said]).toEqual([0, expect.stringContaining('"assistants": 1')]);
@@ -316,7 +316,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
       await gone('capsule', 'attic', name);
     });
 
-    it('is put back under its own name when it was deleted, by a command that is given again', async () => {
+    it('is restored under its own name when it was deleted, by a command that is repeated', async () => {
       await kube.remove('capsule', 'household', name);
       await gone('capsule', 'household', name);
       const early = Promise.withResolvers<string>();
@@ -358,7 +358,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     for (const namespace of [name, arkServices, `${name}-system`, inside]) await gone('namespace', namespace);
   });
 
-  describe('is not made again, and nothing is left of the attempt,', () => {
+  describe('is not restored, and nothing is left of the attempt,', () => {
     const inVault = async (script: string) => {
       const { code, stderr } = await kube.exec(provider.namespace, 's3', ['sh', '-c', script]);
       expect([code, stderr]).toEqual([0, '']);
@@ -368,16 +368,16 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
 
     it.each<[string, () => Promise<readonly string[]>, RegExp]>([
       [
-        'by somebody with another identity',
+        'with another identity',
         async () => {
           await writeFile(file('another'), await generateIdentity());
           return ['--identity', file('another')];
         },
         /sealed for another recipient/,
       ],
-      ['as of a time to come', async () => ['--at', '2999-01-01T00:00:00Z'], /is still to come/],
+      ['as of a time in the future', async () => ['--at', '2999-01-01T00:00:00Z'], /is still to come/],
       [
-        'as of before its first copy',
+        'as of a time before its first copy',
         async () => ['--at', '2020-01-01T00:00:00Z'],
         /the oldest copy of the database is of .*Nothing was changed/,
       ],
@@ -387,7 +387,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
         /log of changes in the backup has nothing after .*leave --at out/,
       ],
       [
-        'from a copy of its database that was cut short',
+        'from a truncated copy of its database',
         async () => {
           await inVault(`cp ${bundle} /tmp/saved && truncate -s 1000 ${bundle}`);
           return [];
@@ -404,14 +404,14 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     afterAll(() => inVault(`[ ! -e /tmp/saved ] || cat /tmp/saved >${bundle}`));
   });
 
-  it.each(cuts(Math.random))('is half made by a command that is killed: %s', async (step) => {
+  it.each(cuts(Math.random))('is partly restored by a command that is killed: %s', async (step) => {
     const at = ['--at', new Date(moment).toISOString()];
     await killedIn(step, Math.random, (ended) =>
       run(['--values', file('values.json'), '--key', file('key'), ...at], ended),
     );
   });
 
-  it('is made again as it was at that moment, by the same command', async () => {
+  it('is restored as it was at that moment, by the same command', async () => {
     const { code, said } = await restore('--at', new Date(moment).toISOString());
     expect([code, said]).toEqual([0, expect.stringContaining('"capsules": 1')]);
     expect(said).toMatch(/"notRestored": \[[^\]]*URLs, tokens and principals/);
@@ -427,7 +427,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     expect(await object('GET')).toMatchObject({ status: 200, text: 'the-first-statement' });
   });
 
-  it('has other credentials than before, by itself', async () => {
+  it('has other credentials than before, without anybody’s help', async () => {
     const url = await secretOf('ledger-database', 'DATABASE_URL');
     expect(new URL(url).password).not.toBe(new URL(oldUrl).password);
     const role = new URL(oldUrl).username;

@@ -44,7 +44,7 @@ describe('bad input', () => {
     }
   });
 
-  it('a Capsule whose name is no valid id is told so', async () => {
+  it('a Capsule whose name is no valid id says so', async () => {
     await kube.apply(capsule('not.an.id'));
     const refusal = await told('capsule', 'not.an.id', 'NamespaceReady', 'False', 'InvalidName');
     expect(refusal.message).toMatch(/lowercase/);
@@ -62,7 +62,7 @@ describe('bad input', () => {
     await leave(later);
   });
 
-  it('an image that cannot be pulled is named, and a better one is taken up', async () => {
+  it('an image that cannot be pulled is named, and its replacement is used', async () => {
     const name = `${home}-pull`;
     await kube.apply(assistant(home, 'pull', { image: 'space/no-such-image:1' }, name));
     const refusal = await told('assistant', name, 'WorkloadReady', 'False', 'ImagePullFailed');
@@ -71,7 +71,7 @@ describe('bad input', () => {
     await ready('assistant', name);
   });
 
-  it('a version that may do more waits for its approval and its scopes, the old one goes on, and then it is rolled out', async () => {
+  it('a version that may do more waits for its approval and its scopes while the old one runs, and then it is rolled out', async () => {
     const name = `${home}-pull`;
     const template = async () => (await kube.get('deployment', 'pull', namespace))?.['spec'].template;
     const [before, pod] = [await template(), await runningPod(namespace, 'pull')];
@@ -103,7 +103,7 @@ describe('bad input', () => {
     await told('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');
   });
 
-  it('a host that the gateway cannot enforce is not promised', async () => {
+  it('a host that the gateway cannot enforce is refused', async () => {
     const name = `${home}-hosts`;
     const asks = manifest('hosts', { network: { allowed_hosts: ['*.example.com'] } });
     await kube.apply(assistant(home, 'hosts', { manifest: asks }, name));

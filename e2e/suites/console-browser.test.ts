@@ -102,7 +102,7 @@ async function says(page: Page, script: boolean, text: string, at = 'main'): Pro
 }
 
 it.each(persons)(
-  'somebody $who mends a Capsule, approves, enters a stored input and keeps a credential set',
+  'somebody $who resumes a Capsule, approves, enters a stored input and stores a credential set',
   async ({ hands, script, home }) => {
     const { context, page } = await signedIn(
       console.browser,

@@ -51,7 +51,7 @@ afterAll(async () => {
   await kube.remove('namespace', home);
 });
 
-it('lets somebody see what RBAC gives the issuer’s person, and no more', async () => {
+it('shows a person of the issuer what RBAC lets them see, and no more', async () => {
   const context = await console.browser.newContext({ baseURL: ORIGIN, ignoreHTTPSErrors: true });
   context.setDefaultTimeout(240_000);
   const page = await context.newPage();

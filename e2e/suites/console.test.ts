@@ -41,7 +41,7 @@ afterAll(async () => {
   await kube.remove('rolebinding', NAMES.admin, namespace);
 });
 
-it('lets in who has a token of Kubernetes, and names the Capsule that is not well', async () => {
+it('lets a person with a token of Kubernetes sign in, and names the Capsule that is not Ready', async () => {
   await told('capsule', home, 'Ready', 'False', 'NamespaceConflict');
   const { browser, shown } = await forwarded.signIn(await tokenOf(NAMES.admin));
   admin = browser;
@@ -51,7 +51,7 @@ it('lets in who has a token of Kubernetes, and names the Capsule that is not wel
   expect(shown.links).toContain(`/capsules/${home}`);
 });
 
-it('shows nothing of the Space to whom the API server gives nothing', async () => {
+it('shows nothing of the Space to a person without rights', async () => {
   const { browser, shown } = await forwarded.signIn(await tokenOf(NAMES.nobody));
   const paths = ['/capsules', `/capsules/${home}`, `/capsules/${home}/credentials`];
   const pages = [shown, ...(await Promise.all(paths.map((path) => browser.get(path))))];
@@ -62,12 +62,12 @@ it('shows nothing of the Space to whom the API server gives nothing', async () =
   }
 });
 
-it('refuses a token that is nobody’s', async () => {
+it('refuses an unknown token', async () => {
   const { browser, shown } = await forwarded.signIn(`${await tokenOf(NAMES.nobody)}x`);
   expect([shown.status, browser.cookies.has('__Host-space-session')]).toEqual([422, false]);
 });
 
-it('has the Capsule’s pages, and its credential sets from the broker, once somebody has mended it', async () => {
+it('has the Capsule’s pages, and its credential sets from the broker, once it is repaired', async () => {
   await kube.remove('namespace', taken);
   await gone('namespace', taken);
   await ready('capsule', home);

@@ -46,7 +46,7 @@ describe('the operator killed with SIGKILL', () => {
   }
 
   it.each(MOMENTS)(
-    '%i ms into the making of a Capsule and its Assistant finishes them once',
+    '%i ms into the creation of a Capsule and its Assistant completes them once',
     async (moment) => {
       const home = unique('crash');
       const before = await roles();
@@ -62,7 +62,7 @@ describe('the operator killed with SIGKILL', () => {
     },
   );
 
-  it('while an Assistant is deleted drops its database all the same', async () => {
+  it('while an Assistant is deleted drops its database nevertheless', async () => {
     const home = unique('crash');
     const namespace = await made(home);
     const url = await databaseUrl(namespace, 'inside');
@@ -83,7 +83,7 @@ describe('the operator killed with SIGKILL', () => {
     expect(await kube.list('secrets', system, ofHome)).toEqual([]);
   });
 
-  it('and in the end no role but those of the beginning', async () => {
+  it('and at the end there are only the roles of the beginning', async () => {
     for (const { home } of going) await gone('capsule', home, installed.namespace);
     expect(await roles()).toEqual(atFirst);
   });

@@ -311,7 +311,7 @@ describe.skipIf(node === undefined)(
       expect(open.map(([target]) => target).toSorted()).toEqual(own.toSorted());
     });
 
-    it('loses at once what a new manifest takes away, in every replica, and its value when that would go elsewhere', async () => {
+    it('loses at once what a new manifest removes, in every replica, and its value if that would go elsewhere', async () => {
       const addresses = await serving();
       expect(addresses).toHaveLength(2);
       const held = inPod(TUNNELS, ALLOWED, ...addresses);
@@ -332,7 +332,7 @@ describe.skipIf(node === undefined)(
       );
     });
 
-    it('reaches nothing while the gateway is down, and goes on when it is back', async () => {
+    it('reaches nothing while the gateway is down, and continues when it is back', async () => {
       await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=0']);
       await told('assistant', name, 'EgressReady', 'False', 'GatewayUnavailable');
       await until('the last replica to be gone', async () => (await replicas()).length === 0);

@@ -126,26 +126,29 @@ describe('walls that hold one way alone', () => {
     await leave(home);
   });
 
-  it.each(WAYS)('are found, and named by the condition and by verify: a plugin that %s', async (_, way) => {
-    await kube.apply(letting(way.unenforced));
-    // A policy takes a moment to take effect on a node, so an earlier probe does not count.
-    const wrong = await until('verify to name it', async () => {
-      const found = await matrix.wrong();
-      return found.includes(way.cell) ? found : undefined;
-    });
-    expect(wrong.filter((line) => way.none.test(line))).toEqual([]);
-    await askAgain();
-    const { message } = await told('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
-    console.info(message);
-    for (const what of way.open) expect(message).toContain(what);
-    expect(message).toMatch(/ UDP port /);
-    for (const what of way.closed) expect(message).not.toContain(`${what} (`);
+  it.each(WAYS)(
+    'are detected, and named by the condition and by verify: a plugin that %s',
+    async (_, way) => {
+      await kube.apply(letting(way.unenforced));
+      // A policy takes a moment to take effect on a node, so an earlier probe does not count.
+      const wrong = await until('verify to name it', async () => {
+        const found = await matrix.wrong();
+        return found.includes(way.cell) ? found : undefined;
+      });
+      expect(wrong.filter((line) => way.none.test(line))).toEqual([]);
+      await askAgain();
+      const { message } = await told('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
+      console.info(message);
+      for (const what of way.open) expect(message).toContain(what);
+      expect(message).toMatch(/ UDP port /);
+      for (const what of way.closed) expect(message).not.toContain(`${what} (`);
 
-    await enforceAll();
-    await until('every wall to stand again', async () => (await matrix.wrong()).length === 0);
-    // A failed probe is repeated by itself. If it were requested again, it would still run when the next test begins.
-    await ready('capsule', home);
-  });
+      await enforceAll();
+      await until('every wall to stand again', async () => (await matrix.wrong()).length === 0);
+      // A failed probe is repeated by itself. If it were requested again, it would still run when the next test begins.
+      await ready('capsule', home);
+    },
+  );
 
   it('are waited for by a pod before tenant code, under a plugin that enforces later than pods begin', async () => {
     const namespace = await namespaceOf(home);
@@ -194,7 +197,7 @@ describe('walls', () => {
     await leave(home, late);
   });
 
-  it('are tried once on each node, by a pod that reaches what it may and nothing else', async () => {
+  it('are tested once on each node, by a pod that reaches what it may and nothing else', async () => {
     await kube.apply(capsule(home), assistant(home, 'early', {}, `${home}-early`));
     await ready('assistant', `${home}-early`);
     expect(conditionOf(await kube.get('capsule', home, installed.namespace), 'NetworkReady')).toMatchObject({

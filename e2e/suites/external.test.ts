@@ -93,7 +93,7 @@ describe('a Space on engines of one’s own', () => {
     await uninstall(lodge, s3.namespace, postgres.namespace, annex.namespace);
   });
 
-  it('runs neither, and is no superuser of the one that it uses', async () => {
+  it('runs neither itself, and is no superuser of the PostgreSQL that it uses', async () => {
     expect(await kube.list('statefulset', lodgeServices)).toEqual([]);
     expect(await kube.list('persistentvolumeclaim', lodgeServices)).toEqual([]);
     const own = "rolname like 'space\\_%' or rolname like 'spc\\_%'";
@@ -114,7 +114,7 @@ describe('a Space on engines of one’s own', () => {
     expect(await postgres.rows(ssl)).toEqual(['t']);
   });
 
-  it('keeps its files there', async () => {
+  it('stores its files there', async () => {
     const text = unique('a-statement');
     const path = '/v1/objects/data/statement';
     expect(await granted(inside, 'ledger', 'PUT', path, text)).toMatchObject({ status: 200 });
@@ -122,7 +122,7 @@ describe('a Space on engines of one’s own', () => {
     expect(await s3.holds(text)).toBe(1);
   });
 
-  it('goes on when the server was away', async () => {
+  it('continues after the server was unavailable', async () => {
     await postgres.crash();
     const { balances } = await until('the ledger to answer again', story);
     expect(balances).toHaveLength(2);
@@ -176,7 +176,7 @@ describe('a Space on engines of one’s own', () => {
     expect(await nearest(postgres)).toEqual(['car']);
   });
 
-  it('leaves nothing of a Capsule on either when it goes', async () => {
+  it('leaves nothing of a deleted Capsule on either', async () => {
     await kube.remove('capsule', 'household', lodge.namespace);
     await gone('capsule', 'household', lodge.namespace);
     expect(await databases()).toEqual([]);

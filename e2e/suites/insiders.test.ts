@@ -204,7 +204,7 @@ describe('a deployer of A may not', () => {
       'you may not deploy into the Capsule',
     ],
     [
-      'send for a Secret that it may not read',
+      'have a Secret sent to its Assistant that it may not read',
       () =>
         merge('assistant', `${a}-mine`, {
           spec: { storedInputs: { bank: { secretKeyRef: { name: `${b}-input`, key: 'value' } } } },
@@ -276,7 +276,11 @@ describe('an administrator of A may not', () => {
       RBAC,
     ],
     ['read A’s principal', () => words(`get secret capsule-${a}-database -n ${system}`), RBAC],
-    ['open a wall of A', () => words(`delete networkpolicy space-default-deny -n ${inside.a}`), RBAC],
+    [
+      'change a network policy of A',
+      () => words(`delete networkpolicy space-default-deny -n ${inside.a}`),
+      RBAC,
+    ],
     [
       'raise what A’s namespace may have',
       () => merge('resourcequota', 'space-quota', { spec: { hard: { pods: '9999' } } }, inside.a),
@@ -295,11 +299,11 @@ describe('who enters stored inputs may not', () => {
   });
   it.each<Attack>([
     [
-      'say what Helm is to do next',
+      'write a record of Helm’s that says what it does next',
       () => record(`sh.helm.release.v1.${space}.v99`),
       policy('reserved-records'),
     ],
-    ['say it under another name', () => record('insider'), policy('reserved-records')],
+    ['write such a record under another name', () => record('insider'), policy('reserved-records')],
     [
       'have a token of an account that is there',
       () => ({
@@ -424,7 +428,7 @@ describe('who has Kubernetes’ role edit in every namespace may not', () => {
       policy('reserved-walls'),
     ],
     [
-      'take the services’ walls away',
+      'remove the services’ network policies',
       () => words(`delete networkpolicy default-deny -n ${services}`),
       policy('reserved-walls'),
     ],
@@ -461,7 +465,7 @@ describe('who has Kubernetes’ role edit in every namespace may not', () => {
       policy('sandbox'),
     ],
     [
-      'open a Capsule’s walls',
+      'change a Capsule’s network policies',
       () => words(`delete networkpolicy space-default-deny -n ${inside.a}`),
       policy('protected-walls'),
     ],
@@ -506,12 +510,12 @@ describe('who has the operator’s token may not', () => {
     ['list its own', () => words(`get secrets -n ${system}`), RBAC],
     ['write a Secret where people keep theirs', () => merge('secret', `${b}-input`, { data: {} }), RBAC],
     [
-      'take a Capsule’s namespace out of the walls by its labels',
+      'remove the labels by which a Capsule’s namespace is isolated',
       () => merge('namespace', inside.a, { metadata: { labels: unlabelled } }, namespace),
       fence,
     ],
     [
-      'let any pod into it',
+      'admit any pod into it',
       () => merge('namespace', inside.a, { metadata: { labels: privileged } }, namespace),
       fence,
     ],

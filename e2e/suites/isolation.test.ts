@@ -158,7 +158,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
     await kube.remove('pod', free, 'default');
   });
 
-  it('meets nothing that is forbidden from its first instruction on, whenever its walls are put up', async () => {
+  it('reaches nothing that is forbidden from its first instruction on, whenever its policies take effect', async () => {
     const address = await until('the free pod to have an address', async () => {
       const status = (await kube.get('pod', free, 'default'))?.status;
       return status?.phase === 'Running' ? (status.podIP as string) : undefined;
@@ -236,7 +236,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
     });
   });
 
-  it('knows the names of its database and its files and no other', async () => {
+  it('resolves the names of its database and its files and no other', async () => {
     const look = await kube.exec(namespace, pod, [
       'node',
       '-e',

@@ -74,7 +74,7 @@ it('Assistants of one name have databases of their own', async () => {
   expect(new Set(urls.map(({ username }) => username)).size).toBe(3);
 });
 
-it('the others do not notice that one is uninstalled', async () => {
+it('the others do not change when one is uninstalled', async () => {
   const [leaves = '', stays = ''] = others;
   const before = await Promise.all([ours, stays].map(standing));
   for (const name of CAPSULES) await kube.remove('capsule', name, leaves);

@@ -100,7 +100,7 @@ async function heldRights(): Promise<readonly string[]> {
   return rightsOf(items, installed.space);
 }
 
-it('no program of the Space asks for what its roles do not give it', async (context) => {
+it('no program of the Space asks for what its roles do not allow', async (context) => {
   if (asked === undefined) return context.skip(NATIVE);
   expect(asked.length).toBeGreaterThan(1_000);
   const held = (await heldRights()).map((right) =>

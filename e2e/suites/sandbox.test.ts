@@ -88,7 +88,7 @@ describe('the sandbox gate', () => {
     await leave(home);
   });
 
-  it('schedules nothing without the RuntimeClass, says what to do, and goes on by itself when it is back', async () => {
+  it('schedules nothing without the RuntimeClass, says what to do, and continues by itself when it is back', async () => {
     const early = await runningPod(namespace, 'early');
     await kube.remove('runtimeclass', 'gvisor');
     await told('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
@@ -109,7 +109,7 @@ describe('the sandbox gate', () => {
     expect((await runningPod(namespace, 'late')).spec.runtimeClassName).toBe('gvisor');
   });
 
-  it('keeps the guardrails while it refuses', async () => {
+  it('maintains the guardrails while it refuses', async () => {
     await kube.remove('runtimeclass', 'gvisor');
     await told('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
     const policies = await kube.list('networkpolicies', namespace);
@@ -147,7 +147,7 @@ describe('the sandbox gate', () => {
     await ready('capsule', home);
   });
 
-  it('takes no pod made by hand but one in the sandbox that proves it to its end', async () => {
+  it('admits no pod made by hand except one in the sandbox that proves it to its end', async () => {
     const whole = await copyOfPod(namespace, 'early', 'by-hand');
     const { initContainers: _, ...without } = whole.spec;
     const bare = await kube.tryApply({ ...whole, spec: without });
@@ -181,7 +181,7 @@ describe('the sandbox gate', () => {
     await ready('capsule', home);
   });
 
-  it('starts nothing of a pod whose class was changed after it was let in', async () => {
+  it('starts nothing of a pod whose class was changed after it was admitted', async () => {
     const { spec, ...pod } = await copyOfPod(namespace, 'early', 'gated');
     await kube.apply({ ...pod, spec: { ...spec, schedulingGates: [{ name: 'test.space/later' }] } });
     try {
@@ -203,7 +203,7 @@ describe('the sandbox gate', () => {
     await ready('capsule', home);
   });
 
-  it('starts nothing of a pod whose attester goes on while its hook says no', async () => {
+  it('starts nothing of a pod whose attester runs while its hook refuses', async () => {
     const { spec, ...pod } = await copyOfPod(namespace, 'early', 'doubted');
     const [attester, ...others] = spec.initContainers;
     // The attester's own check as the container is in the sandbox and passes, so only admission can refuse such a
@@ -236,7 +236,7 @@ describe('the sandbox gate', () => {
     }
   });
 
-  it('starts nothing of an Assistant outside, should admission be off as well, and goes on by itself', async () => {
+  it('starts nothing of an Assistant outside even if admission is off, and continues by itself', async () => {
     const before = await runningPod(namespace, 'early');
     try {
       await withoutPolicy(`${installed.space}-sandbox`, async () => {
@@ -258,7 +258,7 @@ describe('the sandbox gate', () => {
     expect(after.status.initContainerStatuses[0]).toMatchObject({ started: true, state: { running: {} } });
   });
 
-  it('has asked each node once, and keeps the answer', async () => {
+  it('has probed each node once, and keeps the result', async () => {
     const probes = await kube.list('pods', system, 'platform.space/component=sandbox-probe');
     const { items: nodes } = JSON.parse((await kube.run(['get', 'nodes', '-o', 'json'])).stdout);
     expect(probes.map(({ spec }) => spec.nodeName).sort()).toEqual(

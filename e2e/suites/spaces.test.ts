@@ -191,7 +191,7 @@ describe('two Spaces in one cluster', () => {
     }
   });
 
-  it('have files of their own, under keys that differ, and know no token of the other', async () => {
+  it('have files of their own, under keys that differ, and refuse tokens of the other', async () => {
     const path = `/v1/objects/data/${same}`;
     const put = await Promise.all(both.map((of) => object(of, 'PUT', path, `of ${of.space}`)));
     expect(put.map(([status]) => status)).toEqual([200, 200]);
@@ -211,7 +211,7 @@ describe('two Spaces in one cluster', () => {
     expect(keys[0]).not.toBe(keys[1]);
   });
 
-  it('one lets its Capsules bring a bucket, by grants that come and go with what is selected; no Assistant sees a key', async () => {
+  it('one lets its Capsules use a bucket of their own, by grants that follow the selection; no Assistant sees a key', async () => {
     const credentials = credentialsOf(cabin.space, same);
     const done = async (operation: string, body: object) => {
       const [status, answer] = await credentials(operation, body);
@@ -309,7 +309,7 @@ describe('two Spaces in one cluster', () => {
   });
 
   it.each(pairs)(
-    '$one.space does not touch what $other.space has while it works',
+    '$one.space changes nothing of $other.space while it works',
     async ({ one: working, other: resting }) => {
       const before = await atRest(resting);
       expect(Object.keys(before).length).toBeGreaterThan(40);
@@ -368,7 +368,7 @@ describe('two Spaces in one cluster', () => {
     },
   );
 
-  it('one is not uninstalled while it has a Capsule; and then goes without a trace in the other', async () => {
+  it('one is not uninstalled while it has a Capsule, and then leaves no trace in the other', async () => {
     const refusal = await helm(cabin, ['uninstall', cabin.space]).catch(({ message }: Error) => message);
     expect(refusal).toMatch(/uninstall-guard|pre-delete/);
     expect(refusal).toContain(`This Space still has 1 Capsules: ${same}.`);

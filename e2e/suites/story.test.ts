@@ -22,7 +22,7 @@ describe('the example Assistant', async () => {
     expect(version.stdout).toMatch(/gvisor/i);
   });
 
-  it('runs as nobody in particular, with nothing to write on and no token', async () => {
+  it('runs as an unprivileged user, with nothing to write on and no token', async () => {
     const { securityContext } = pod.spec.containers[0];
     expect(securityContext).toMatchObject({
       allowPrivilegeEscalation: false,

@@ -85,7 +85,7 @@ describe('between the parts of a Space', () => {
     await leave(name);
   });
 
-  it('an Assistant is given a URL that verifies, with the authority to verify by', async () => {
+  it('an Assistant gets a URL that demands verification, with the CA for it', async () => {
     const url = await databaseUrl(namespace, 'inside');
     const root = OWN_ENGINES === undefined ? 'ca' : 'postgres';
     expect(url.search).toBe(`?sslmode=verify-full&sslrootcert=/etc/space/tls/${root}.crt`);
@@ -122,14 +122,14 @@ describe('between the parts of a Space', () => {
     expect((await open('s3', '/tmp/ca.crt')).stderr).toContain('does not match host name');
   });
 
-  it('the database broker holds encrypted sessions only', async () => {
+  it('the database broker has only encrypted sessions', async () => {
     const rows = await superuserRows(
       "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'space_broker'",
     );
     expect(rows).toEqual(['t']);
   });
 
-  it('the broker is believed with the Space’s authority and its own name, and speaks no plain HTTP', async () => {
+  it('the broker is verified by the Space’s CA and its own name, and speaks no plain HTTP', async () => {
     const selector = 'platform.space/component=operator';
     const [operator] = await kube.list('pods', system, selector);
     const ends = await told(system, operator?.metadata.name ?? '', CALLS);

@@ -71,7 +71,7 @@ it('has asked every pod about everything', () => {
   for (const to of ['dns', 'other ports of dns', 'stranger', 'canary']) expect(asked).toContain(to);
 });
 
-it('has tried what credentials open, and says which network plugin it was', () => {
+it('has tested what credentials give access to, and names the network plugin', () => {
   const names = [
     'sandbox',
     'attestation',

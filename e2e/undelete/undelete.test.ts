@@ -76,7 +76,7 @@ test('a Capsule comes back with its Assistants and their data', async () => {
   expect([await read('Capsule', home), await read('Assistant', 'ledger')]).toEqual(had);
 });
 
-test('a command that is cut short after any call is taken up by the next', async () => {
+test('a command that is interrupted after any call is continued by the next', async () => {
   const url = await space.urlOf('ledger');
   await space.delete(CAPSULE, home);
   await inGrace('ledger');
@@ -110,13 +110,13 @@ test('a command that is cut short after any call is taken up by the next', async
 });
 
 describe('says what is wrong', () => {
-  test('where nothing is in deletion, or nothing is there at all', async () => {
+  test('if nothing is in deletion, or nothing exists', async () => {
     await expect(bring('Assistant', 'ledger')).rejects.toThrow('Assistant ledger is not in deletion');
     await expect(bring('Capsule', 'nothing')).rejects.toThrow('There is no Capsule nothing in');
     expect(existsSync(file())).toBe(false);
   });
 
-  test('where the word to keep the data comes when they are dropped', async () => {
+  test('if the request to keep the data comes after the drop', async () => {
     await space.delete(ASSISTANT, 'ledger');
     await inGrace('ledger');
     const late: Kube['run'] = async (args, input) => {
@@ -131,7 +131,7 @@ describe('says what is wrong', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('where its file is of an earlier deletion, and drops nothing by waiting', async () => {
+  test('if its file is of an earlier deletion, and drops nothing by waiting', async () => {
     await space.delete(ASSISTANT, 'ledger');
     await inGrace('ledger');
     const had = await environment.databases();
@@ -143,7 +143,7 @@ describe('says what is wrong', () => {
     expect(await bring('Assistant', 'ledger')).toEqual(['Assistant ledger']);
   });
 
-  test('where an Assistant cannot be made again, and keeps it', async () => {
+  test('if an Assistant cannot be created again, and keeps its record', async () => {
     await space.delete(ASSISTANT, 'ledger');
     await inGrace('ledger');
     const refused = async () => ({ code: 1, stdout: '', stderr: 'admission says no' });

@@ -200,7 +200,7 @@ describe('the NetworkPolicies of a Space', () => {
     expect(open(policies)).toEqual(drawn());
   });
 
-  it('let through what a backup needs where there is one, and nothing else', () => {
+  it('let through what a backup needs if there is one, and nothing else', () => {
     expect(open(backedUp)).toEqual(drawn({ backup: true }));
     const more = byAddress(backedUp, '203.0.113.7', 443).filter(
       (name) => !byAddress(policies, '203.0.113.7', 443).includes(name),
@@ -212,7 +212,7 @@ describe('the NetworkPolicies of a Space', () => {
     expect(open(backedUp.filter((policy) => policy !== own))).not.toEqual(drawn({ backup: true }));
   });
 
-  it('let to a further PostgreSQL whom the picture lets to the first, but the object-storage broker', () => {
+  it('let the same pods reach a further PostgreSQL as the first, except the object-storage broker', () => {
     expect(open(several)).toEqual(drawn());
     expect(byAddress(several, '203.0.113.17', 5432)).toEqual([
       'network-probe',
@@ -239,7 +239,7 @@ describe('the NetworkPolicies of a Space', () => {
     expect(asking.filter((name) => /assistant|unnamed|client|neighbour|stranger/.test(name))).toEqual([]);
   });
 
-  it('are each needed: without any one of them another way is open, or one that is drawn is not', () => {
+  it('are each needed: without any one of them another connection is open, or a drawn one is closed', () => {
     expect(policies.length).toBeGreaterThan(15);
     const unneeded = policies.filter((policy) => {
       const others = policies.filter((other) => other !== policy);
@@ -248,7 +248,7 @@ describe('the NetworkPolicies of a Space', () => {
     expect(unneeded.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual([]);
   });
 
-  it('let nobody but whom the picture shows so to an address', () => {
+  it('let only the parties of the picture reach addresses', () => {
     const reaching = (address: string, port: number) => [...byAddress(policies, address, port)];
     expect(reaching('203.0.113.9', 443)).toEqual([
       'operator',

@@ -56,7 +56,7 @@ const pod = (port: number) =>
   );
 
 describe('the cluster’s DNS', () => {
-  it('is asked at its Service and at each address of its pods, where it answers questions', () => {
+  it('is a target at its Service and at each address of its pods, where it answers queries', () => {
     expect(keysOf({ services: [service], pods: [pod(53)] }, 'dns')).toEqual([
       ...['udp 10.96.0.10 53', 'tcp 10.96.0.10 53'],
       ...['udp 10.0.2.1 53', 'tcp 10.0.2.1 53'],
@@ -64,7 +64,7 @@ describe('the cluster’s DNS', () => {
     ]);
   });
 
-  it('is another thing at every other port, of which 53 is one where its pods listen elsewhere', () => {
+  it('is another target at every other port, including 53 if its pods listen elsewhere', () => {
     const others = keysOf({ services: [service], pods: [pod(5353)] }, 'other ports of dns');
     expect(others).toEqual(expect.arrayContaining(['tcp 10.96.0.10 9153', 'udp 10.0.2.1 53']));
     for (const port of [853, 9153, 8080, 8181]) expect(others).toContain(`tcp 10.0.2.1 ${port}`);

@@ -17,13 +17,13 @@ function answering(...answers: readonly { readonly stdout?: string; readonly std
 }
 
 describe('a program in an Assistant', () => {
-  it('is begun again where the kubelet could not begin it in time', async () => {
+  it('is started again if the kubelet could not start it in time', async () => {
     const { asked, within } = answering({ stderr: BUSY }, { stderr: BUSY }, { stdout: 'gVisor\n' });
     expect(await within(capsule, ['uname'])).toBe('gVisor');
     expect(asked).toHaveLength(3);
   });
 
-  it('has given no answer where it could not be begun three times', async () => {
+  it('has given no answer if it could not be started three times', async () => {
     const { asked, within } = answering(
       { stderr: BUSY },
       { stderr: BUSY },
@@ -34,7 +34,7 @@ describe('a program in an Assistant', () => {
     expect(asked).toHaveLength(3);
   });
 
-  it('is not begun again when it ran and failed', async () => {
+  it('is not started again when it ran and failed', async () => {
     const { asked, within } = answering(
       { stderr: 'command terminated with exit code 1' },
       { stdout: 'again' },

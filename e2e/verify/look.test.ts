@@ -11,16 +11,16 @@ const run = promisify(execFile);
 const look = async (...args: readonly string[]) =>
   sightingsIn((await run('perl', ['-e', LOOK, ...args])).stdout) ?? new Map();
 
-describe('the program that looks', () => {
+describe('the program that tries targets', () => {
   it('is short enough for an argument of a manifest', () => {
     expect(LOOK.length).toBeLessThanOrEqual(4_096);
   });
 
-  it('has nothing in it that the kubelet takes for a variable: it makes one $ of two', () => {
+  it('contains nothing that the kubelet expands as a variable, since it turns two $ into one', () => {
     expect(LOOK).not.toMatch(/\$[$(]/);
   });
 
-  it('tells what answers, what refuses and what is silent, over TCP and UDP', async () => {
+  it('reports what answers, what refuses and what is silent, over TCP and UDP', async () => {
     const server = createServer((socket) => socket.end()).listen(0, '127.0.0.1');
     const echo = createSocket('udp4').on('message', (said, { port, address }) =>
       echo.send(said, port, address),
@@ -52,7 +52,7 @@ describe('the program that looks', () => {
   });
 
   it.each(['127.0.0.1', '::1'])(
-    'listens at %s when it has looked, while others look at it',
+    'listens at %s when it has finished, while others try it',
     async (address) => {
       const port = await freePort();
       const listening = spawn('perl', ['-e', LOOK, '0', '0'], { env: { ...process.env, LISTEN: `${port}` } });
@@ -66,7 +66,7 @@ describe('the program that looks', () => {
     },
   );
 
-  it('says nothing before it has looked, and of what it does not know nothing', () => {
+  it('prints nothing before it has finished, and nothing about unknown targets', () => {
     expect(sightingsIn('tcp 10.0.0.1 80\tconnected\t1\t0\n')).toBeUndefined();
     expect(
       sightingsIn('warning: x\ntcp 10.0.0.1 80\tsilence\t4\t-\ntcp 10.0.0.1 81\tblue\t1\t-\ndone\n'),

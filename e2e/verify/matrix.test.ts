@@ -32,7 +32,7 @@ const apiServer = {
 } as const;
 const operator = source('operator', 'operator', '10.0.0.4', { blocks: [apiServer] });
 
-describe('what the arrows say', () => {
+describe('the results that the arrows demand', () => {
   it.each([
     ['an Assistant reaches PostgreSQL', inOne, target('postgres', 5432, '10.0.1.1'), 'open'],
     [
@@ -98,13 +98,13 @@ describe('a Space that is backed up', () => {
   it.each([
     [true, 'open'],
     [false, 'closed'],
-  ] as const)('has its PostgreSQL reach DNS and the bucket: %s', (backup, expected) => {
+  ] as const)('lets its PostgreSQL reach DNS and the bucket: %s', (backup, expected) => {
     for (const to of [bucket, dns]) expect(expectedOf({ backup }, postgres, to)).toBe(expected);
   });
 });
 
-describe('what a pod is asked', () => {
-  it('is all that it may not reach, what it may with a mark, and itself, to show whether it listens', () => {
+describe('the targets of a pod', () => {
+  it('are all that it may not reach, those that it may with a mark, and itself, to show whether it listens', () => {
     const asked = lookAt(PLAIN, inOne, [
       target('postgres', 5432, '10.0.1.1'),
       target('s3', 7070, '10.0.1.4'),
@@ -169,7 +169,7 @@ describe('a cell', () => {
     expect(judge(seen, to, met)).toBe(agrees);
   });
 
-  it('that is closed is witnessed when another pod, or the target itself, met it meanwhile', () => {
+  it('that is closed is witnessed when another pod, or the target itself, reached it meanwhile', () => {
     const met = target('canary', 7002, '10.0.1.5');
     const own = target('assistant', 8080, '10.0.0.9');
     const owner = source('Assistant of two', 'assistant', '10.0.0.9');

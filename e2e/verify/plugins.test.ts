@@ -16,7 +16,7 @@ const agent = (name: string, image: string, ...folders: readonly string[]): Kube
   },
 });
 
-it('names what puts a network plugin onto nodes, and what only holds its policies, with their versions', () => {
+it('names what installs a network plugin on nodes, and what only enforces its policies, with their versions', () => {
   const agents = [
     agent('kindnet', 'kindnetd:v20260101', '/etc/cni/net.d'),
     agent('aws-node', 'amazon-k8s-cni:v1.21', '/opt/cni/bin'),
@@ -30,6 +30,6 @@ it('names what puts a network plugin onto nodes, and what only holds its policie
   ]);
 });
 
-it('takes Calico’s own word for its version, also where no pod runs it', () => {
+it('uses the version that Calico writes into the cluster, even if no pod runs it', () => {
   expect(pluginsOf([], 'v3.28.5')).toEqual(['Calico v3.28.5']);
 });

@@ -9,13 +9,13 @@ const place = { space: 'home', namespace: 'people', run: 'v1' };
 describe('the prober', () => {
   const { spec } = prober(place, 'verify-v1-a', 'image', ['tcp 10.0.0.1 80', 'udp 10.0.0.1 53']);
 
-  it('has a manifest that the rules take, with a stored input', () => {
+  it('has a valid manifest with a stored input', () => {
     const parsed = parseManifest(JSON.stringify(spec.manifest));
     expect(parsed).toMatchObject({ ok: true });
     expect(spec.storedInputs[INPUT]).toEqual({ secretKeyRef: { name: 'verify-v1-a', key: 'value' } });
   });
 
-  it('is given targets in few arguments, and its value in none', () => {
+  it('gets its targets in few arguments, and its value in none', () => {
     expect(spec.command.slice(5)).toEqual(['tcp 10.0.0.1 80,udp 10.0.0.1 53']);
     const { stringData } = storedInput(place, 'verify-v1-a');
     expect(stringData.value).toBe(canaryValue(place, 'verify-v1-a'));
@@ -52,13 +52,13 @@ describe('a value', () => {
 describe('bystanders', () => {
   const parties = (backup: boolean) => bystandersOf(place, { backup }, 'image').map(({ party }) => party);
 
-  it('stand for the pods of a backup where there is one, and for the canary', () => {
+  it('replace the pods of a backup if there is one, and the canary', () => {
     expect(parties(true)).toContain('backup');
     expect(parties(false)).not.toContain('backup');
     expect(parties(false)).toContain('canary');
   });
 
-  it('are never ready, so that no Service sends anybody to one that has the labels of a part', () => {
+  it('are never ready, so that no Service sends connections to one that has the labels of a component', () => {
     for (const { pod } of bystandersOf(place, { backup: true }, 'image'))
       expect(pod.spec.readinessGates).toEqual([{ conditionType: 'platform.space/verify' }]);
   });

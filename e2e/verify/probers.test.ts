@@ -4,15 +4,15 @@ import { isUp, stateOf } from './probers.ts';
 const pod = (status: object) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status });
 
 describe('a pod that was waited for', () => {
-  it('is up when its container runs, and not while that waits to be started again', () => {
+  it('is up when its container runs, and not while the container waits to be started again', () => {
     const [runs, waits] = [{ running: {} }, { waiting: { reason: 'CrashLoopBackOff' } }];
     const up = (phase: string, state: object) => isUp(pod({ phase, containerStatuses: [{ state }] }));
     expect([up('Running', runs), up('Running', waits), up('Pending', waits)]).toEqual([true, false, false]);
   });
 });
 
-describe('what is said of a pod that was waited for', () => {
-  it('is where it stands, and why', () => {
+describe('the report about a pod that was waited for', () => {
+  it('names its state, and why', () => {
     const conditions = [
       { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes are available' },
       { type: 'Initialized', status: 'True' },
@@ -22,14 +22,14 @@ describe('what is said of a pod that was waited for', () => {
     );
   });
 
-  it('is what became of its container', () => {
+  it('names what happened to its container', () => {
     const containerStatuses = [{ state: { waiting: { reason: 'ImagePullBackOff' } } }];
     expect(stateOf(pod({ containerStatuses }))).toBe(
       'it is Pending; {"waiting":{"reason":"ImagePullBackOff"}}',
     );
   });
 
-  it('is that it is gone', () => {
+  it('says that it is gone', () => {
     expect(stateOf(undefined)).toBe('it is gone');
   });
 });

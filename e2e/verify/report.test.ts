@@ -33,7 +33,7 @@ const report = (more: Partial<Report> = {}): Report => ({
 });
 
 describe('the report', () => {
-  it('is a table of pods and what they looked at, with what was not asked', () => {
+  it('is a table of pods and their targets, with what was not asked', () => {
     expect(textOf(report()).split('\n')).toEqual([
       'from      postgres  s3  canary',
       'one       o         .   ?',
@@ -62,7 +62,7 @@ describe('the report', () => {
     expect(textOf(bad)).not.toContain('every wall stands');
   });
 
-  it('fails when pods that were asked said nothing, however well the others are walled', () => {
+  it('fails when pods that were asked did not answer, even if all others agree', () => {
     const silent = report({
       cells: [
         ...report().cells,
@@ -79,7 +79,7 @@ describe('the report', () => {
   });
 
   it.each([
-    ['of whom everybody said nothing', [cell('one', 's3', { expected: 'theirs', seen: 'unasked' })]],
+    ['in which no pod answered', [cell('one', 's3', { expected: 'theirs', seen: 'unasked' })]],
     ['without a cell', []],
   ])('fails %s: that is no measurement', (_, cells) => {
     expect(failures(report({ cells }))).toEqual(['nothing was measured']);
@@ -93,7 +93,7 @@ describe('the report', () => {
     expect(isAsSigned({ ...read, report: { ...read.report, seconds: 1 } })).toBe(false);
   });
 
-  it('is signed with the key of a person, which shows by whom', () => {
+  it('is signed with the key of a person, which shows who signed it', () => {
     const [mine, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
     const signed = signReport(report(), mine.privateKey);
     expect(signed.signature.ephemeral).toBe(false);

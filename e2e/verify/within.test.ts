@@ -22,7 +22,7 @@ async function within(
 }
 
 describe('the program for PostgreSQL', () => {
-  it('signs in to its own database, and is refused another’s and under another password', async () => {
+  it('logs in to its own database, and is refused another one and with another password', async () => {
     const fixture = await openFixture();
     try {
       const principal = newToken('dbp').reveal();
@@ -50,7 +50,7 @@ dns.lookup = (host, options, done) => done(null, options.all ? [{ address: '127.
 `;
 
 describe('the program for the gateway', () => {
-  it('tells how a tunnel was refused: the host is not allowed, or there is no credential', async () => {
+  it('reports why a tunnel was refused: the host is not allowed, or there is no credential', async () => {
     const gateway = await makeGateway({});
     try {
       await gateway.put({ allowed_hosts: ['verify.space-probe.org'] });
@@ -63,7 +63,7 @@ describe('the program for the gateway', () => {
     }
   });
 
-  it('tells why a stored input was not used: nobody asks, somebody else does, or on another route', async () => {
+  it('reports why a stored input was not used: no credential, another’s credential, or another route', async () => {
     const gateway = await makeGateway({});
     try {
       const routes = [{ method: 'GET', path: '/v1/nothing' }] as const;
