@@ -1,7 +1,7 @@
 {{/*
-Blocks that no public host has, which rules for the outside leave out: a second wall, since gateway and object-storage broker judge
-each address themselves, and by more. NAT64 carries IPv4 addresses in IPv6 ones, by its well-known prefix or by the network's own
-(one of another length than 96 is the programs' alone to judge). A JSON array.
+Blocks without public hosts, which rules for the outside exclude. They are a second protection, since gateway and object-storage
+broker check each address themselves, and more strictly. NAT64 embeds IPv4 addresses in IPv6 ones, with its well-known prefix or the
+network's own (only the programs judge one of another length than 96). A JSON array.
 */}}
 {{- define "space.addresses.private" -}}
 {{- $private := list "10.0.0.0/8" "100.64.0.0/10" "127.0.0.0/8" "169.254.0.0/16" "172.16.0.0/12" "192.168.0.0/16" "fc00::/7" "fe80::/10" "::1/128" }}
@@ -18,8 +18,8 @@ each address themselves, and by more. NAT64 carries IPv4 addresses in IPv6 ones,
 {{- end }}
 
 {{/*
-An ipBlock for the outside without what is private: (dict "root" . "cidr" "0.0.0.0/0" "denied" list), with more that is left out in
-"denied". The API server takes no exception that is not a part of the block.
+An ipBlock for the outside without private blocks: (dict "root" . "cidr" "0.0.0.0/0" "denied" list), where "denied" excludes more.
+The API server accepts only exceptions that are part of the block.
 */}}
 {{- define "space.addresses.outside" -}}
 {{- $except := list }}
@@ -32,7 +32,7 @@ except: {{ toJson . }}
 {{- end }}
 {{- end }}
 
-{{/* Whether one block is a part of another and not the whole, "true" or nothing. Of IPv6 only the whole world is known to have parts. */}}
+{{/* Whether one block is a proper part of another, "true" or nothing. For IPv6 only ::/0 is known to have parts. */}}
 {{- define "space.addresses.isPart" -}}
 {{- $bits := regexFind "[0-9]+$" .of | int }}
 {{- $family := contains ":" .of }}
@@ -52,7 +52,7 @@ except: {{ toJson . }}
 {{- $number }}
 {{- end }}
 
-{{/* Families of the addresses of a Service; nothing leaves them to the cluster. */}}
+{{/* Address families of a Service; an empty value leaves them to the cluster. */}}
 {{- define "space.addresses.families" -}}
 {{- with .Values.network.ipFamilyPolicy }}
 ipFamilyPolicy: {{ . }}

@@ -1,4 +1,4 @@
-{{/* Backups go out of the Space, whole and readable by nobody there, or they are none. */}}
+{{/* Checks the values of backups: they must be complete, and nobody in the Space may be able to read them. */}}
 {{- define "space.backup.validate" -}}
 {{- if (.Values.backup).enabled }}
 {{- $at := .Values.backup.s3 }}
@@ -34,7 +34,7 @@
 {{- end }}
 {{- end }}
 
-{{/* PostgreSQL servers that nobody backs up, by what the values say. A JSON array. */}}
+{{/* PostgreSQL servers without a backup, according to the values. A JSON array. */}}
 {{- define "space.backup.unsaid" -}}
 {{- $unsaid := list }}
 {{- if and (not (include "space.postgres.embedded" .)) (not .Values.postgres.external.ownBackup) }}{{ $unsaid = append $unsaid "postgres.external" }}{{ end }}
@@ -44,7 +44,7 @@
 {{- $unsaid | toJson }}
 {{- end }}
 
-{{/* The hosts in URLs of all servers, by the names that the broker has for them: what a backup says of a Capsule's server. A JSON object. */}}
+{{/* The hosts in URLs of all servers, by the broker's names for them; a backup records them. A JSON object. */}}
 {{- define "space.backup.databaseHosts" -}}
 {{- $main := "postgres" }}
 {{- if not (include "space.postgres.embedded" .) }}{{ $main = include "space.postgres.assistantsHost" .Values.postgres.external | trim }}{{ end }}
@@ -65,7 +65,7 @@
 {{- include "space.external.rules" (dict "at" $at "port" (include "space.s3.port" $at.endpoint)) | trim }}
 {{- end }}
 
-{{/* Of the bucket's server: key, and authority where it has one of its own. These take the root. */}}
+{{/* Key and, if it has one, CA of the bucket's server. These take the root. */}}
 {{- define "space.backup.mounts" -}}
 - { name: backup-s3, mountPath: /etc/space/backup, readOnly: true }
 - { name: backup-keys, mountPath: /etc/space/backup-keys, readOnly: true }
@@ -91,7 +91,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What the embedded server, and the program beside it that copies it, are told: brokers/db/postgres/backup-settings.sh. */}}
+{{/* Environment of the embedded server, and of the program beside it that copies it: brokers/db/postgres/backup-settings.sh. */}}
 {{- define "space.backup.postgres.env" -}}
 {{- if (.Values.backup).enabled }}
 {{- $at := .Values.backup.s3 }}
@@ -124,7 +124,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Beside the server, by its socket and its volume: nobody else can read all of it, and no listener is opened for that. */}}
+{{/* The container beside the server, which uses its socket and its volume: only so all data can be read, and no listener is needed. */}}
 {{- define "space.backup.postgres.container" -}}
 {{- if (.Values.backup).enabled }}
 - name: backup

@@ -1,6 +1,6 @@
 {{/*
 A Space has three namespaces, by trust. In the release's people keep Capsules, Assistants and the values of stored inputs;
-nothing of the Space's own runs or is kept there. What acts is in -system, what holds data and keys in -services.
+nothing of the Space's own runs or is stored there. Programs that act are in -system, services with data and keys in -services.
 */}}
 {{- define "space.system" -}}
 {{ .Release.Name }}-system
@@ -10,19 +10,19 @@ nothing of the Space's own runs or is kept there. What acts is in -system, what 
 {{ .Release.Name }}-services
 {{- end }}
 
-{{/* So long nodes may send somebody to a pod that is told to end. */}}
+{{/* How long nodes may still send connections to a pod that is told to end. */}}
 {{- define "space.leaveSeconds" -}}
 5
 {{- end }}
 
-{{/* The operator, as the API server knows it. */}}
+{{/* The operator's user name at the API server. */}}
 {{- define "space.operator.user" -}}
 system:serviceaccount:{{ include "space.system" . }}:{{ .Release.Name }}-operator
 {{- end }}
 
 {{/*
-The Space is named after the release, and its services' namespace after both: what cannot be named is refused here, and
-so is a namespace that is another Space's. (Another release of the same name, and what it has, Helm itself refuses to touch.)
+The Space has the release's name, and its other namespaces are named after it. A name that does not allow that is refused here, and
+so is a namespace that belongs to another Space. (Helm itself refuses to change another release of the same name.)
 */}}
 {{- define "space.validate" -}}
 {{- if not (and (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) (le (len .Release.Name) 40)) }}
@@ -31,7 +31,7 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- if has .Release.Namespace (list (include "space.system" .) (include "space.services" .)) }}
 {{- fail (printf "the namespace %s is made by the chart for what the Space itself runs; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
 {{- end }}
-{{- /* Two Spaces in one namespace would take each other's Capsules for theirs, and one of them could read what the other keeps there. */}}
+{{- /* Two Spaces in one namespace would each act on the other's Capsules, and could read what the other keeps there. */}}
 {{- $namespace := lookup "v1" "Namespace" "" .Release.Namespace | default dict }}
 {{- $owner := dig "metadata" "labels" "platform.space/space" .Release.Name $namespace }}
 {{- range concat (lookup "rbac.authorization.k8s.io/v1" "Role" .Release.Namespace "" | dig "items" list) (lookup "apps/v1" "Deployment" .Release.Namespace "" | dig "items" list) }}
@@ -50,7 +50,7 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- include "space.retention.validate" . }}
 {{- end }}
 
-{{/* The operator takes no more, and would not start (operator/grace.ts). What else it may be the schema says. */}}
+{{/* The operator accepts no more, and would not start (operator/grace.ts). The schema checks the format. */}}
 {{- define "space.retention.validate" -}}
 {{- $grace := (.Values.retention).grace | default "0" }}
 {{- $seconds := dict "s" 1 "m" 60 "h" 3600 "d" 86400 }}
@@ -83,8 +83,8 @@ seccompProfile: { type: RuntimeDefault }
 {{- end }}
 
 {{/*
-Whose a pod's processes are: (dict "root" . "mounts" true), with "mounts" where its group must read what it mounts. Nothing where
-the cluster says it (OpenShift gives each namespace a range, and refuses a pod that names another).
+The user and groups of a pod: (dict "root" . "mounts" true), with "mounts" if its group must read what it mounts. Empty if the
+cluster assigns them (OpenShift gives each namespace a range, and refuses a pod that names another).
 */}}
 {{- define "space.podUser" -}}
 {{- if not (include "space.podUser.injected" .root) }}
@@ -118,7 +118,7 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* Where the Space's own pods may run; Assistants go where their RuntimeClass sends them. */}}
+{{/* Where the Space's own pods may run; for Assistants their RuntimeClass decides. */}}
 {{- define "space.scheduling" -}}
 {{- with .Values.scheduling.priorityClassName }}
 priorityClassName: {{ . }}
@@ -134,7 +134,7 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* PostgreSQL and the S3 server are one pod each and the Space needs both: on one node they are fewer nodes whose drain or loss stops it. */}}
+{{/* PostgreSQL and the S3 server are one pod each, and the Space needs both. On the same node, fewer drains or losses stop the Space. */}}
 {{- define "space.scheduling.engine" -}}
 {{- include "space.scheduling" . }}
 {{- if and (include "space.postgres.embedded" .) (include "space.s3.embedded" .) (not .Values.scheduling.affinity) }}
@@ -151,7 +151,7 @@ affinity:
 {{- end }}
 {{- end }}
 
-{{/* Of several replicas each on a node of its own, as far as there are so many: (dict "root" . "component" "operator" "replicas" 2) */}}
+{{/* Spreads replicas over nodes, as far as there are enough: (dict "root" . "component" "operator" "replicas" 2) */}}
 {{- define "space.spread" -}}
 {{- if gt (int .replicas) 1 }}
 topologySpreadConstraints:
@@ -163,7 +163,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* And one goes at a time when nodes are drained: the same, with "name" and "namespace". Of one alone it would hold up every drain. */}}
+{{/* Lets a drain evict one replica at a time: the same, with "name" and "namespace". With a single replica it would block every drain. */}}
 {{- define "space.disruption" -}}
 {{- if gt (int .replicas) 1 }}
 ---
@@ -194,7 +194,7 @@ spec:
 {{- define "space.secret.backupKeys" -}}{{ .Values.existingSecrets.backupKeys | default "backup-keys" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
-{{/* What outlives an uninstallation: with the services' namespace its volumes and keys. */}}
+{{/* Annotation of objects that stay after an uninstallation: the services' namespace, with its volumes and keys. */}}
 {{- define "space.keep" -}}
 {{- if .Values.keepOnUninstall }}
 annotations: { helm.sh/resource-policy: keep }
@@ -202,8 +202,8 @@ annotations: { helm.sh/resource-policy: keep }
 {{- end }}
 
 {{/*
-Whose pods reach a broker's control listener: discovery is public inside the Space's private network, and everything else there
-takes a credential. What may leave for it is said by each pod's own policy.
+The pods that may reach a broker's control listener: discovery is public inside the Space's private network, and everything else
+there needs a credential. Each pod's own policy decides whether it may connect to it.
 */}}
 {{- define "space.discovery" -}}
 - namespaceSelector:
@@ -243,7 +243,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
     {{- end }}
 {{- end }}
 
-{{/* Egress to a server of one's own, by address blocks on its port or to its pods: (dict "at" .Values.….external "port" 443) */}}
+{{/* Egress to an external server, by address blocks on its port or to its pods: (dict "at" .Values.….external "port" 443) */}}
 {{- define "space.external.rules" -}}
 {{- with .at.cidrs }}
 - to:
@@ -262,7 +262,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- end }}
 {{- end }}
 
-{{/* A selector without labels is every pod: (dict "pods" .Values.….external.pods "at" "….external") */}}
+{{/* Refuses a selector without labels, which would select every pod: (dict "pods" .Values.….external.pods "at" "….external") */}}
 {{- define "space.external.validate" -}}
 {{- if and (.pods).namespace (not .pods.labels) }}
 {{- fail (printf "%s.pods.namespace is set: name the labels of the server's pods in %s.pods.labels, or every pod there could be reached" .at .at) }}
@@ -286,7 +286,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- mulf $number (get $units $unit) | int64 }}
 {{- end }}
 
-{{- /* One Capsule alone could fill the disk of all. Takes the component with the quota, and the one with the disk. */}}
+{{- /* With a larger quota one Capsule alone could fill the disk of all. Takes the component with the quota, and the one with the disk. */}}
 {{- define "space.checkQuota" -}}
 {{- $quota := .quota.defaultQuotaBytes | int64 }}
 {{- $size := .disk.storage.size }}
@@ -295,7 +295,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- end }}
 {{- end }}
 
-{{- /* The API server refuses another size of a StatefulSet's claim halfway through an upgrade, without a word of ours. `size` is to be that of `of`. */}}
+{{- /* The API server would refuse another size of a StatefulSet's claim halfway through an upgrade, without saying what to do. `size` must be that of `of`. */}}
 {{- define "space.sameVolume" -}}
 {{- $made := lookup "apps/v1" "StatefulSet" (include "space.services" .root) .of | default dict }}
 {{- range dig "spec" "volumeClaimTemplates" list $made }}
@@ -308,7 +308,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- end }}
 {{- end }}
 
-{{/* Where the API server is, if that was narrowed: the gateway connects to none of it. A JSON array. */}}
+{{/* The API server's addresses, if they were narrowed: the gateway connects to none of them. A JSON array. */}}
 {{- define "space.narrowApiServer" -}}
 {{- $narrow := list }}
 {{- range .Values.network.apiServerCIDRs }}
@@ -317,7 +317,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- toJson $narrow }}
 {{- end }}
 
-{{- /* Names the principals that the console may read; its rules are the operator's. */ -}}
+{{- /* The Role that names the principals that the console may read; the operator writes its rules. */ -}}
 {{- define "space.console.role" -}}
 {{ .Release.Name }}-console-principals
 {{- end }}

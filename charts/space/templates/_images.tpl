@@ -1,7 +1,7 @@
 {{/*
-The reference that a value of an image means: itself, where it is written whole, or what its parts are together:
-(dict "root" . "image" .Values.operator.image). Operator and admission policies compare references as texts, so there is this
-one place that puts them together. A digest says all, and the tag beside it would only be believed to.
+The reference of an image value: the value itself if it is complete, or its parts put together:
+(dict "root" . "image" .Values.operator.image). Operator and admission policies compare references as strings, so only this
+template puts them together. A digest identifies the image, so a tag beside it is left out.
 */}}
 {{- define "space.image" -}}
 {{- $image := .image }}
@@ -20,7 +20,7 @@ one place that puts them together. A digest says all, and the tag beside it woul
 {{- end }}
 {{- end }}
 
-{{/* The attester that pods are made with, and after it those that admission lets in beside it: a JSON array. */}}
+{{/* The attester of new pods, followed by those that admission accepts as well: a JSON array. */}}
 {{- define "space.attesters" -}}
 {{- $attesters := list (include "space.image" (dict "root" . "image" .Values.sandbox.attester.image)) }}
 {{- range .Values.sandbox.attester.accepted }}
@@ -29,7 +29,7 @@ one place that puts them together. A digest says all, and the tag beside it woul
 {{- toJson $attesters }}
 {{- end }}
 
-{{/* Every image is named by whoever installs: a name of ours could be somebody else's in a registry, and a tag is what its registry says today. */}}
+{{/* The installer names every image: a default name could belong to somebody else in a registry, and a tag can change there. */}}
 {{- define "space.validateImages" -}}
 {{- $images := dict "operator.image" .Values.operator.image "dbBroker.image" .Values.dbBroker.image "egress.image" .Values.egress.image "sandbox.attester.image" .Values.sandbox.attester.image }}
 {{- if .Values.objectStore.enabled }}
@@ -48,7 +48,7 @@ one place that puts them together. A digest says all, and the tag beside it woul
 {{- range $value, $image := $images }}
 {{- if and $image (kindIs "string" $image) }}{{ $whole = append $whole $value }}{{ end }}
 {{- end }}
-{{- /* What an accepted attester is called has been decided by an earlier release. */}}
+{{- /* The reference of an accepted attester was chosen for an earlier release. */}}
 {{- range $index, $image := .Values.sandbox.attester.accepted }}
 {{- $_ := set $images (printf "sandbox.attester.accepted[%d]" $index) $image }}
 {{- end }}

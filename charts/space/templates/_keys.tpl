@@ -2,7 +2,7 @@
 {{ .Release.Name }}-keys
 {{- end }}
 
-{{/* What the operator's pods mount, or are pulled with, that is not the program's to make. */}}
+{{/* Objects that the operator's pods mount or are pulled with, and that the program does not create. */}}
 {{- define "space.keys.mounted" -}}
 {{- $secrets := list }}
 {{- range .Values.image.pullSecrets }}{{ $secrets = append $secrets .name }}{{ end }}
@@ -14,7 +14,7 @@
 {{- dict "secrets" $secrets "configMaps" $maps | toJson }}
 {{- end }}
 
-{{/* What the program is told of the Space; see operator/keys/options.ts. */}}
+{{/* The program's options; see operator/keys/options.ts. */}}
 {{- define "space.keys.options" -}}
 {{- $given := list }}
 {{- range $value, $name := .Values.existingSecrets }}
@@ -43,7 +43,7 @@
 {{- toJson $options }}
 {{- end }}
 
-{{/* The Secrets that the program keeps, and nothing else: (dict "root" . "place" "services" "verbs" "[get]") */}}
+{{/* Rules for the Secrets that the program maintains, and nothing else: (dict "root" . "place" "services" "verbs" "[get]") */}}
 {{- define "space.keys.rules" -}}
 {{- $root := .root }}
 {{- $options := include "space.keys.options" $root | fromJson }}
@@ -119,12 +119,12 @@ spec:
       command: [node, /app/keys.mjs, {{ .command }}]
       env:
         - { name: KEYS, value: {{ include "space.keys.options" $root | quote }} }
-      # All other pods of the Space wait for it, and a node that has much to do gives time in proportion to the request.
+      # All other pods of the Space wait for it, and a busy node gives time in proportion to the request.
       resources: { requests: { cpu: 100m, memory: 64Mi }, limits: { memory: 192Mi } }
       securityContext: {{- include "space.containerSecurity" $root | nindent 8 }}
 {{- end }}
 
-{{/* Of the two programs of an upgrade to three namespaces, which are gone with it: (dict "root" . "command" "adopt" "namespace" "home") */}}
+{{/* For the two programs of an upgrade to three namespaces, which are removed after it: (dict "root" . "command" "adopt" "namespace" "home") */}}
 {{- define "space.keys.move.rules" -}}
 {{- $release := .root.Release.Namespace }}
 {{- $system := include "space.system" .root }}

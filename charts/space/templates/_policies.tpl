@@ -1,6 +1,6 @@
 {{/*
-The specs of every admission policy of this chart and of every binding, as JSON by kind and name: what the operator compares
-the API server's with before it schedules, and what it may read of them.
+The specs of every admission policy of this chart and of every binding, as JSON by kind and name. The operator compares them with
+those in the API server before it schedules, and may read only these.
 */}}
 {{- define "space.policies" -}}
 {{- $specs := dict "ValidatingAdmissionPolicy" dict "ValidatingAdmissionPolicyBinding" dict }}

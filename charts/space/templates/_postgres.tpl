@@ -3,7 +3,7 @@
 {{- if not (.Values.postgres.external).host }}true{{ end }}
 {{- end }}
 
-{{/* A PostgreSQL of one's own is named whole: half of it would be a Space that waits for ever, or one without TLS. */}}
+{{/* The values of an external PostgreSQL must be complete: otherwise the Space would wait for ever, or lack TLS. */}}
 {{- define "space.postgres.validate" -}}
 {{- if not (include "space.postgres.embedded" .) }}
 {{- $external := .Values.postgres.external }}
@@ -22,8 +22,8 @@
 {{- end }}
 
 {{/*
-What every server of one's own needs: (dict "root" . "server" .Values.postgres.external "at" "postgres.external" "since" "…is set"),
-where "at" is the path of its values and "since" says why they are asked for.
+Checks the values that every external server needs: (dict "root" . "server" .Values.postgres.external "at" "postgres.external" "since" "…is set"),
+where "at" is the path of its values and "since" says why they are needed.
 */}}
 {{- define "space.postgres.validateServer" -}}
 {{- $server := .server }}
@@ -42,12 +42,12 @@ where "at" is the path of its values and "since" says why they are asked for.
 {{- end }}
 {{- end }}
 
-{{/* Rules of a NetworkPolicy that let a pod to the PostgreSQL of one's own. */}}
+{{/* Rules of a NetworkPolicy that let a pod reach the external PostgreSQL. */}}
 {{- define "space.postgres.rules" -}}
 {{- include "space.external.rules" (dict "at" .Values.postgres.external "port" .Values.postgres.external.port) }}
 {{- end }}
 
-{{/* The same, or to the Space's own. */}}
+{{/* The same for the external PostgreSQL or the Space's own. */}}
 {{- define "space.postgres.egress" -}}
 {{- if include "space.postgres.embedded" . -}}
 - to:
@@ -60,12 +60,12 @@ where "at" is the path of its values and "since" says why they are asked for.
 {{- end }}
 {{- end }}
 
-{{/* What Assistants call a server of one's own, which is in their URLs. It takes the server's values. */}}
+{{/* The name of an external server in Assistants' URLs. It takes the server's values. */}}
 {{- define "space.postgres.assistantsHost" -}}
 {{ (.assistants).host | default .host }}
 {{- end }}
 
-{{/* One for the operator, see operator/config.ts. It takes the server's values. */}}
+{{/* A server in the operator's configuration, see operator/config.ts. It takes the server's values. */}}
 {{- define "space.postgres.server" -}}
 {{- dict
   "host" (include "space.postgres.assistantsHost" .)
@@ -74,18 +74,18 @@ where "at" is the path of its values and "since" says why they are asked for.
   "egress" (include "space.external.rules" (dict "at" . "port" .port) | fromYamlArray) | toJson }}
 {{- end }}
 
-{{/* A broker's way to a server, where the password is in a Secret of yours: (dict "server" .Values.postgres.external "ca" "/etc/…" "role" "space_broker" "database" "space_registry") */}}
+{{/* The URL by which a broker connects to a server, if the password is in a Secret of yours: (dict "server" .Values.postgres.external "ca" "/etc/…" "role" "space_broker" "database" "space_registry") */}}
 {{- define "space.postgres.url" -}}
 {{- $tls := ternary (printf "verify-full&sslrootcert=%s" .ca) "disable" (eq .server.sslmode "verify-full") -}}
 postgresql://{{ .role }}@{{ .server.host }}:{{ .server.port }}/{{ .database }}?sslmode={{ $tls }}
 {{- end }}
 
-{{/* The same to the first server, for a registry: (dict "root" . "role" "space_broker" "database" "space_registry") */}}
+{{/* The same for the first server and a registry: (dict "root" . "role" "space_broker" "database" "space_registry") */}}
 {{- define "space.postgres.registryUrl" -}}
 {{- include "space.postgres.url" (dict "server" .root.Values.postgres.external "ca" "/etc/space/postgres-ca/ca.crt" "role" .role "database" .database) }}
 {{- end }}
 
-{{/* Its authority, at /etc/space/postgres-ca/ca.crt of a broker. These take the root. */}}
+{{/* Its CA, at /etc/space/postgres-ca/ca.crt of a broker. These take the root. */}}
 {{- define "space.postgres.ca" -}}
 {{- if and (not (include "space.postgres.embedded" .)) (eq .Values.postgres.external.sslmode "verify-full") }}true{{ end }}
 {{- end }}
@@ -111,7 +111,7 @@ postgresql://{{ .role }}@{{ .server.host }}:{{ .server.port }}/{{ .database }}?s
   configMap: { name: postgres-ca, defaultMode: 292 }
 {{- end }}
 
-{{/* Those of all servers, at the same place of the operator, which gives Assistants the one file. */}}
+{{/* The CAs of all servers, at the same path in the operator, which gives Assistants the one file. */}}
 {{- define "space.postgres.operatorMounts" -}}
 {{- if include "space.postgres.authorities" . | fromJsonArray }}
 {{- include "space.postgres.caMount" . }}
@@ -124,7 +124,7 @@ postgresql://{{ .role }}@{{ .server.host }}:{{ .server.port }}/{{ .database }}?s
 {{- end }}
 {{- end }}
 
-{{/* A JSON array of PEM: of the first server's authority, where it is one's own, and of each further one. */}}
+{{/* A JSON array of PEM: the CA of the first server, if it is external, and of each further one. */}}
 {{- define "space.postgres.authorities" -}}
 {{- $authorities := list }}
 {{- if include "space.postgres.ca" . }}{{ $authorities = append $authorities .Values.postgres.external.ca }}{{ end }}

@@ -3,12 +3,12 @@
 {{- if and .Values.objectStore.enabled (not (.Values.objectStore.external).endpoint) }}true{{ end }}
 {{- end }}
 
-{{/* Of the endpoint; its scheme's own where it names none. */}}
+{{/* The port of the endpoint; by default that of its scheme. */}}
 {{- define "space.s3.port" -}}
 {{- regexFind ":[0-9]+$" . | trimPrefix ":" | default (ternary "443" "80" (hasPrefix "https:" .)) }}
 {{- end }}
 
-{{/* Where the bucket of the Space is, for a program that reads it. These take the root. */}}
+{{/* The address of the Space's bucket, for a program that reads it. These take the root. */}}
 {{- define "space.s3.env" -}}
 {{- $external := .Values.objectStore.external | default dict }}
 {{- if $external.endpoint }}
@@ -28,7 +28,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Its key, and the authority of a server of one's own; that of the Space has another place. */}}
+{{/* Its key, and the CA of an external server; the Space's CA has another path. */}}
 {{- define "space.s3.mounts" -}}
 - { name: s3, mountPath: /etc/space/s3, readOnly: true }
 {{- if (.Values.objectStore.external).ca }}
@@ -58,7 +58,7 @@
 {{- end }}
 {{- end }}
 
-{{/* An S3 server of one's own is named whole, or the broker would wait for it for ever. */}}
+{{/* The values of an external S3 server must be complete, since otherwise the broker would wait for it for ever. */}}
 {{- define "space.s3.validate" -}}
 {{- $external := .Values.objectStore.external | default dict }}
 {{- if and .Values.objectStore.enabled $external.endpoint }}

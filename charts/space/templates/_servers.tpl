@@ -1,6 +1,6 @@
 {{/*
-The servers beside the first (docs/postgres.md, "Several servers"), each with what its entry leaves out. The first is "main"; the
-registries of both brokers are there. A JSON array.
+The further servers (docs/postgres.md, "Several servers"), with the defaults of each entry. The first server is "main", which has
+the registries of both brokers. A JSON array.
 */}}
 {{- define "space.servers" -}}
 {{- $servers := list }}
@@ -12,7 +12,7 @@ registries of both brokers are there. A JSON array.
 {{- $servers | toJson }}
 {{- end }}
 
-{{/* Names are what the database broker remembers of each Capsule, and what Assistants find each server by. */}}
+{{/* The database broker records each Capsule's server by its name, and Assistants find each server by its host. */}}
 {{- define "space.servers.validate" -}}
 {{- $names := list "main" }}
 {{- $first := "postgres" }}
@@ -45,14 +45,14 @@ registries of both brokers are there. A JSON array.
 {{- end }}
 {{- end }}
 
-{{/* What the database broker reads at its start: see SERVERS_FILE in docs/configuration.md. */}}
+{{/* The file that the database broker reads at its start: see SERVERS_FILE in docs/configuration.md. */}}
 {{- define "space.servers.file" -}}
 {{- $servers := list }}
 {{- range include "space.servers" . | fromJsonArray }}
 {{- $folder := printf "/etc/space/servers/%s" .name }}
 {{- $issued := dict "host" (include "space.postgres.assistantsHost" .) "port" (int .port) "sslmode" .sslmode }}
 {{- if eq .sslmode "verify-full" }}
-{{- /* Where the operator mounts the authorities of all servers in an Assistant. */}}
+{{- /* The path at which the operator mounts the CAs of all servers in an Assistant. */}}
 {{- $_ := set $issued "sslrootcert" "/etc/space/tls/postgres.crt" }}
 {{- end }}
 {{- $url := include "space.postgres.url" (dict "server" . "ca" (printf "%s/ca.crt" $folder) "role" "space_broker" "database" "space_registry") }}
@@ -72,7 +72,7 @@ servers.json: {{ include "space.servers.file" . | quote }}
 {{- end }}
 {{- end }}
 
-{{/* That file, with the authority and the password of each server in a folder of its own. A Secret that is exchanged is followed. */}}
+{{/* Volumes with that file, and with the CA and the password of each server in a folder of its own. A changed Secret is picked up. */}}
 {{- define "space.servers.volume" -}}
 - name: servers
   projected:
@@ -92,14 +92,14 @@ servers.json: {{ include "space.servers.file" . | quote }}
       {{- end }}
 {{- end }}
 
-{{/* Rules of a NetworkPolicy that let a pod to each of them. */}}
+{{/* Rules of a NetworkPolicy that let a pod reach each of them. */}}
 {{- define "space.servers.rules" -}}
 {{- range include "space.servers" . | fromJsonArray }}
 {{- include "space.external.rules" (dict "at" . "port" .port) }}
 {{- end }}
 {{- end }}
 
-{{/* For the operator, the list of them as a Space has it, see operator/config.ts. */}}
+{{/* The list of them for the operator, see operator/config.ts. */}}
 {{- define "space.servers.operator" -}}
 {{- $servers := list }}
 {{- range include "space.servers" . | fromJsonArray }}

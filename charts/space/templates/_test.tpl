@@ -1,4 +1,4 @@
-{{/* Of each object of `helm test`: (dict "name" "namespace" "component" "weight"). What it was is printed, and it goes. */}}
+{{/* Metadata of each object of `helm test`: (dict "name" "namespace" "component" "weight"). It is removed once the result is printed. */}}
 {{- define "space.test.metadata" -}}
 name: {{ .name }}
 {{- with .namespace }}

@@ -1,11 +1,11 @@
 {{/*
-TLS between the Space's parts. A service that serves it has a line here, named as its key in tls.existingSecrets, and takes
-the helpers below with (dict "root" . "key" "<key>"). `names` are those by which it is known beside its Service's;
+TLS between the Space's parts. A service that offers it has a line here, named as its key in tls.existingSecrets, and uses
+the helpers below with (dict "root" . "key" "<key>"). `names` are its names in addition to its Service's;
 `place` is its namespace, if not the services'.
 */}}
 {{- define "space.tls.services" -}}
 {{- if (.Values.console).enabled }}
-# The second by a port-forward.
+# localhost is for a port-forward.
 console: { service: console, place: system, names: [localhost] }
 {{- end }}
 dbBroker: { service: db-broker, names: [] }
@@ -78,7 +78,7 @@ s3: { service: s3, names: [] }
 {{- end }}
 {{- end }}
 
-{{/* What a caller needs: the Space's authority at /etc/space/ca/ca.crt. These take the root. */}}
+{{/* The Space's CA for a caller, at /etc/space/ca/ca.crt. These take the root. */}}
 {{- define "space.ca.mounts" -}}
 {{- if .Values.tls.enabled }}
 - { name: ca, mountPath: /etc/space/ca, readOnly: true }
@@ -92,7 +92,7 @@ s3: { service: s3, names: [] }
 {{- end }}
 {{- end }}
 
-{{/* One's own authority signs all of one's certificates, or the Space's signs all of its. */}}
+{{/* Either your own CA signs all certificates, or the Space's does. */}}
 {{- define "space.tls.validate" -}}
 {{- if .Values.tls.enabled }}
 {{- range $key, $_ := include "space.tls.services" . | fromYaml }}
