@@ -84,31 +84,34 @@ beforeAll(async () => {
 
 afterAll(() => judged?.stop());
 
-it.each(CASES)('%s is given, changed and taken by who has the verb %s alone', async (key, verb, value) => {
-  const says = `you may not change the annotation platform.space/${key}. It takes the verb ${verb} on capsules.platform.space/household`;
-  const born = {
-    ...assistant('born', 'household'),
-    metadata: { name: 'born', ...annotated(key, value).metadata },
-  };
-  const change = (to: string | null) =>
-    judged.server.client.call({
-      method: 'PATCH',
-      path: LEDGER,
-      contentType: 'application/merge-patch+json',
-      body: annotated(key, to),
-    });
-  for (const who of Object.keys(callers)) {
-    const verdict = (status: number) => (who === verb ? taken(status) : refused(says));
-    expect(await asked(who, 'PATCH', LEDGER, annotated(key, value))).toEqual(verdict(200));
-    expect(await asked(who, 'PATCH', `${CAPSULES}/household`, annotated(key, value))).toEqual(verdict(200));
-    expect(await asked(who, 'POST', ASSISTANTS, born)).toEqual(verdict(201));
-    await change(value);
-    expect(await asked(who, 'PATCH', LEDGER, annotated(key, `${value}0`))).toEqual(verdict(200));
-    expect(await asked(who, 'PATCH', LEDGER, annotated(key, null))).toEqual(verdict(200));
-    expect(await asked(who, 'PATCH', LEDGER, annotated('note', 'x'))).toEqual(taken(200));
-    await change(null);
-  }
-});
+it.each(CASES)(
+  '%s is set, changed and removed only by a caller with the verb %s',
+  async (key, verb, value) => {
+    const says = `you may not change the annotation platform.space/${key}. It takes the verb ${verb} on capsules.platform.space/household`;
+    const born = {
+      ...assistant('born', 'household'),
+      metadata: { name: 'born', ...annotated(key, value).metadata },
+    };
+    const change = (to: string | null) =>
+      judged.server.client.call({
+        method: 'PATCH',
+        path: LEDGER,
+        contentType: 'application/merge-patch+json',
+        body: annotated(key, to),
+      });
+    for (const who of Object.keys(callers)) {
+      const verdict = (status: number) => (who === verb ? taken(status) : refused(says));
+      expect(await asked(who, 'PATCH', LEDGER, annotated(key, value))).toEqual(verdict(200));
+      expect(await asked(who, 'PATCH', `${CAPSULES}/household`, annotated(key, value))).toEqual(verdict(200));
+      expect(await asked(who, 'POST', ASSISTANTS, born)).toEqual(verdict(201));
+      await change(value);
+      expect(await asked(who, 'PATCH', LEDGER, annotated(key, `${value}0`))).toEqual(verdict(200));
+      expect(await asked(who, 'PATCH', LEDGER, annotated(key, null))).toEqual(verdict(200));
+      expect(await asked(who, 'PATCH', LEDGER, annotated('note', 'x'))).toEqual(taken(200));
+      await change(null);
+    }
+  },
+);
 
 it('a verb on one Capsule is none on another', async () => {
   for (const [key, verb, value] of CASES)
@@ -117,7 +120,7 @@ it('a verb on one Capsule is none on another', async () => {
     );
 });
 
-it('what a condition tells a person to annotate is what the verb approve allows', async () => {
+it('the annotation that a condition asks for is the one that the verb approve allows', async () => {
   const asks = manifest('ledger', { network: { allowed_hosts: ['api.bank.org'] } });
   const { metadata, spec } = assistant('ledger', 'household');
   const capsule = { metadata: { name: 'household' }, spec: { approval: 'manual' } } as const;
@@ -134,7 +137,7 @@ it('what a condition tells a person to annotate is what the verb approve allows'
   expect(await asked('approve', 'PATCH', LEDGER, annotated(key, value))).toEqual(taken(200));
 });
 
-it('who approved names nobody but themselves, beside the digest that they approve', async () => {
+it('an approver can name only themselves, beside the digest that they approve', async () => {
   const [one, other] = ['1', '2'].map((digit) => `sha256:${digit.repeat(64)}`);
   const name = 'system:serviceaccount:home:may-approve';
   const approve = (approved: string | null | undefined, by: string | null | undefined) =>
@@ -177,7 +180,7 @@ it('who approved names nobody but themselves, beside the digest that they approv
   await administrator({ [`${GROUP}/approved`]: null, [`${GROUP}/approved-by`]: null });
 });
 
-it('who approved once keeps nobody from other changes, nor from approving what is new', async () => {
+it('an earlier approval prevents neither other changes nor the approval of a new version', async () => {
   const [one, other] = ['3', '4'].map((digit) => `sha256:${digit.repeat(64)}`);
   const approved = {
     ...assistant('approved', 'household'),
@@ -193,7 +196,7 @@ it('who approved once keeps nobody from other changes, nor from approving what i
   expect(await asked('approve', 'PATCH', path, annotated('approved', other ?? ''))).toEqual(taken(200));
 });
 
-it('who adds a line to the record ends it with nobody’s name but their own, and leaves or drops those of others', async () => {
+it('a person who adds a line to the record can end it only with their own name, and keeps or removes those of others', async () => {
   const line = (who: string) => `2026-11-22T20:00:00Z suspended - ${who}`;
   const [mine, other] = ['deploy', 'approve'].map((verb) => line(`system:serviceaccount:home:may-${verb}`));
   const wrong = refused('who adds a line to platform.space/record ends it with their own name');
@@ -241,7 +244,7 @@ it('in another namespace such annotations have no effect', async () => {
   delete callers['elsewhere'];
 });
 
-it('who made it is written on it by the API server, and stays whatever anybody writes', async () => {
+it('the API server writes the creator’s name on an object, and it stays whatever anybody writes', async () => {
   const key = `${GROUP}/installed-by`;
   const told = (verdict: { readonly text: string } | undefined) =>
     JSON.parse(verdict?.text ?? '{}').metadata.annotations?.[key];

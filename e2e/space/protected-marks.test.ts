@@ -115,7 +115,7 @@ describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) =
   const without = { metadata: { finalizers: ['test.space/other'] } };
   const path = (name: string) => `${SPACE}/${plural}/${name}`;
 
-  it('is taken off by nobody else', async () => {
+  it('is removed by nobody else', async () => {
     const says = `${finalizer} is the operator's`;
     for (const ask of [deployer, administrator]) {
       expect(await ask('PATCH', path('closed'), without)).toEqual(refused(says));
@@ -124,11 +124,11 @@ describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) =
     expect(await operator('PATCH', path('closed'), without)).toEqual(done);
   });
 
-  it('stands in nobody’s way who takes off others', async () => {
+  it('does not prevent the removal of other finalizers', async () => {
     expect(await deployer('PATCH', path('closed'), { metadata: { finalizers: [finalizer] } })).toEqual(done);
   });
 
-  it('is taken off where an administrator has opened it', async () => {
+  it('can be removed if an administrator has opened the object', async () => {
     expect(await deployer('PATCH', path('closed'), { metadata: { annotations: open } })).toEqual(
       refused('the verb open'),
     );
@@ -136,7 +136,7 @@ describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) =
   });
 });
 
-it('what has no finalizer of the operator’s is changed by whoever may', async () => {
+it('an object without the operator’s finalizer is changed by anybody who has the right', async () => {
   const plain = `${SPACE}/capsules/plain`;
   expect(await administrator('PATCH', plain, { metadata: { labels: { a: 'b' } } })).toEqual(done);
 });
@@ -163,7 +163,7 @@ it('a Capsule is not deleted by the cluster for somebody who may not, by an owne
   expect(await deployer('PATCH', `${SPACE}/assistants/closed`, { metadata })).toEqual(done);
 });
 
-it('of another namespace a Capsule’s finalizer is for the roles there', async () => {
+it('in another namespace only the roles there decide about a Capsule’s finalizer', async () => {
   const elsewhere = `${SPACE.replace(/home$/, 'default')}/capsules/elsewhere`;
   const metadata = { finalizers: ['test.space/other'] };
   expect(await administrator('PATCH', elsewhere, { metadata })).toEqual(done);
@@ -203,7 +203,7 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
     },
   );
 
-  it('whoever runs it tells how it is', async () => {
+  it('the program that runs it writes its status', async () => {
     const reason = { conditions: [{ type: 'Ready', status: 'False', reason: 'x' }] };
     expect(await administrator('PATCH', `${path}/ledger/status`, { status: reason })).toEqual(done);
     const note = { annotations: { 'cni.projectcalico.org/podIP': '192.0.2.1/32' }, labels: { team: 'x' } };
@@ -217,7 +217,7 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
     expect(await operator('PATCH', `${path}/ledger`, { metadata })).toEqual(done);
   });
 
-  it('what is in no Capsule’s namespace of this Space is left to its own', async () => {
+  it('objects outside of this Space’s Capsules are not protected', async () => {
     for (const name of ['home', 'cabin']) {
       const metadata = { labels: { 'platform.space/component': 'egress' } };
       expect(await administrator('PATCH', `${path.replace(CAPSULE, name)}/ledger`, { metadata })).toEqual(
@@ -226,13 +226,13 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
     }
   });
 
-  it('other labels are free', async () => {
+  it('other labels may be changed', async () => {
     const metadata = { labels: { team: 'books' }, finalizers: ['test.space/x'] };
     expect(await administrator('PATCH', `${path}/ledger`, { metadata })).toEqual(done);
   });
 });
 
-it('the cluster’s controllers let go of pods and take them in', async () => {
+it('the cluster’s controllers release and adopt pods', async () => {
   const metadata = { ownerReferences: null };
   const pod = `/api/v1/namespaces/${CAPSULE}/pods/ledger`;
   expect(await controller('PATCH', pod, { metadata })).toEqual(done);
@@ -241,7 +241,7 @@ it('the cluster’s controllers let go of pods and take them in', async () => {
   );
 });
 
-it('a namespace that goes keeps nobody from what is in it', async () => {
+it('a namespace in deletion protects none of its objects', async () => {
   const { client } = judged.server;
   const name = 'home-going-0123abcd';
   const path = `/api/v1/namespaces/${name}`;

@@ -86,7 +86,7 @@ interface Marks {
 }
 
 describe('of a Capsule’s namespace', () => {
-  it('nobody adds, changes or removes a wall', async () => {
+  it('nobody adds, changes or removes a network policy', async () => {
     expect(await administrator('POST', policies(CAPSULE), allowAll)).toEqual(refused);
     const quota = { ...named('more'), spec: { hard: { pods: '9999' } } };
     expect(await administrator('POST', core(CAPSULE, 'resourcequotas'), quota)).toEqual(refused);
@@ -134,7 +134,7 @@ describe('of a Capsule’s namespace', () => {
     expect(await change(administrator, `${path(OPENED)}/finalize`, {}, { finalizers: [] })).toEqual(done);
   });
 
-  it('the cluster’s controllers tell of it', async () => {
+  it('the cluster’s controllers write its status', async () => {
     const controller = await judged.controller('namespace-controller');
     const { text } = await administrator('GET', path(CAPSULE));
     const status = { conditions: [{ type: 'NamespaceContentRemaining', status: 'True' }] };
@@ -196,14 +196,14 @@ describe('of a Capsule’s namespace', () => {
     expect(await administrator('DELETE', path(CAPSULE))).toEqual(refused);
   });
 
-  it('the operator does all of that', async () => {
+  it('the operator may do all of that', async () => {
     expect(await operator('POST', policies(CAPSULE), allowAll)).toEqual(done);
     const changes = labels({ 'pod-security.kubernetes.io/enforce': 'restricted' });
     expect(await operator('PATCH', path(CAPSULE), changes)).toEqual(done);
     expect(await operator('DELETE', path(CAPSULE))).toEqual(done);
   });
 
-  it('an administrator opens it by an annotation, which anybody sees, and then may', async () => {
+  it('an administrator may do that after opening it by a visible annotation', async () => {
     const annotations = { metadata: { annotations: open } };
     expect(await administrator('PATCH', path(CAPSULE), annotations)).toEqual(done);
     expect(await administrator('POST', policies(OPENED), allowAll)).toEqual(done);
@@ -211,7 +211,7 @@ describe('of a Capsule’s namespace', () => {
     expect(await administrator('DELETE', path(OPENED))).toEqual(done);
   });
 
-  it('what belongs to no Capsule of this Space is left to its own', async () => {
+  it('objects that belong to no Capsule of this Space are not protected', async () => {
     expect(await administrator('POST', policies(STRANGER), allowAll)).toEqual(done);
     expect(await administrator('DELETE', path(STRANGER))).toEqual(done);
     expect(await administrator('POST', policies('default'), allowAll)).toEqual(done);
@@ -270,7 +270,7 @@ describe('the marks of a Capsule’s namespace', () => {
     expect(await administrator('DELETE', path(name))).toEqual(done);
   });
 
-  it('everybody marks what is no Capsule’s of this Space as they please', async () => {
+  it('everybody may set any marks on what belongs to no Capsule of this Space', async () => {
     for (const copy of [
       named('any', ofCapsule('cabin')),
       named('any', {}, mark),
@@ -291,30 +291,33 @@ describe('the kinds themselves', () => {
   const kind = (plural: string) =>
     `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.platform.space`;
 
-  it.each(['capsules', 'assistants'])('%s are deleted by nobody who has not opened them', async (plural) => {
-    expect(await administrator('DELETE', kind(plural))).toEqual(refused);
-    expect(await administrator('PATCH', kind(plural), { metadata: { annotations: open } })).toEqual(done);
-    await judged.server.client.call({
-      method: 'PATCH',
-      path: kind(plural),
-      contentType: 'application/merge-patch+json',
-      body: { metadata: { annotations: open } },
-    });
-    expect(await administrator('DELETE', kind(plural))).toEqual(done);
-    if (plural === 'assistants') return;
-    const annotations = { 'platform.space/open': null };
-    await judged.server.client.call({
-      method: 'PATCH',
-      path: kind(plural),
-      contentType: 'application/merge-patch+json',
-      body: { metadata: { annotations } },
-    });
-    await eventually(async () => (await administrator('DELETE', kind(plural))).status === 403, {
-      what: 'it is closed again',
-    });
-  });
+  it.each(['capsules', 'assistants'])(
+    '%s are deleted only by an administrator who has opened them',
+    async (plural) => {
+      expect(await administrator('DELETE', kind(plural))).toEqual(refused);
+      expect(await administrator('PATCH', kind(plural), { metadata: { annotations: open } })).toEqual(done);
+      await judged.server.client.call({
+        method: 'PATCH',
+        path: kind(plural),
+        contentType: 'application/merge-patch+json',
+        body: { metadata: { annotations: open } },
+      });
+      expect(await administrator('DELETE', kind(plural))).toEqual(done);
+      if (plural === 'assistants') return;
+      const annotations = { 'platform.space/open': null };
+      await judged.server.client.call({
+        method: 'PATCH',
+        path: kind(plural),
+        contentType: 'application/merge-patch+json',
+        body: { metadata: { annotations } },
+      });
+      await eventually(async () => (await administrator('DELETE', kind(plural))).status === 403, {
+        what: 'it is closed again',
+      });
+    },
+  );
 
-  it('and those of others by whoever may', async () => {
+  it('and those of others by anybody who has the right', async () => {
     const other = `${DEFINITIONS}/networksets.crd.projectcalico.org`;
     expect(await administrator('DELETE', other)).toEqual(done);
   });
@@ -330,7 +333,7 @@ describe.each(['home', 'home-system', 'home-services'])('the namespace %s', (nam
     }),
   );
 
-  it('keeps what its pods may do, and no label of another tool', async () => {
+  it('keeps the labels about its pods, and no label of another tool', async () => {
     for (const changed of ['privileged', null])
       for (const way of WAYS) {
         const guard = { labels: { 'pod-security.kubernetes.io/enforce': changed } };
@@ -342,14 +345,14 @@ describe.each(['home', 'home-system', 'home-services'])('the namespace %s', (nam
     expect(await administrator('PATCH', path(name), { metadata: { annotations } })).toEqual(done);
   });
 
-  it('is not deleted, and keeps the labels that guard it', async () => {
+  it('is not deleted, and keeps the labels that protect it', async () => {
     expect(await administrator('DELETE', path(name))).toEqual(refused);
     expect(await administrator('PATCH', path(name), labels({ 'platform.space/space': null }))).toEqual(
       refused,
     );
   });
 
-  it('takes labels of other tools, and more guards', async () => {
+  it('accepts labels of other tools, and further protection', async () => {
     const more = labels({ 'project.other.org/id': 'p', 'pod-security.kubernetes.io/enforce': 'restricted' });
     expect(await administrator('PATCH', path(name), more)).toEqual(done);
   });
@@ -368,7 +371,7 @@ describe('the Secret of a principal', () => {
     expect(await administrator('DELETE', secret('capsule-opened-database'))).toEqual(done);
   });
 
-  it('is no other Secret', async () => {
+  it('is the only protected Secret', async () => {
     expect(await administrator('DELETE', secret('bank'))).toEqual(done);
     const owner = { 'platform.space/owner-uid': 'u' };
     const others: [string, object][] = [
@@ -385,7 +388,7 @@ describe('the Secret of a principal', () => {
   });
 });
 
-it('a namespace that goes takes its walls with it', async () => {
+it('a namespace in deletion does not protect its network policies', async () => {
   const { client } = judged.server;
   const name = 'home-going-0123abcd';
   await judged.create('/api/v1/namespaces', named(name, ofCapsule('home', 'going'), open));

@@ -116,14 +116,14 @@ beforeAll(async () => {
 afterAll(() => judged?.stop());
 
 describe.each([SYSTEM, SERVICES])('in %s', (place) => {
-  it.each(KINDS)('nobody makes %s but who installs the release', async (_, at, body) => {
+  it.each(KINDS)('only the installer of the release creates %s', async (_, at, body) => {
     const made = { ...body, ...named('y') };
     expect(await editor('POST', at(place), made)).toEqual(refused(ALONE));
     expect(await administrator('POST', at(place), made)).toEqual(done);
     expect(await editor('POST', at('home'), made)).toEqual(done);
   });
 
-  it('nobody changes what runs there', async () => {
+  it('nobody changes the running programs there', async () => {
     const changed = (what: object) => editor('PATCH', apps(place, 'deployments/program'), what);
     const evil = { containers: [{ name: 'x', image: 'registry.test/evil:1' }] };
     expect(await changed({ spec: { template: { spec: evil } } })).toEqual(refused(ALONE));
@@ -146,7 +146,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
     expect(await editor('POST', tokenOf(place, 'program'), tokenRequest)).toEqual(refused(ALONE));
   });
 
-  it('nobody opens, moves or takes down a wall', async () => {
+  it('nobody changes, moves or deletes a network policy', async () => {
     const open = { ...named('hole'), spec: { podSelector: {}, ingress: [{}] } };
     expect(await editor('POST', policies(place), open)).toEqual(refused('the walls of this namespace'));
     const wall = `${policies(place)}/default-deny`;
@@ -156,7 +156,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
     expect(await editor('POST', policies('home'), open)).toEqual(done);
   });
 
-  it.each(FOREIGN_WALLS)('nobody adds a wall of %s, %s', async (group, plural, kind) => {
+  it.each(FOREIGN_WALLS)('nobody adds a network policy of %s, %s', async (group, plural, kind) => {
     const wall = (namespace: string) =>
       editor('POST', `/apis/${group}/v1/namespaces/${namespace}/${plural}`, {
         apiVersion: `${group}/v1`,
@@ -167,7 +167,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
     expect(await wall(place)).toEqual(refused('the walls of this namespace'));
   });
 
-  it('the cluster’s controllers make the pods that a Deployment asks for', async () => {
+  it('the cluster’s controllers create the pods of a Deployment', async () => {
     const controller = await judged.controller(`replicaset-controller`).catch(() => undefined);
     const ask = controller ?? (await judged.controller('job-controller'));
     const made = async () =>
@@ -176,7 +176,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
   });
 });
 
-describe('the services are reached inside the cluster alone', () => {
+describe('the services can be reached only inside the cluster', () => {
   const services = core(SERVICES, 'services');
   const service = (spec: object) => ({ ...named('y'), spec: { ports: [{ port: 80 }], ...spec } });
   const says = 'reached inside the cluster alone';
@@ -214,7 +214,7 @@ describe('the services are reached inside the cluster alone', () => {
   });
 });
 
-it('nobody runs a command in the operator’s container, and administrators do in the brokers’', async () => {
+it('nobody runs a command in the operator’s container, and administrators may in the brokers’', async () => {
   const exec = (place: string, what: string) =>
     editor('POST', `${core(place, `pods/x/${what}`)}?command=true&stdout=true`);
   for (const what of ['exec', 'attach']) {
@@ -223,7 +223,7 @@ it('nobody runs a command in the operator’s container, and administrators do i
   }
 });
 
-it('no account of the operator’s namespace has a token of anybody else’s request, nor a lasting one', async () => {
+it('nobody else can request a token for an account of the operator’s namespace, or create a lasting one', async () => {
   for (const account of ['home-operator', 'home-keys'])
     expect(await editor('POST', tokenOf(SYSTEM, account), tokenRequest)).toEqual(refused(ALONE));
   expect(await editor('POST', tokenOf('home', 'editor'), tokenRequest)).toEqual(done);
@@ -252,13 +252,13 @@ describe('in the operator’s namespace', () => {
     ['sealed inputs', 'secrets', named('egress-x.ledger', ofCapsule, { 'platform.space/owner-uid': 'u' })],
     ['a token of the brokers', 'secrets', named('db-provisioner')],
     ['an authority of the brokers', 'configmaps', named('space-ca')],
-  ])('nobody else makes %s', async (_, plural, object) => {
+  ])('nobody else creates %s', async (_, plural, object) => {
     const path = core(SYSTEM, plural);
     expect(await editor('POST', path, object)).toEqual(refused(says));
     for (const ask of [administrator, opener]) expect(await ask('POST', path, object)).toEqual(done);
   });
 
-  it('the operator makes principals and sealed inputs', async () => {
+  it('the operator creates principals and sealed inputs', async () => {
     expect(await operator('POST', SECRETS, named('capsule-x-database', ofCapsule))).toEqual(done);
   });
 
@@ -279,7 +279,7 @@ describe('in the operator’s namespace', () => {
     }
   });
 
-  it('the cluster’s own controllers write what they keep in every namespace', async () => {
+  it('the cluster’s own controllers write their objects of every namespace', async () => {
     const publisher = await judged.controller('root-ca-cert-publisher');
     const root = { ...named('kube-root-ca.crt.2'), data: {} };
     const made = async () => (await publisher('POST', core(SYSTEM, 'configmaps'), root)).status === 201;
@@ -290,7 +290,7 @@ describe('in the operator’s namespace', () => {
     expect(await manager('POST', tokenOf(SYSTEM, 'program'), tokenRequest)).toEqual(done);
   });
 
-  it('who installs the release writes there, and need not open anything', async () => {
+  it('the installer of the release writes there without opening anything', async () => {
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const releaser = await judged.caller('releaser');
     const resourceNames = ['home-operator'];
@@ -319,7 +319,7 @@ describe('in the operator’s namespace', () => {
     await eventually(made, { what: 'its rights are known' });
   });
 
-  it('the Lease is written by the operator and by who installs the release', async () => {
+  it('the Lease is written by the operator and by the installer of the release', async () => {
     const path = `${LEASE}/home-operator`;
     const { text } = await operator('GET', path);
     expect(await operator('PUT', path, JSON.parse(text) as object)).toEqual(done);
@@ -373,7 +373,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     await eventually(known, { what: 'policy and role to hold' });
   });
 
-  it.each(kinds)('nobody makes or changes what is of the Space, among %s', async (_, path) => {
+  it.each(kinds)('nobody creates or changes records of the Space, among %s', async (_, path) => {
     const made = [
       named('sh.helm.release.v1.home.v2', own),
       named('sh.helm.release.v1.home.v2'),
@@ -397,7 +397,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     for (const record of made) expect(await administrator('POST', path, record)).toEqual(done);
   });
 
-  it('what is written to a ConfigMap as bytes is a change, too', async () => {
+  it('bytes written to a ConfigMap are a change, too', async () => {
     const bytes = { binaryData: { release: 'eA==' } };
     expect(await editor('PATCH', core('home', `configmaps/${RECORD}`), bytes)).toEqual(refused(INSTALLS));
   });
@@ -418,7 +418,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     expect(await editor('DELETE', `${path}/${RECORD}`)).toEqual(done);
   });
 
-  it('who enters stored inputs writes nothing of any release', async () => {
+  it('a person who enters stored inputs writes no record of any release', async () => {
     const data = { data: { release: 'eA==' } };
     // Two rules refuse these, and the API server chooses which of them it reports.
     expect(await insider('PATCH', `${secrets}/${RECORD}`, data)).toEqual(refused('what Helm knows of'));
@@ -429,23 +429,26 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     expect(await insider('POST', secrets, named('sh.helm.release.v1.books.v2'))).toEqual(refused(LISTS));
   });
 
-  it('and enters them', async () => {
+  it('and can enter them', async () => {
     expect(await insider('POST', secrets, input)).toEqual(done);
     expect(await insider('PATCH', `${secrets}/plain`, { data: { value: 'eQ==' } })).toEqual(done);
     const labelled = { ...input, ...named('bank', { owner: 'mia', name: 'home' }) };
     expect(await insider('POST', secrets, labelled)).toEqual(done);
   });
 
-  it.each(kinds)('other releases that are there are whose Helm keeps them, among %s', async (_, path) => {
-    expect(await editor('POST', path, named('sh.helm.release.v1.books.v2', other))).toEqual(done);
-    // The name of a release may contain dots.
-    const dotted = { ...other, name: 'home.v1' };
-    expect(await editor('POST', path, named('sh.helm.release.v1.home.v1.v1', dotted))).toEqual(done);
-    const data = { data: { release: 'eA==' } };
-    expect(await editor('PATCH', `${path}/sh.helm.release.v1.books.v1`, data)).toEqual(done);
-  });
+  it.each(kinds)(
+    'records of other releases may be written by a caller who may list them, among %s',
+    async (_, path) => {
+      expect(await editor('POST', path, named('sh.helm.release.v1.books.v2', other))).toEqual(done);
+      // The name of a release may contain dots.
+      const dotted = { ...other, name: 'home.v1' };
+      expect(await editor('POST', path, named('sh.helm.release.v1.home.v1.v1', dotted))).toEqual(done);
+      const data = { data: { release: 'eA==' } };
+      expect(await editor('PATCH', `${path}/sh.helm.release.v1.books.v1`, data)).toEqual(done);
+    },
+  );
 
-  it('who enters stored inputs has no token of an account that is there', async () => {
+  it('a person who enters stored inputs gets no token of an account of that namespace', async () => {
     const says = refused('you may not have a token of the service account editor');
     expect(await insider('POST', secrets, token('lasting', 'editor'))).toEqual(says);
     expect(await editor('POST', secrets, token('lasting', 'editor'))).toEqual(done);
@@ -456,14 +459,14 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     expect(await insider('PATCH', `${secrets}/theirs`, plain)).toEqual(done);
   });
 
-  it('nothing is kept from anybody in another namespace', async () => {
+  it('nothing is reserved in another namespace', async () => {
     const elsewhere = core(SERVICES, 'secrets');
     expect(await editor('POST', elsewhere, named(RECORD, own))).toEqual(done);
     expect(await insider('POST', elsewhere, token('lasting', 'editor'))).toEqual(done);
   });
 });
 
-it('where people keep their Capsules, a pod with the operator’s name and label is nobody', async () => {
+it('in the namespace of Capsules, a pod with the operator’s name and label has no special rights', async () => {
   const labels = { 'platform.space/space': 'home', 'platform.space/component': 'operator' };
   expect(await editor('POST', core('home', 'pods'), pod({}, labels))).toEqual(done);
   const secret = named('capsule-x-database', { 'platform.space/retained': 'true' });

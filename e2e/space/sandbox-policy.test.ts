@@ -151,8 +151,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-describe('a Capsule takes', () => {
-  it('the pod that the operator makes', async () => expect(await verdict(madeByOperator())).toBe(''));
+describe('a Capsule admits', () => {
+  it('the pod that the operator creates', async () => expect(await verdict(madeByOperator())).toBe(''));
 
   it('one with more init containers after the attester', async () => {
     const pod = but((_, spec) => spec.initContainers.push({ name: 'more', image: 'registry.test/more:1' }));
@@ -194,12 +194,12 @@ describe('a Capsule takes', () => {
     expect(await verdict(v6)).toBe('');
   });
 
-  it('one whose attester says what a resize does to it', async () => {
+  it('one whose attester has a resize policy', async () => {
     const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }];
     expect(await verdict(but((_, __, attester) => Object.assign(attester, { resizePolicy })))).toBe('');
   });
 
-  it('its own pods alone in the sandbox: beside the services others run', async () => {
+  it('only pods in the sandbox, while the services’ namespace admits others', async () => {
     const bare = but((_, spec) => {
       delete spec.runtimeClassName;
       delete spec.initContainers;
@@ -371,7 +371,7 @@ describe('a Capsule refuses', () => {
     ]),
   ])('%s', async (_, pod, reason) => expect(await verdict(pod)).toContain(reason));
 
-  it('nobody’s pod less than another’s: the policies except no user', async () => {
+  it('every user’s pods alike: the policies exempt nobody', async () => {
     const policies = (await policiesOf('home'))
       .map(({ object }) => object)
       .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
@@ -454,7 +454,7 @@ describe('a pod that was let in', () => {
       }),
     );
 
-  it('takes annotations that nobody reads but us, and keeps those that it has', async () => {
+  it('accepts annotations that only the operator reads, and keeps those that it has', async () => {
     const annotated = (key: string) => ({ metadata: { annotations: { [key]: 'x' } } });
     expect(await wouldBe(CAPSULE, annotated('platform.space/new'))).toBe('');
     expect(await wouldBe(CAPSULE, annotated('kubernetes.io/limit-ranger'))).toBe('');
@@ -489,7 +489,7 @@ describe('a pod that was let in', () => {
       ),
     );
 
-  it('is bound to a node by whoever schedules', async () => {
+  it('is bound to a node by any scheduler', async () => {
     const metadata = [
       {},
       // Some schedulers send the pod's own annotations; the API server itself adds the node's location.
