@@ -175,7 +175,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('copies rows, objects, keys and Capsules, and nobody who has the bucket can read them', async () => {
+  it('copies rows, objects, keys and Capsules, which cannot be read from the bucket alone', async () => {
     await tellStory(kube, inside, ledgerOf(inside, name));
     expect(await object('PUT', 'the-first-statement')).toMatchObject({ status: 200 });
     await until('a copy of the server', async () => /^\S+F$/m.test(await copies()));

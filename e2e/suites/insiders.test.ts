@@ -643,7 +643,7 @@ describe.each([
     expect(await run(LOOK)).toMatchObject({ token: false, root: false, links: [] });
   });
 
-  it('reaches what it works with, and neither the others nor the cluster', async () => {
+  it('reaches what it needs for its work, and neither the other parts nor the cluster', async () => {
     const { postgres, s3 } = installed.engines;
     const everything = {
       'postgres 5432': `${await address(postgres.namespace, postgres.service)} 5432`,

@@ -100,7 +100,7 @@ describe('between the parts of a Space', () => {
     expect(await told(namespace, pod, PLAIN_SESSION, JSON.stringify(target))).toBe('E 28000');
   });
 
-  it('PostgreSQL proves its name to libpq, by the authority that its URL names and by no other', async () => {
+  it('PostgreSQL proves its name to libpq, by the CA that its URL names and by no other', async () => {
     const url = await databaseUrl(namespace, 'inside');
     const authority = await kube.exec(namespace, pod, ['cat', url.searchParams.get('sslrootcert') ?? '']);
     expect(authority.stdout).toContain('BEGIN CERTIFICATE');
