@@ -67,7 +67,7 @@ test('what each replica has counted is one sum, with the last time of each kind 
     '127.0.0.3': told(5, 0, { ending: 'host_denied', count: 1, last_at: at(4) }),
     '127.0.0.4': undefined,
   });
-  expect(found).toEqual({
+  expect(found).toStrictEqual({
     calls: [
       { ...bank, count: 7, last_at: at(3) },
       { ending: 'host_denied', count: 2, last_at: at(4) },
@@ -90,4 +90,13 @@ test('a name is looked up as it is, an address without its brackets, and both as
     });
   }
   expect(names).toEqual(['::1', 'a.svc', 'a.svc']);
+});
+
+test('each address that a name has is asked, by the name itself if nobody says otherwise', async () => {
+  const server = createServer((_, response) => response.writeHead(503).end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const calls = gatewayCalls({ url: `http://127.0.0.1:${port}`, token: () => new Secret('spc_obs_x') });
+  expect(await calls(assistant)).toMatchObject({ replicas: 1, silent: 1 });
+  server.close();
 });

@@ -98,6 +98,10 @@ describe('JSON', () => {
   });
 });
 
+it('is told of what it found in plain characters alone', () => {
+  expect(refused('ä').told[0]).toMatch(/^ json: must have a JSON value here; found "[\x20-\x7e]+"/);
+});
+
 it('passes on what is thrown for another reason', () => {
   let calls = 0;
   const report = () => {

@@ -96,6 +96,12 @@ describe('what is asked of a node', () => {
     expect(dnsServersOf(all)).toEqual(['10.96.0.10', 'fd00::a', '169.254.20.10']);
   });
 
+  test('knows its node by the addresses that the kubelet tells it', () => {
+    expect(question.container.env).toEqual([
+      { name: 'NODE', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'status.hostIPs' } } },
+    ]);
+  });
+
   test('is of addresses alone, and of those that only look like the pod itself', () => {
     const servers = ['10.127.0.1', '::1234', 'dns.example', '127.0.0.53', '::1'];
     expect(dnsServersOf(servers)).toEqual(['10.127.0.1', '::1234']);

@@ -138,6 +138,17 @@ describe('a request target', () => {
   });
 });
 
+it('may be as long as it may be, and no longer', () => {
+  const [path, query] = [`/i/bank/${'a'.repeat(2_047)}`, `/i/bank/a?x=${'a'.repeat(8_180)}`];
+  expect([path, query].map(parsed)).toEqual(['plain', 'plain']);
+  expect([`${path}a`, `${query}a`].map(parsed)).toEqual(['ambiguous', 'ambiguous']);
+  // Of what is not too long something else is told.
+  for (const raw of [path, query])
+    expect([placeOfAmbiguity(raw), placeOfAmbiguity(`${raw}a`)]).toEqual([
+      ...['A parameter by which a route is chosen.', 'The target is too long.'],
+    ]);
+});
+
 it.each([
   ['/i/bank/a/../b', 'Segment 2 of the path.'],
   ['/i/bank/a//b', 'Segment 2 of the path is empty.'],

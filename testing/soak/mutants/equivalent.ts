@@ -6,6 +6,7 @@ interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
   readonly reason: string;
 }
 
+const CALLS = 'console/gateway/calls.ts';
 const DIAL = 'brokers/kit/net/dial.ts';
 const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
@@ -13,6 +14,7 @@ const GUARDED = 'brokers/objectstore/byok/credentials/guarded.ts';
 const POLICIES = 'brokers/egress/policies/policies.ts';
 const PROBER = 'operator/sandbox/prober.ts';
 const SCRUB = 'brokers/egress/core/scrub.ts';
+const TARGET = 'brokers/egress/core/target.ts';
 const TEMPLATE = 'console/html/template.ts';
 const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
@@ -356,6 +358,66 @@ export const EQUIVALENT: readonly Equivalent[] = [
     code: 'if (text.length <= max) return text;',
     change: 'text.length <= max → text.length < max',
     reason: 'a text of exactly this length is counted, and shown whole',
+  },
+  {
+    file: 'manifests/parse/json.ts',
+    code: 'if (this.text.charCodeAt(end) === 0x22) {',
+    change: 'this.text.charCodeAt(end) === 0x22 → false',
+    reason: 'a string without escapes is read to the same text, only more slowly',
+  },
+  {
+    file: TARGET,
+    code: "if (key === undefined || path === undefined) return 'not-found';",
+    change: 'key === undefined || path === undefined → (key === undefined)',
+    reason: 'the pattern gives both or neither: the comparison is for the compiler',
+  },
+  {
+    file: TARGET,
+    code: "if (key === undefined || path === undefined) return 'not-found';",
+    change: 'key === undefined || path === undefined → (path === undefined)',
+    reason: 'the pattern gives both or neither: the comparison is for the compiler',
+  },
+  {
+    file: TARGET,
+    code: "if (!segment.includes('%')) return SEGMENT.test(segment) && isSeenAlike(segment);",
+    change: "!segment.includes('%') → false",
+    reason: 'a segment of ASCII without escapes is decoded and normalised to itself',
+  },
+  {
+    file: TARGET,
+    code: "if (!text.includes('%')) return text;",
+    change: "!text.includes('%') → false",
+    reason: 'what has no escapes is decoded to itself',
+  },
+  {
+    file: CALLS,
+    code: "url: `${protocol}//${host}${port === '' ? '' : `:${port}`}${path}`,",
+    change: "port === '' → false",
+    reason: 'an empty port is the usual one',
+  },
+  {
+    file: CALLS,
+    code: "return understood.kind === 'done' ? understood.value : undefined;",
+    change: "understood.kind === 'done' → true",
+    reason: 'only an answer has a value: the comparison is for the compiler',
+  },
+  {
+    file: CALLS,
+    code: "const addresses = await lookup(hostname.replace(/^\\[(.*)\\]$/, '$1')).catch(() => []);",
+    change: '/^\\[(.*)\\]$/ → /\\[(.*)\\]$/',
+    reason: 'the host of a URL has brackets around all of it, or none',
+  },
+  {
+    file: CALLS,
+    code: "const addresses = await lookup(hostname.replace(/^\\[(.*)\\]$/, '$1')).catch(() => []);",
+    change: '/^\\[(.*)\\]$/ → /^\\[(.*)\\]/',
+    reason: 'the host of a URL has brackets around all of it, or none',
+  },
+  {
+    file: CALLS,
+    code: 'const last = known !== undefined && known.last_at > last_at ? known.last_at : last_at;',
+    change: 'known.last_at > last_at → known.last_at >= last_at',
+    reason: 'of two equal times either is the last',
   },
 ];
 
