@@ -201,6 +201,20 @@ describe('of a node', () => {
       { make: false, remove: 0, lookAgainMs: 25_000 },
     ],
     [
+      'whose probe runs, pods that were found outside wait for it',
+      { probes: [probe(undefined)], outside: [tenant(-5_000)], ageMs: at(later) },
+      { make: false, remove: 0 },
+    ],
+    [
+      'whose probe is going, pods that were found outside wait for the next',
+      {
+        probes: [probe(passed, { metadata: { deletionTimestamp: 'now' } })],
+        outside: [tenant(-5_000)],
+        ageMs: at(later),
+      },
+      { make: false, remove: 0 },
+    ],
+    [
       'that passed between two such pods is asked again',
       { probes: [probe(passed)], outside: [tenant(-5_000), tenant(5_000)] },
       { make: false, remove: 1 },

@@ -419,6 +419,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'known.last_at > last_at → known.last_at >= last_at',
     reason: 'of two equal times either is the last',
   },
+  {
+    file: PROBER,
+    code: 'runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass);',
+    change:
+      'runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass) → (createdAt(pod) < createdAt(runtimeClass))',
+    reason: 'without the class nothing is wanted, and nobody asks: the comparison is for the compiler',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
