@@ -11,6 +11,7 @@ const DIAL = 'brokers/kit/net/dial.ts';
 const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
 const GUARDED = 'brokers/objectstore/byok/credentials/guarded.ts';
+const ORIGIN = 'console/http/origin.ts';
 const POLICIES = 'brokers/egress/policies/policies.ts';
 const PROBER = 'operator/sandbox/prober.ts';
 const SCRUB = 'brokers/egress/core/scrub.ts';
@@ -425,6 +426,30 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change:
       'runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass) → (createdAt(pod) < createdAt(runtimeClass))',
     reason: 'without the class nothing is wanted, and nobody asks: the comparison is for the compiler',
+  },
+  {
+    file: ORIGIN,
+    code: 'return host !== undefined && this.#byHost.has(host);',
+    change: 'host !== undefined && this.#byHost.has(host) → (this.#byHost.has(host))',
+    reason: 'none of our hosts is undefined: the comparison is for the compiler',
+  },
+  {
+    file: ORIGIN,
+    code: 'return host === undefined ? undefined : this.#byHost.get(host);',
+    change: 'host === undefined → false',
+    reason: 'none of our hosts is undefined: the comparison is for the compiler',
+  },
+  {
+    file: ORIGIN,
+    code: 'if (host === undefined || origin === undefined) return false;',
+    change: 'host === undefined || origin === undefined → (origin === undefined)',
+    reason: 'none of our hosts is undefined, so that it has no address, and an origin is one',
+  },
+  {
+    file: 'operator/sandbox/probe.ts',
+    code: "if (probes.length === 0) return { verdict: 'untried' };",
+    change: 'probes.length === 0 → false',
+    reason: 'among no probes none is found, once its name was computed',
   },
 ];
 
