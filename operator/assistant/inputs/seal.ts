@@ -92,6 +92,12 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
   return yes('Ready', 'All stored inputs are bound.');
 }
 
+/** More than a manifest may name; the Secret has room for them. */
+const MOST_REFLECTED = 32;
+
+const inKeyOrder = (inputs: Readonly<Record<string, SealedInput>>): string =>
+  JSON.stringify(Object.entries(inputs).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+
 /** Seals what was entered since the last reconcile. Returns the envelopes for exactly these definitions. */
 export async function ensureSealed(
   context: Context,
@@ -102,7 +108,11 @@ export async function ensureSealed(
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
   const before = known.sealed.inputs;
-  const inputs: Record<string, SealedInput> = {};
+  // Also of an input that the manifest does not name now, lest leaving it out and naming it again count as an entry.
+  const reflected = Object.entries(before).filter(
+    ([key, input]) => input.reflected && !Object.hasOwn(definitions, key),
+  );
+  const inputs: Record<string, SealedInput> = Object.fromEntries(reflected.slice(0, MOST_REFLECTED));
   for (const [key, definition] of Object.entries(definitions)) {
     const value = known.entered.values.get(key);
     const old = before[key];
@@ -115,7 +125,7 @@ export async function ensureSealed(
       };
     } else if (old) inputs[key] = await withFingerprint(old, value);
   }
-  if (JSON.stringify(inputs) !== JSON.stringify(before))
+  if (inKeyOrder(inputs) !== inKeyOrder(before))
     await writeSealed(context, workload, known.sealed.secret, inputs, signal);
   const usable = Object.entries(inputs).filter(([key, { definition, reflected }]) => {
     const wanted = definitions[key];

@@ -1,0 +1,62 @@
+import { Secret } from '@space/contracts/secret';
+import { type Definition, definitionDigest } from '@space/manifests';
+import { expect, test } from 'vitest';
+import { ensureSealed, judgeInputs } from './seal.ts';
+import type { SealedInput } from './sealed.ts';
+
+const definition: Definition = {
+  host: 'api.bank.org',
+  routes: [{ method: 'GET', path: '/accounts' }],
+  header: 'Authorization',
+};
+const sealed = (changes: Partial<SealedInput> = {}): SealedInput => ({
+  envelope: 'e',
+  definition: definitionDigest(definition),
+  source: 'u/1',
+  ...changes,
+});
+
+test('an input that came back from its host stays so while the manifest does not name it', async () => {
+  let written: Record<string, string | null> = {};
+  const context = {
+    names: { space: 'home', systemNamespace: 'home-system' },
+    gateways: { seal: async () => 'new' },
+    writer: {
+      merge: async (_: unknown, __: unknown, patch: { data: typeof written }) => {
+        written = patch.data;
+      },
+    },
+  };
+  const workload = {
+    assistant: { metadata: { name: 'a', uid: 'u' }, spec: { capsule: 'home' } },
+    manifest: { platform: { id: 'a' } },
+  };
+  const inputs = { bank: sealed({ reflected: true }), gone: sealed() };
+  const data = { bank: 'e', 'bank.reflected': 'e', gone: 'e' };
+  const secret = { metadata: { name: 's', annotations: { 'platform.space/owner-uid': 'u' } }, data };
+  const other = {
+    ...{ secret: 'other', uid: 'v', resourceVersion: '1', entry: undefined },
+    value: new Secret('S3cret-of-another'),
+  };
+  const known = {
+    entered: { values: new Map([['other', other]]), problems: new Map() },
+    sealed: { secret, inputs },
+  };
+  const usable = await ensureSealed(
+    context as never,
+    workload as never,
+    {} as never,
+    known as never,
+    { other: definition },
+    new AbortController().signal,
+  );
+  expect(usable).toEqual({ other: 'new' });
+  const text = (key: string) => Buffer.from(written[key] ?? '', 'base64').toString();
+  expect([text('bank'), text('bank.reflected'), written['gone']]).toEqual(['e', 'true', null]);
+  // Named again, it is not used.
+  const again = judgeInputs(
+    { entered: { values: new Map(), problems: new Map() }, sealed: { secret: undefined, inputs } } as never,
+    { bank: definition },
+  );
+  expect(again.reason).toBe('InputReflected');
+});
