@@ -44,11 +44,21 @@ const LOOKUP_SETTINGS = {
   enable_bitmapscan: 'off',
   statement_timeout: '15s',
 };
-/**
- * A request waits for a look-up before all else, and those that are kept fall silent together when their node is lost: the
- * next one is tried soon.
- */
-const LOOKUP_MS = 20_000;
+/** How long a server that may be lost is waited for, and a broker that may be stopped, in milliseconds. */
+export const TIMES = {
+  /**
+   * A request waits for a look-up before all else, and those that are kept fall silent together when their node is
+   * lost: the next one is tried soon.
+   */
+  lookup: 20_000,
+  /** The connection that finds out what others wait for must not wait itself. */
+  watch: 10_000,
+  /**
+   * Longer than a connection is kept idle here, and than anybody waits for something else with one in hand. The server ends one
+   * that is idle for longer, with the locks that it holds: it is of a broker that was stopped, whose kernel goes on answering for it.
+   */
+  leftAlone: 100_000,
+};
 /**
  * A drop waits longer than others for locks, and its work has no end but its own: it is as long as what a tenant has left
  * to drop, and a drop that is stopped begins anew. The server sends it the lines of its log, of which one names the
@@ -57,9 +67,7 @@ const LOOKUP_MS = 20_000;
 const DROP_SETTINGS = { lock_timeout: '75s', statement_timeout: '0', client_min_messages: 'log' };
 /** Milliseconds for which a connection may be used by a drop; after that the server counts as not answering. */
 const DROP_MS = 3_600_000;
-/** The connection that finds out what others wait for must not wait itself. */
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
-const WATCH_MS = 10_000;
 
 const MAX_ATTEMPTS = 5;
 /** Milliseconds to wait after the first attempt that finds the server full, and longer after each further one. */
@@ -71,12 +79,14 @@ export function openConnections(
   limits: { application: string; work: number; lookup: number; drop?: number },
   /** Called repeatedly while a drop waits for this process of the server to acknowledge it. */
   onDropWaits: (pid: number) => void = () => undefined,
+  times = TIMES,
 ): Connections {
   const { application } = limits;
+  const { leftAlone: leftAloneMs } = times;
   const open = (max: number, more?: Partial<Parameters<typeof createPool>[2]>) =>
-    createPool(address, log, { application, max, ...more });
+    createPool(address, log, { application, max, leftAloneMs, ...more });
   const work = open(limits.work);
-  const lookups = open(limits.lookup, { kept: true, answerMs: LOOKUP_MS, settings: LOOKUP_SETTINGS });
+  const lookups = open(limits.lookup, { kept: true, answerMs: times.lookup, settings: LOOKUP_SETTINGS });
   const drops = open(limits.drop ?? 1, {
     waitMs: CLIENT_TIMEOUT_MS,
     answerMs: DROP_MS,
@@ -86,7 +96,7 @@ export function openConnections(
       if (pid !== undefined) onDropWaits(pid);
     },
   });
-  const watch = open(1, { kept: true, answerMs: WATCH_MS, settings: WATCH_SETTINGS });
+  const watch = open(1, { kept: true, answerMs: times.watch, settings: WATCH_SETTINGS });
   const pools = [work, lookups, drops, watch];
 
   async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {

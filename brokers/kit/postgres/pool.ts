@@ -23,6 +23,8 @@ interface PoolOptions {
   readonly answerMs?: number;
   /** Whether idle connections stay open, so that they are available when the server accepts no new ones. */
   readonly kept?: boolean;
+  /** Milliseconds after which the server ends a session that is idle; unless it is kept. */
+  readonly leftAloneMs: number;
   /** Session settings in addition to the fixed ones. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly onNotice?: (notice: Notice) => void;
@@ -41,12 +43,6 @@ const SETTINGS = {
   idle_in_transaction_session_timeout: '30s',
 };
 
-/**
- * Longer than a connection is kept idle here, and than anybody waits for something else with one in hand. The server ends one
- * that is idle for longer, with the locks that it holds: it is of a broker that was stopped, whose kernel goes on answering for it.
- */
-const LEFT_ALONE = { idle_session_timeout: '100s' };
-
 export function createPool(
   address: Watched<ServerAddress>,
   log: Logger,
@@ -56,6 +52,7 @@ export function createPool(
     waitMs = 10_000,
     answerMs = CLIENT_TIMEOUT_MS,
     kept = false,
+    leftAloneMs,
     settings = {},
     onNotice,
   }: PoolOptions,
@@ -80,7 +77,11 @@ export function createPool(
     application_name: application,
     keepAlive: true,
     keepAliveInitialDelayMillis: QUIET_MS,
-    options: Object.entries({ ...SETTINGS, ...(kept ? {} : LEFT_ALONE), ...settings })
+    options: Object.entries({
+      ...SETTINGS,
+      ...(kept ? {} : { idle_session_timeout: `${leftAloneMs}ms` }),
+      ...settings,
+    })
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   });

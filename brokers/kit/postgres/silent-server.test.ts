@@ -5,8 +5,9 @@ import { type Line, openLine } from '../../../testing/line.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { createLogger } from '../log.ts';
 import { serverParser } from './address.ts';
-import { type Connections, openConnections } from './connections.ts';
+import { type Connections, openConnections, TIMES } from './connections.ts';
 import { StepError } from './errors.ts';
+import type { Session } from './session.ts';
 
 /** A node that is lost says nothing any more: no end of its connections, and no answer. */
 
@@ -15,6 +16,9 @@ const log = createLogger({ service: 'test', level: 'silent' });
 let server: EmbeddedServer;
 let line: Line;
 let connections: Connections;
+let open: (times?: typeof TIMES) => Connections;
+/** As many seconds as a busy machine needs to answer in: what is told apart is whether something is given up at all. */
+const SOON = { lookup: 3_000, watch: 3_000, leftAlone: 3_000 };
 beforeAll(async () => {
   server = await startEmbeddedServer({ durable: false });
 });
@@ -25,7 +29,9 @@ beforeEach(async () => {
   url.port = String(line.port);
   const value = serverParser({ url: undefined, setting: 'ADMIN_DATABASE' }, () => '')(url.href);
   const address = { current: () => value, refresh: async () => undefined, close: () => undefined };
-  connections = openConnections(address, log, { application: 'test', work: 2, lookup: 4 });
+  const limits = { application: 'test', work: 2, lookup: 4 };
+  open = (times) => openConnections(address, log, limits, undefined, times);
+  connections = open(SOON);
 });
 afterEach(async () => {
   line.cut();
@@ -75,7 +81,7 @@ describe('while connections are open to a server that is lost', () => {
   });
 });
 
-it('a broker that was stopped where it held a lock, and whose connections stay, keeps it from the others for some minutes at most', async () => {
+it('a broker that was stopped where it held a lock, and whose connections stay, keeps it from the others until its sessions were idle for too long', async () => {
   const held = Promise.withResolvers<void>();
   const lock = 'SELECT pg_advisory_lock(4711)';
   // As of a process that is stopped: nothing more comes of it, and its kernel answers for it.
@@ -97,6 +103,16 @@ it('a broker that was stopped where it held a lock, and whose connections stay, 
   );
   ended.abort(new Error('goes on'));
   await stopped;
+});
+
+it('what somebody waits for is given up within two minutes', async () => {
+  expect(TIMES).toEqual({ lookup: 20_000, watch: 10_000, leftAlone: 100_000 });
+  const asItIs = open();
+  const show = (session: Session) =>
+    session.read<{ idle_session_timeout: string }>('show', 'SHOW idle_session_timeout');
+  for (const rows of [await asItIs.session(show), await asItIs.dropping(show)])
+    expect(rows).toEqual([{ idle_session_timeout: '100s' }]);
+  await asItIs.close();
 });
 
 /** In how many seconds the kernel asks the other end of each connection to this port, by what it says of its timers. */

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -8,6 +8,8 @@ import { installed, kube, unique } from './space.ts';
 /** A person or a program as the API server knows it, with the rights that RBAC gives it. */
 export interface Person {
   readonly name: string;
+  /** The folder of the kubeconfig of `bearer`, which contains the token; `forget` removes it. */
+  readonly folder?: string;
   /** `kubectl` as this person. */
   run(args: readonly string[], input?: string): Promise<Finished>;
   create(object: object): Promise<Finished>;
@@ -48,10 +50,11 @@ export async function person(
 /** Acts as the owner of a token, without the certificate that `kubectl` would prefer. */
 export async function bearer(name: string, token: string): Promise<Person> {
   const config = parse(await readFile(installed.kubeconfig, 'utf8'));
-  const file = join(await mkdtemp(join(tmpdir(), 'space-bearer-')), 'kubeconfig');
+  const folder = await mkdtemp(join(tmpdir(), 'space-bearer-'));
+  const file = join(folder, 'kubeconfig');
   const users = config.users.map((user: object) => ({ ...user, user: { token } }));
   await writeFile(file, JSON.stringify({ ...config, users }), { mode: 0o600 });
-  return runsAs(name, createKube(installed.kubectl, file));
+  return { ...runsAs(name, createKube(installed.kubectl, file)), folder };
 }
 
 function runsAs(name: string, by: Kube, flags: readonly string[] = []): Person {
@@ -68,9 +71,10 @@ function runsAs(name: string, by: Kube, flags: readonly string[] = []): Person {
   };
 }
 
-/** Removes the objects that `person` created. */
+/** Removes what `person` and `bearer` created. */
 export async function forget(...people: readonly Person[]): Promise<void> {
-  for (const { name } of people) {
+  for (const { name, folder } of people) {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
     await kube.run(['delete', 'role,rolebinding', name, '-n', installed.namespace, '--ignore-not-found']);
     await kube.run(['delete', 'clusterrolebinding', name, '--ignore-not-found']);
   }
