@@ -67,9 +67,9 @@ describe('a probe', () => {
   });
 
   test('goes with the operator that made it, and is pulled as all that is the Space’s', () => {
-    expect(made(names, operator).metadata.ownerReferences).toEqual([
-      { apiVersion: 'apps/v1', kind: 'Deployment', name: 'home-operator', uid: 'o1' },
-    ]);
+    expect(made(names, operator).metadata).toMatchObject({
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'home-operator', uid: 'o1' }],
+    });
     expect(made(names, { metadata: { name: 'home-operator' } }).metadata).not.toHaveProperty(
       'ownerReferences',
     );
