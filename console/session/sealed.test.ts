@@ -64,15 +64,17 @@ describe('what a browser keeps', () => {
     const audience = 'space-console/home/session';
     const derived = new Uint8Array(hkdfSync('sha256', first.reveal(), '', audience, 32));
     const at = Math.floor(NOW / 1_000);
-    const made = (change: (jwt: EncryptJWT) => EncryptJWT) =>
+    const made = (change: (jwt: EncryptJWT) => EncryptJWT, a = 'x') =>
       change(
-        new EncryptJWT({ value: { a: 'x' } })
+        new EncryptJWT({ value: { a } })
           .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: name.slice(0, 16) })
           .setAudience(audience),
       ).encrypt(derived);
     expect(await open(await made((jwt) => jwt.setIssuedAt(at).setExpirationTime(at + 60)))).toEqual({
       a: 'x',
     });
+    const long = await made((jwt) => jwt.setIssuedAt(at).setExpirationTime(at + 60), 'x'.repeat(3_000));
+    expect(await open(long)).toBeUndefined();
     expect(await open(await made((jwt) => jwt.setIssuedAt(at)))).toBeUndefined();
     expect(await open(await made((jwt) => jwt.setExpirationTime(at + 60)))).toBeUndefined();
   });
