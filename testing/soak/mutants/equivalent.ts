@@ -451,6 +451,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'probes.length === 0 → false',
     reason: 'among no probes none is found, once its name was computed',
   },
+  {
+    file: 'brokers/egress/core/spans.ts',
+    code: 'if (last[0] <= start) {',
+    change: 'last[0] <= start → last[0] < start',
+    reason: 'the range that begins at the same place is taken away, and the one that is added is the two',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
