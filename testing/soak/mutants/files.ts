@@ -20,7 +20,7 @@ export const FILES: readonly string[] = [
   ]),
   ...within('brokers/egress', ['data/hello', 'data/scrubbers', 'policies/policies']),
   ...within('brokers/kit', ['connections-by-address', 'principals/decide', 'request-head', 'tokens']),
-  ...within('brokers/kit/control', ['authorities', 'edge', 'request-line']),
+  ...within('brokers/kit/control', ['authorities', 'edge']),
   ...within('brokers/kit/custody', ['envelope', 'keyring']),
   ...within('brokers/kit/net', ['address', 'dial', 'guard']),
   ...within('brokers/objectstore', ['api/s3/signature', 'objects/object-key']),
