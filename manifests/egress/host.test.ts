@@ -33,6 +33,7 @@ it.each([
   ['a.org#b', 'is more than a name'],
   ['a.org:443', 'names a port; only 443 is reached'],
   ['x::y', 'names a port; only 443 is reached'],
+  ['x::1', 'names a port; only 443 is reached'],
   ['a::1x', 'names a port; only 443 is reached'],
   ['a.org.', 'ends with a dot'],
   ['A.org', 'is not in lower case'],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { basicPairOf, secretOfPair, valueFault } from './value.ts';
 
 const basic = (pair: string, encoding: BufferEncoding = 'utf8') =>
@@ -11,6 +11,10 @@ describe('a value', () => {
     'abcdefghi',
     '1234567890123',
     'Tr0ub4dor',
+    'ABCDEFGHI',
+    // Exactly as many bits as are needed, and as many letters.
+    '!"#$%&()',
+    'abcdeabcde',
     'x'.repeat(4_090).concat('abcdef'),
   ])('%s is hard enough to guess', (value) => {
     expect(valueFault({}, value)).toBeUndefined();
@@ -19,6 +23,7 @@ describe('a value', () => {
   it.each([
     ['short', 'Aa1!xyz'],
     ['of eight small letters', 'abcdefgh'],
+    ['of eight capital letters', 'ABCDEFGH'],
     ['of twelve digits', '123456789012'],
     ['of one letter', 'a'.repeat(4_096)],
     ['of four letters', 'abcd'.repeat(10)],
@@ -50,4 +55,19 @@ it('a pair of the scheme Basic is read in whatever letters it is written', () =>
   expect(basicPairOf({ scheme: 'Basic' }, basic('j\u00fcrgen:w\u00f6rter', 'latin1'))).toBe('jürgen:wörter');
   expect(basicPairOf({ scheme: 'Bearer' }, basic('user:word'))).toBeUndefined();
   expect([secretOfPair('user:pass:word'), secretOfPair('key:')]).toEqual(['pass:word', 'key']);
+});
+
+it('what is not base64 from its beginning to its end is no pair, and a mark of the byte order stays', () => {
+  const pair = basic('user:password1');
+  for (const value of [`,${pair}`, `${pair},`, `${pair}===`, ''])
+    expect(basicPairOf({ scheme: 'Basic' }, value)).toBeUndefined();
+  expect(basicPairOf({ scheme: 'Basic' }, basic('\ufeffuser:word'))).toBe('\ufeffuser:word');
+});
+
+it('the bytes of a pair are gone once it is read', () => {
+  const read = vi.spyOn(Buffer, 'from');
+  basicPairOf({ scheme: 'Basic' }, 'dXNlcjpwYXNzd29yZDE=');
+  const [bytes] = read.mock.results.map(({ value }) => value as Buffer);
+  read.mockRestore();
+  expect(bytes).toEqual(Buffer.alloc(14));
 });

@@ -457,6 +457,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'last[0] <= start → last[0] < start',
     reason: 'the range that begins at the same place is taken away, and the one that is added is the two',
   },
+  {
+    file: 'manifests/egress/parameter.ts',
+    code: "if (!letters.includes('method')) return false;",
+    change: "!letters.includes('method') → false",
+    reason: 'no name without these letters is one of those that are looked for',
+  },
+  {
+    file: 'manifests/egress/value.ts',
+    code: '[/[^0-9a-zA-Z]/, 32],',
+    change: '32 → nothing',
+    reason: 'eight characters, one of them of these, always have forty bits, and no number is not less',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
