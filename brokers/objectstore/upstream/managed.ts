@@ -6,6 +6,7 @@ import { createS3Client } from './client.ts';
 import { type AccessKey, type WatchedKey, watchKey } from './credential-files.ts';
 import { hearing } from './early-answers.ts';
 import { S3Error } from './errors.ts';
+import { listingFew } from './few-lists.ts';
 import { requireFit } from './fit.ts';
 import { freeing } from './pieces.ts';
 import { PATIENCE } from './relay.ts';
@@ -107,8 +108,9 @@ export async function openManagedStore(
       },
     );
     key = watched;
+    const objects = clientOf(watched.current, 'objects');
     const clients = {
-      s3: clientOf(watched.current, 'objects'),
+      s3: config.S3_CREATE_BUCKET ? listingFew(objects) : objects,
       custody: clientOf(watched.current, 'custody'),
       upkeep: clientOf(watched.current, 'upkeep'),
     };

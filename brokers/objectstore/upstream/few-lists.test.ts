@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
+import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { type Between, startBetween } from '../testing/between.ts';
+import type { TestBroker } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
+
+/** Lists of the Space's own S3 server, which reads a whole folder into its memory for each page. */
+
+let fixture: Fixture;
+let between: Between;
+let broker: TestBroker;
+/** Lists of Assistants that the S3 server has, and has not been let answer. */
+let listing = 0;
+let most = 0;
+let answer = Promise.withResolvers<void>();
+
+beforeAll(async () => {
+  fixture = await openFixture();
+  between = await startBetween(fixture.s3);
+  broker = await fixture.replica({
+    environment: { S3_ENDPOINT: between.endpoint, S3_BUCKET: 'own', S3_CREATE_BUCKET: 'true' },
+  });
+});
+afterAll(async () => {
+  answer.resolve();
+  await broker?.stop();
+  await between?.close();
+  await fixture?.close();
+});
+
+beforeEach(() => {
+  [listing, most, answer] = [0, 0, Promise.withResolvers()];
+  const isList = (url = '') => /list-type=2/.test(url) && /prefix=c(%2F|\/)[0-9a-f]{40}/.test(url);
+  const held = new WeakSet<object>();
+  between.begun = (request) => {
+    if (!isList(request.url) || !request.url?.includes('held')) return;
+    held.add(request);
+    listing += 1;
+    most = Math.max(most, listing);
+  };
+  between.fate = async (request) => {
+    if (!held.has(request)) return 'pass';
+    await answer.promise;
+    listing -= 1;
+    return 'pass';
+  };
+});
+
+const list = (of: Assistant, signal?: AbortSignal) =>
+  fetch(`${broker.dataUrl}/v1/objects/data?prefix=held`, {
+    headers: { authorization: `Bearer ${of.token}` },
+    ...(signal ? { signal } : {}),
+  }).then(async (response) => {
+    await response.arrayBuffer();
+    return response.status;
+  });
+
+it('are few of one Capsule and of all at one time, and the others have their turn', async () => {
+  const [one, two] = [await newAssistant(broker), await newAssistant(broker)];
+  const many = Array.from({ length: 8 }, () => list(one));
+  await eventually(() => listing >= 2, { what: 'the lists of one Capsule' });
+  const others = [list(two), list(two)];
+  await eventually(() => listing >= 3, { what: 'a list of another one' });
+  answer.resolve();
+  expect(new Set(await Promise.all([...many, ...others]))).toEqual(new Set([200]));
+  expect(most).toBe(3);
+});
+
+it('are no more when their callers leave, since the server reads on', async () => {
+  const one = await newAssistant(broker);
+  const gone = new AbortController();
+  const many = Array.from({ length: 4 }, () => list(one, gone.signal).catch(() => 'gone'));
+  await eventually(() => listing >= 2, { what: 'its lists' });
+  gone.abort();
+  expect(new Set(await Promise.all(many))).toEqual(new Set(['gone']));
+  const later = list(one);
+  // The broker has heard that they left once it answers this.
+  expect((await one.get('nothing')).status).toBe(404);
+  expect(most).toBe(2);
+  answer.resolve();
+  expect(await later).toBe(200);
+  expect(most).toBe(2);
+});

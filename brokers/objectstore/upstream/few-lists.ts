@@ -1,0 +1,38 @@
+import { SharedSlots } from '@space/broker-kit';
+import type { S3Client } from './types.ts';
+
+/**
+ * Lists at the same time, of one Capsule and of all. For each page versitygw reads all names of a folder: 65,000 long
+ * ones, as many objects as a Capsule may have by default, are some 30 MiB of its memory. Two replicas with as many lists
+ * fit into the memory that it has.
+ */
+const SLOTS = { total: 3, perKey: 2, queued: 256, waitMs: 20_000 };
+/** Of a page at the server. */
+const LIST_MS = 60_000;
+/** `c/` and 40 digits: the prefix of a Capsule. */
+const CAPSULE_PREFIX_LENGTH = 42;
+
+/** A client of the Space's own S3 server that lists for few callers at a time. */
+export function listingFew(client: S3Client): S3Client {
+  const slots = new SharedSlots(SLOTS);
+  return {
+    ...client,
+    list: async (query, { signal, ...options } = {}) => {
+      const release = await slots.take(query.prefix.slice(0, CAPSULE_PREFIX_LENGTH), signal);
+      // The server reads on when nobody waits for its answer any more, so the slot is not free before that has come.
+      const page = client.list(query, { ...options, signal: AbortSignal.timeout(LIST_MS) }).finally(release);
+      return signal === undefined ? page : Promise.race([page, aborted(signal, page)]);
+    },
+  };
+}
+
+/** Rejects when the signal aborts, unless the work ends first. */
+function aborted(signal: AbortSignal, work: Promise<unknown>): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  const end = () => signal.removeEventListener('abort', abort);
+  work.then(end, end);
+  if (signal.aborted) abort();
+  return promise;
+}
