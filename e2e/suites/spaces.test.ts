@@ -77,18 +77,20 @@ const placed = (object: { metadata: object }, { namespace }: Home) => ({
 
 /**
  * The version of an object that changes with any write to it. The cluster's own controllers may write a status late,
- * so a status does not count, except that of Capsules and Assistants, which an operator writes.
+ * so a status does not count, except that of Capsules and Assistants, which an operator writes; of these how much they
+ * hold does not count either, since it is looked up every ten minutes.
  */
-function version({ kind, metadata }: KubeObject): unknown {
-  const { uid, resourceVersion, generation, managedFields = [] } = metadata as Written;
+function version({ kind, metadata, status = {} }: KubeObject): unknown {
+  const { uid, generation, managedFields = [] } = metadata as Written;
   if (kind === 'Pod') return uid;
-  if (kind === 'Capsule' || kind === 'Assistant') return resourceVersion;
-  return [uid, generation, managedFields.filter(({ subresource }) => subresource !== 'status')];
+  const written = [uid, generation, managedFields.filter(({ subresource }) => subresource !== 'status')];
+  if (kind !== 'Capsule' && kind !== 'Assistant') return written;
+  const { usage: _, ...told } = status;
+  return [...written, told];
 }
 
 interface Written {
   readonly uid?: string;
-  readonly resourceVersion?: string;
   readonly generation?: number;
   readonly managedFields?: readonly { readonly subresource?: string }[];
 }
