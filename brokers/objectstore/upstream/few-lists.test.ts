@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
-import { type Between, startBetween } from '../testing/between.ts';
+import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 
@@ -39,7 +39,7 @@ beforeEach(() => {
     listing += 1;
     most = Math.max(most, listing);
   };
-  between.fate = async (request) => {
+  between.fate = async (request): Promise<Fate> => {
     if (!held.has(request)) return 'pass';
     await answer.promise;
     listing -= 1;
