@@ -227,8 +227,7 @@ function watchWorkload(api: ApiServer, namespace: string, name: string, marks: M
       marks.see('Pod', at);
       if (isTrue(object, 'PodScheduled')) marks.see('scheduled', at);
       const [attester] = object.status?.initContainerStatuses ?? [];
-      // The kubelet says so when the hook has ended well, and not before.
-      if (attester?.state.running) marks.see('attested', at);
+      if (attester?.state.terminated) marks.see('attested', at);
       if (object.status?.containerStatuses?.[0]?.state.running) marks.see('started', at);
       if (isTrue(object, 'Ready')) marks.see('pod Ready', at);
     }),

@@ -86,9 +86,7 @@ const ledger = {
       {
         name: 'attest',
         image: ATTESTER,
-        command: ['/attest', 'hold', ...TRIED],
-        restartPolicy: 'Always',
-        lifecycle: { postStart: { exec: { command: ['/attest', ...TRIED] } } },
+        command: ['/attest', ...TRIED],
         securityContext: confined,
       },
     ],

@@ -77,7 +77,7 @@ async function sandbox({ capsules, within }: Sides): Promise<Check> {
 async function attestation({ kube, place, capsules, a }: Sides): Promise<Check> {
   const attester = (pod: typeof a.pod) =>
     pod['status'].initContainerStatuses?.find(({ name }: { name: string }) => name === 'attest');
-  const attested = capsules.every(({ pod }) => attester(pod)?.state.running !== undefined);
+  const attested = capsules.every(({ pod }) => attester(pod)?.state.terminated?.exitCode === 0);
   const conditions = (await kube.get('capsule', a.name, place.namespace))?.['status'].conditions ?? [];
   const proved = ['SandboxReady', 'NetworkReady'].map((type) =>
     conditions.find((condition: { type: string }) => condition.type === type),
@@ -87,7 +87,7 @@ async function attestation({ kube, place, capsules, a }: Sides): Promise<Check> 
     attested && proved.every((condition) => condition?.status === 'True'),
     attested
       ? proved.map((condition) => `${condition?.type}: ${condition?.message}`).join(' ')
-      : 'a prober runs beside no attester',
+      : 'a prober runs that no attester has let start',
   );
 }
 

@@ -22,6 +22,7 @@ const pod = (
     containerStatuses: [{ name: 'assistant', ...container }],
   },
 });
+const done: Partial<ContainerStatus> = { state: { terminated: { reason: 'Completed', exitCode: 0 } } };
 const attested = (state: Partial<ContainerStatus>, conditions: object[] = []): Pod => {
   const { metadata, status } = pod(waiting('PodInitializing'), { conditions });
   return {
@@ -77,7 +78,7 @@ test.each<[string, WorkloadView, string, string]>([
   ],
   [
     'a pod that has started on a node that took the handler off its list',
-    view([attested({ state: { running: {} } })], { without: new Set(['n1']) }),
+    view([attested(done)], { without: new Set(['n1']) }),
     'False Starting',
     '',
   ],
@@ -89,7 +90,7 @@ test.each<[string, WorkloadView, string, string]>([
   ],
   [
     'a pod whose node was lost',
-    view([attested({ state: { running: {} } })], { unready: new Set(['n1']) }),
+    view([attested(done)], { unready: new Set(['n1']) }),
     'False NodeNotReady',
     'Node "n1", on which its pod is, is not Ready',
   ],
@@ -129,31 +130,17 @@ test.each<[string, WorkloadView, string, string]>([
     'False ImagePullFailed',
     'registry.test/attester:1',
   ],
+  ['an attester that runs', view([attested({ state: { running: {} } })]), 'False Starting', '0 of 1'],
   [
-    'an attester whose hook failed',
-    view([attested({ state: { terminated: { reason: 'Completed', exitCode: 0 } } })]),
+    'an attester that runs again, and found the pod outside the sandbox before',
+    view([attested({ state: { running: {} }, lastState: { terminated: notInGvisor } })]),
     'False NotAttested',
-    'could not be run on node "n1": its hook failed',
+    'is not in the sandbox',
   ],
-  [
-    'an attester that ended with its pod',
-    view([
-      attested({ state: { terminated: { reason: 'Completed', exitCode: 0 } } }, [
-        { type: 'Initialized', status: 'True' },
-      ]),
-    ]),
-    'False Starting',
-    '0 of 1',
-  ],
-  [
-    'a pod that is attested and starting',
-    view([attested({ state: { running: {} } })]),
-    'False Starting',
-    '0 of 1',
-  ],
+  ['a pod that is attested and starting', view([attested(done)]), 'False Starting', '0 of 1'],
   [
     'one that is attested now and could not be before',
-    view([attested({ state: { running: {} }, lastState: { terminated: notInGvisor } })]),
+    view([attested({ ...done, lastState: { terminated: notInGvisor } })]),
     'False Starting',
     '0 of 1',
   ],

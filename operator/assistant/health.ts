@@ -1,7 +1,7 @@
 import { type Finding, no, yes } from '../conditions.ts';
 import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
-import { attesterEnd, attesterStatus, NOT_IN_SANDBOX, WALLS_OPEN } from '../sandbox/attester.ts';
+import { attesterEnd, attesterStatus, isAttested, NOT_IN_SANDBOX, WALLS_OPEN } from '../sandbox/attester.ts';
 import { oneLine } from '../text.ts';
 
 export interface WorkloadView {
@@ -69,19 +69,19 @@ function lostNode(pod: Pod, unready: ReadonlySet<string>): Finding | undefined {
 /** The kubelet keeps retrying to create a sandbox with a handler that its runtime does not know. */
 function wrongNode(pod: Pod, { handler, without }: WorkloadView): Finding | undefined {
   const node = pod.spec?.nodeName;
-  if (node === undefined || !without.has(node) || attesterStatus(pod)?.state?.running) return undefined;
+  if (node === undefined || !without.has(node) || isAttested(pod)) return undefined;
   return no(
     'NodeWithoutHandler',
     `The pod was sent to node "${node}", which does not report handler "${handler}", so that it cannot start there. Give the RuntimeClass a scheduling.nodeSelector for the nodes that have it, or install the handler there.`,
   );
 }
 
-/** No other container of the pod starts until the attester runs and its hook has succeeded. */
+/** No other container of the pod starts until the attester has ended with 0. */
 function attesterProblem(pod: Pod, image: string): Finding | undefined {
   const attester = attesterStatus(pod);
   if (!attester) return undefined;
   const ended = attesterEnd(attester);
-  if (ended === undefined) return pullFailure(attester, image);
+  if (ended === undefined || ended.exitCode === 0) return pullFailure(attester, image);
   const node = pod.spec?.nodeName ?? '';
   if (ended.exitCode === NOT_IN_SANDBOX) {
     return no(
@@ -89,18 +89,13 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
       `The pod on node "${node}" is not in the sandbox: ${oneLine(ended.message ?? 'the attester says so', 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
     );
   }
-  // After initialization, the attester ends with its pod, and is restarted if it ends before.
-  if (isTrue(pod, 'Initialized')) return undefined;
   if (ended.exitCode === WALLS_OPEN) {
     return no(
       'NotAttested',
       `The walls of the pod on node "${node}" do not stand: ${oneLine(ended.message ?? 'the attester says so', 300)}, for 10 s. Nothing else of it was started, and it is tried again. Mend the network plugin there, or take the node out of service.`,
     );
   }
-  const how =
-    ended.exitCode === 0
-      ? 'its hook failed (see the Events of the pod)'
-      : `${oneLine(ended.reason ?? 'Error', 80)}, exit code ${ended.exitCode ?? 'unknown'}`;
+  const how = `${oneLine(ended.reason ?? 'Error', 80)}, exit code ${ended.exitCode ?? 'unknown'}`;
   return no(
     'NotAttested',
     `The attester (image "${image}") could not be run on node "${node}": ${how}. Nothing else of the pod was started.`,

@@ -7,7 +7,7 @@ import {
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
-import { attesterSidecar } from '../sandbox/attester.ts';
+import { assistantAttester } from '../sandbox/attester.ts';
 import { type EgressBinding, type EgressParts, egressParts } from './egress-parts.ts';
 import type { Workload } from './identity.ts';
 
@@ -77,7 +77,7 @@ export function podSpec(workload: Workload, bindings: Bindings) {
     hostAliases: [...services, ...outside.hostAliases],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     initContainers: [
-      attesterSidecar(names.attesterImage, {
+      assistantAttester(names.attesterImage, {
         canary: canaryAddresses,
         postgres: `${postgresAddress}:${databasePort(names)}`,
       }),

@@ -39,9 +39,9 @@ test('the quota has what is said, and always bounds pods and ways in from outsid
   const hard = (spec: Capsule['spec']) =>
     (guardrails.quotaObject(names, capsule(spec))['spec'] as { hard: object }).hard;
   const always = { pods: '100', 'services.nodeports': '0', 'services.loadbalancers': '0' };
-  expect(hard({})).toEqual({ ...always, 'limits.cpu': '101000m', 'limits.memory': '52800Mi' });
+  expect(hard({})).toEqual({ ...always, 'limits.cpu': '100000m', 'limits.memory': '51200Mi' });
   expect(hard({ quota: { pods: 2, memory: '1Gi' } })).toMatchObject({
-    'limits.cpu': '2020m',
+    'limits.cpu': '2000m',
     'limits.memory': '1Gi',
   });
   expect(hard({ quota: { cpu: '2', memory: '4Gi', pods: 7 } })).toEqual({

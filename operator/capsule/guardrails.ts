@@ -16,8 +16,8 @@ import type { Desired } from '../runtime/apply.ts';
 const DEFAULT_LIMITS = { cpu: '1', memory: '512Mi' };
 /** The highest limits of a container in a Capsule whose quota says nothing. */
 const MOST = { cpu: '8', memory: '16Gi' };
-/** The limits of a pod that declares none, container and attester together, in thousandths of a core and MiB. */
-const DEFAULT_POD = { milliCpu: 1_010, mebibytes: 528 };
+/** The limits of a pod that declares none, in thousandths of a core and MiB. */
+const DEFAULT_POD = { milliCpu: 1_000, mebibytes: 512 };
 const DEFAULT_REQUESTS = { cpu: '25m', memory: '64Mi' };
 const DEFAULT_PODS = 100;
 const EGRESS_PORT = 3128;

@@ -19,11 +19,13 @@ export function attesterStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.initContainerStatuses?.find(({ name }) => name === ATTESTER);
 }
 
-/** How the attester last ended; undefined while it runs, since it then has attested. */
+/** How the attester last ended; while it is tried again, how it ended before. */
 export function attesterEnd(status: ContainerStatus | undefined): Terminated | undefined {
-  if (status?.state?.running) return undefined;
   return status?.state?.terminated ?? status?.lastState?.terminated;
 }
+
+/** Whether the attester has let the pod's other containers start. */
+export const isAttested = (pod: Pod): boolean => attesterStatus(pod)?.state?.terminated?.exitCode === 0;
 
 /** Whether the attester found the pod outside the sandbox; then no other container of the pod starts. */
 export function isOutside(pod: Pod): boolean {
@@ -56,23 +58,21 @@ export interface Tried {
 }
 
 /**
- * The attester in an Assistant's pod, which keeps running: the kubelet notices at once that a container has started,
- * but that one has ended only at its next check, up to a second later. It attests twice before anything else starts, in
- * the container itself and in its hook. The admission policy of the chart
+ * The attester in an Assistant's pod. It is an init container that ends: the kubelet starts what follows only when it has
+ * recorded exit code 0. One that keeps running would save the second until the kubelet looks again, but its state `running`
+ * alone lets the kubelet go on, even when its hook has just failed. The admission policy of the chart
  * (`charts/space/templates/sandbox-policy.yaml`) compares every field, so a change here needs the same change there.
  */
-export function attesterSidecar(image: string, { canary, postgres }: Tried) {
-  const targets = [
-    `-the canary=${canary.join(',')}:${NO_WAY_OUT_PORT}`,
-    // PostgreSQL must answer, as a control: only while it does, silence from the canary proves a network policy.
-    `+PostgreSQL=${postgres}`,
-  ];
+export function assistantAttester(image: string, { canary, postgres }: Tried) {
   return {
     ...attesterContainer(image),
-    command: [...ATTEST, 'hold', ...targets],
-    restartPolicy: 'Always',
-    lifecycle: { postStart: { exec: { command: [...ATTEST, ...targets] } } },
-    // The requests count for as long as the pod lives; the runtime's own process needs most of them.
+    command: [
+      ...ATTEST,
+      `-the canary=${canary.join(',')}:${NO_WAY_OUT_PORT}`,
+      // PostgreSQL must answer, as a control: only while it does, silence from the canary proves a network policy.
+      `+PostgreSQL=${postgres}`,
+    ],
+    // The pod has the larger of its limits and the Assistant's, so it takes nothing of a quota.
     resources: { requests: { cpu: '1m', memory: '8Mi' }, limits: { cpu: '10m', memory: '16Mi' } },
   };
 }

@@ -1,6 +1,6 @@
 /*
- * Ends with 0 when it runs in gVisor, else with 1 and a line that says what it found instead. With the argument "hold"
- * it asks the same first, and what would end with 0 then waits for SIGTERM. Targets of walls.h after it are asked, too.
+ * Ends with 0 when it runs in gVisor, else with 1 and a line that says what it found instead. Targets of walls.h are
+ * asked, too.
  *
  * "prove TARGET…" asks of the walls alone, and patiently; "listen PORT…" is the canary that they are tried with.
  *
@@ -74,11 +74,6 @@ static int attest(void) {
   return NOT_IN_GVISOR;
 }
 
-/* As the first process of its container it has no default for a signal; one that came early has waited. */
-static void hold(const sigset_t *ends) {
-  while (sigwaitinfo(ends, NULL) < 0) continue;
-}
-
 static void end(int signal) {
   (void)signal;
   _exit(0);
@@ -91,18 +86,10 @@ int main(int count, char **arguments) {
     signal(SIGTERM, end);
     return (proves ? walls_prove : walls_listen)(count - 2, arguments + 2);
   }
-  int holds = strcmp(act, "hold") == 0;
-  int options = holds ? 2 : 1;
-  if (count > options && arguments[options][0] != '+' && arguments[options][0] != '-') {
-    fputs("usage: attest [hold] [TARGET...] | attest prove TARGET... | attest listen PORT...\n", stderr);
+  if (count > 1 && act[0] != '+' && act[0] != '-') {
+    fputs("usage: attest [TARGET...] | attest prove TARGET... | attest listen PORT...\n", stderr);
     return MISUSED;
   }
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  if (holds) sigprocmask(SIG_BLOCK, &ends, NULL);
   int found = attest();
-  if (found == IN_GVISOR) found = walls_await(count - options, arguments + options);
-  if (found == IN_GVISOR && holds) hold(&ends);
-  return found;
+  return found == IN_GVISOR ? walls_await(count - 1, arguments + 1) : found;
 }
