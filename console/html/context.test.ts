@@ -52,6 +52,7 @@ describe('a template', () => {
   it.each([
     ['<$p>', 'not a tag: <'],
     ['<1>', 'not a tag: <1>'],
+    ['<1><p>', 'not a tag: <1><p>'],
     ['<!-- $ -->', 'not a tag: <!-- '],
     ['<![CDATA[', 'not a tag: <![CDATA['],
     ['</p x>', 'not a tag: </p x>'],

@@ -40,7 +40,6 @@ export function holesOf(strings: readonly string[]): readonly Hole[] {
     if (index === strings.length - 1) break;
     const next = strings[index + 1] ?? '';
     holes.push(holeAt(state, next));
-    if (state.at === 'value') state = { ...state, begun: true };
   }
   if (state.at !== 'content') throw new TemplateError('the template ends within a tag');
   return holes;

@@ -72,7 +72,7 @@ function fill(hole: Hole, value: Value): string {
       if (value instanceof Url) return escaped(value.text);
       throw new TemplateError('an attribute that leads somewhere takes a Url');
     case 'flag':
-      if (value instanceof Flag) return value.name === undefined ? '' : value.name;
+      if (value instanceof Flag) return value.name ?? '';
       throw new TemplateError('only a Flag may stand between attributes');
   }
 }

@@ -31,7 +31,7 @@ export class Url {
 
   /** For a form whose fields become the query. */
   withoutQuery(): Url {
-    return new Url(this.text.replace(/[?#].*$/s, ''));
+    return new Url(this.text.replace(/[?#].*/s, ''));
   }
 
   /** The host of an external address, as it is sent over the wire. */

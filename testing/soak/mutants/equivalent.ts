@@ -469,6 +469,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: '32 → nothing',
     reason: 'eight characters, one of them of these, always have forty bits, and no number is not less',
   },
+  {
+    file: 'console/html/visible.ts',
+    code: 'if (text.length <= max) return text;',
+    change: 'text.length <= max → false',
+    reason: 'a text that is short enough is counted, and shown whole',
+  },
+  {
+    file: 'console/session/session.ts',
+    code: 'if (own !== undefined) this.#sessions.delete(own);',
+    change: 'own !== undefined → true',
+    reason: 'one is there, since there are too many: the comparison is for the compiler',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
