@@ -93,4 +93,21 @@ describe('a manifest for the gateway', () => {
   it.each(['sha256-body', 'sha256-body-base64', 'sha256-request-v1'])('knows the profile %s', (hmac) => {
     expect(compiled([], { bank: { ...INPUT, hmac } }).finding.status).toBe('True');
   });
+
+  it('that asks for as many hosts as values needs the gateway', () => {
+    expect(compiled(['a.org'], { bank: INPUT }).finding.reason).toBe('Ready');
+    expect(compiled([], { bank: INPUT }).finding.reason).toBe('Ready');
+  });
+
+  it('is told of its first fault, of how many more there are, and of a host in few plain characters', () => {
+    const told = (...hosts: string[]) => compiled(hosts).finding.message;
+    const rest = ' What cannot be enforced exactly is not opened, and';
+    expect(told('A.org')).toContain(`network.allowed_hosts[0], "A.org", is not in lower case.${rest}`);
+    expect(told('A.org', 'a.org', 'B.org')).toContain(`is not in lower case. 1 more like it.${rest}`);
+    expect(told('A.org', 'B.org', 'C.org')).toContain(` 2 more like it.${rest}`);
+    const exact = `${'a'.repeat(79)}.`;
+    expect(told(exact)).toContain(`"${exact}"`);
+    expect(told(`a${exact}`)).toContain(`"${'a'.repeat(79)}…"`);
+    expect(told('b\u00fccher.ch')).toContain('"b\\u{fc}cher.ch"');
+  });
 });

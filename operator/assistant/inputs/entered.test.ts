@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { SecretObject } from '../../kinds.ts';
-import { judgeInput } from './entered.ts';
+import type { Context } from '../../context.ts';
+import type { Assistant, SecretObject } from '../../kinds.ts';
+import { ApiError } from '../../runtime/errors.ts';
+import { judgeInput, readStoredInputs } from './entered.ts';
 
 const encoded = (text: string | Buffer) => Buffer.from(text).toString('base64');
 const made = (changes: Partial<SecretObject> = {}): SecretObject => ({
@@ -17,6 +19,82 @@ test('a Secret that was made to be this Capsule’s stored input is one', () => 
   expect(found).toMatchObject({ secret: 'bank', uid: 'u', resourceVersion: '7' });
   expect('value' in found && found.value.reveal()).toBe('correct horse');
   expect(JSON.stringify(found)).not.toContain('horse');
+});
+
+test('it is taken as long as it may be, with a mark of the byte order, and without what was not written', () => {
+  const longest = judge(made({ data: { value: encoded('h'.repeat(8192)) } }));
+  expect('value' in longest && longest.value.reveal().length).toBe(8192);
+  const marked = judge(made({ data: { value: encoded('\ufeffhorse') } }));
+  expect('value' in marked && marked.value.reveal()).toBe('\ufeffhorse');
+  const labels = { 'platform.space/capsule': 'home' };
+  expect(judge(made({ metadata: { name: 'bank', labels } }))).toMatchObject({ uid: '', resourceVersion: '' });
+  expect(judge(made({ data: { value: undefined as unknown as string } }))).toMatchObject({
+    reason: 'InputInvalid',
+  });
+});
+
+describe('what an Assistant names', () => {
+  const reading = async (storedInputs: unknown, keys: readonly string[]) => {
+    const asked: string[] = [];
+    const call = async ({ path }: { path: string }) => {
+      asked.push(path);
+      if (path.endsWith('/gone')) throw new ApiError({ status: 404, reason: 'NotFound', message: 'gone' });
+      return made();
+    };
+    const context = { client: { call }, names: { namespace: 'home' } } as unknown as Context;
+    const assistant = { spec: { capsule: 'home', storedInputs } } as unknown as Assistant;
+    const manifest = { stored_inputs: Object.fromEntries(keys.map((key) => [key, {}])) } as never;
+    const { values, problems } = await readStoredInputs(
+      context,
+      assistant,
+      manifest,
+      new AbortController().signal,
+    );
+    return {
+      asked,
+      values: [...values].map(([key, { value }]) => [key, value.reveal()]),
+      problems: [...problems].map(([key, { reason, message }]) => [key, reason, message]),
+    };
+  };
+  const ref = (name: unknown, key: unknown = 'value') => ({ secretKeyRef: { name, key } });
+
+  test('is read from the Space’s namespace, each value under its key, and told of where there is none', async () => {
+    const found = await reading({ bank: ref('bank'), mail: ref('gone') }, ['bank', 'mail', 'other']);
+    expect(found.asked.toSorted()).toEqual([
+      '/api/v1/namespaces/home/secrets/bank',
+      '/api/v1/namespaces/home/secrets/gone',
+    ]);
+    expect(found.values).toEqual([['bank', 'correct horse']]);
+    expect(found.problems.map(([key, reason]) => [key, reason])).toEqual([
+      ['other', 'InputsMissing'],
+      ['mail', 'InputSecretNotFound'],
+    ]);
+    expect(found.problems[0]?.[2]).toContain('No Secret is bound for: other.');
+  });
+
+  test('is read of no input that the manifest does not have', async () => {
+    expect(await reading({ bank: ref('bank') }, [])).toEqual({ asked: [], values: [], problems: [] });
+  });
+
+  test.each([
+    ['nothing', undefined],
+    ['no reference', {}],
+    ['null', { secretKeyRef: null }],
+    ['a text', { secretKeyRef: 'bank' }],
+    ['no name', ref(undefined)],
+    ['an empty name', ref('')],
+    ['a number', ref(1)],
+    ['no key', { secretKeyRef: { name: 'bank' } }],
+    ['a number for a key', ref('bank', 1)],
+  ])('is nothing where an older schema has let through %s', async (_, bound) => {
+    const found = await reading({ bank: bound, also: bound }, ['bank', 'also']);
+    expect([found.asked, found.values]).toEqual([[], []]);
+    expect(found.problems.map(([key, reason]) => [key, reason])).toEqual([
+      ['bank', 'InputsMissing'],
+      ['also', 'InputsMissing'],
+    ]);
+    expect(found.problems[0]?.[2]).toContain('No Secret is bound for: bank, also.');
+  });
 });
 
 describe('it is refused', () => {

@@ -481,6 +481,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'own !== undefined → true',
     reason: 'one is there, since there are too many: the comparison is for the compiler',
   },
+  {
+    file: 'manifests/egress/parameter.ts',
+    code: 'if (/^[ -~]*$/.test(text)) return text.toLowerCase();',
+    change: '/^[ -~]*$/.test(text) → false',
+    reason: 'plain characters are their own in every normal form, only more slowly',
+  },
+  {
+    file: 'brokers/kit/request-head.ts',
+    code: 'for (let i = 0; i < rawHeaders.length; i += 2) {',
+    change: 'i < rawHeaders.length → i <= rawHeaders.length',
+    reason: 'behind the last name there is none',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
