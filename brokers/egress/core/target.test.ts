@@ -22,6 +22,7 @@ describe('a request target', () => {
     '/i/bank/v1/+49.+',
     '/i/bank/v1/%C2%BD+(S)',
     "/i/bank/v1/Products(1)/Model.Of(x='a')",
+    '/i/bank/v1/f(a(b))',
     '/i/bank/v1/x?flag',
     '/i/bank/v1/x?q=a+b%20c/d?e',
     '/i/bank/v1/x?q=a|b&w={c}^[d]',
@@ -131,11 +132,22 @@ describe('a request target', () => {
     '/i/Bank/a',
     '/i/ba--nk/a',
     '/j/bank/a',
+    '/i/Bank/i/bank/a',
+    `/${'a'.repeat(9_000)}`,
     '*',
     '',
   ])('%j is none of an input', (raw) => {
     expect(parsed(raw)).toBe('not-found');
   });
+});
+
+it('has its parameters as they are written, and their names decoded with a mark of the byte order', () => {
+  const target = parseInputTarget('/i/bank/a?%EF%BB%BFx=1&b+c=d%2Fe&f');
+  expect(typeof target === 'string' ? target : target.parameters).toEqual([
+    { name: '%EF%BB%BFx', value: '1', decoded: '\ufeffx' },
+    { name: 'b+c', value: 'd%2Fe', decoded: 'b c' },
+    { name: 'f', value: '', decoded: 'f' },
+  ]);
 });
 
 it('may be as long as it may be, and no longer', () => {

@@ -21,7 +21,7 @@ export interface InputTarget {
 
 const LONGEST_PATH = 2_048;
 const LONGEST_TARGET = 8_192;
-const INPUT = /^\/i\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(\/[^?]*)(?:\?(.*))?$/s;
+const INPUT = /^\/i\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(\/[^?]*)(?:\?(.*))?/s;
 
 /** RFC 3986 `pchar` without `;` (which starts a matrix parameter to some) and with escapes in their canonical form. */
 const SEGMENT = /^(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-F]{2})+$/;

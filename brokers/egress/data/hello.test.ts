@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { LONGEST_HELLO } from '../core/client-hello.ts';
 import { readHello } from './hello.ts';
 
@@ -72,5 +72,25 @@ describe('the first bytes of a tunnel', () => {
     // Whole, it is judged: it holds no more than zeros.
     expect(await told(longest)).not.toBe('waits');
     expect(await told(head(LONGEST_HELLO + 1))).toBe('hello_too_large');
+  });
+
+  it('may all be there before, and are let go of once they are read', async () => {
+    const hello = await helloFor(HOST);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const client = new PassThrough();
+      const listening = () => ['data', 'end', 'close'].map((event) => client.listenerCount(event));
+      const before = listening();
+      expect(await readHello(client, hello, HOST, NEVER_MS)).toEqual({ bytes: hello });
+      expect([listening(), client.isPaused(), vi.getTimerCount()]).toEqual([before, true, 0]);
+      // Not all of them, and no more in time.
+      const late = readHello(client, hello.subarray(0, -1), HOST, NEVER_MS);
+      expect(client.isPaused()).toBe(true);
+      vi.advanceTimersByTime(NEVER_MS);
+      expect(await late).toEqual({ fault: 'hello_timeout' });
+      expect(listening()).toEqual(before);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

@@ -493,6 +493,31 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'i < rawHeaders.length → i <= rawHeaders.length',
     reason: 'behind the last name there is none',
   },
+  {
+    file: 'brokers/egress/core/route.ts',
+    code: 'const parameters = all.exact.size === 0 ? [] : target.parameters.map(readParameter);',
+    change: 'all.exact.size === 0 → false',
+    reason: 'where no parameter selects a route, each is read for nothing',
+  },
+  {
+    file: 'operator/assistant/inputs/entered.ts',
+    code: 'if (base64 === undefined) return undefined;',
+    change: 'base64 === undefined → false',
+    reason: 'nothing cannot be decoded either: the comparison is for the compiler',
+  },
+  {
+    file: TARGET,
+    code: 'if (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment) || DANGEROUS_ESCAPE.test(segment))',
+    change:
+      '!SEGMENT.test(segment) || UNRESERV… || DANGEROUS_ESCAPE.test(segment) → (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment))',
+    reason: 'what these escapes stand for is refused again once they are decoded',
+  },
+  {
+    file: TARGET,
+    code: "const value = equals < 0 ? '' : pair.slice(equals + 1);",
+    change: 'equals < 0 → equals <= 0',
+    reason: 'a parameter without a name is refused, whatever its value',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
