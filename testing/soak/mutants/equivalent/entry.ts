@@ -1,0 +1,6 @@
+import type { AutomaticMutant } from '../operators.ts';
+
+/** A mutant that no test can notice. */
+export interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
+  readonly reason: string;
+}
