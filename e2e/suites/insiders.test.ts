@@ -21,6 +21,7 @@ import {
   told,
   unique,
 } from './support/space.ts';
+import { until } from './support/until.ts';
 
 const { space, namespace } = installed;
 const GROUP = 'platform.space';
@@ -487,7 +488,14 @@ describe('who has the operator’s token may not', () => {
   beforeAll(async () => {
     const read =
       "process.stdout.write(require('node:fs').readFileSync('/var/run/secrets/kubernetes.io/serviceaccount/token'))";
-    const { stdout } = await kube.exec(system, await podOf(system, 'operator'), ['node', '-e', read]);
+    // Of several replicas one alone may write into Capsules.
+    const leader = await until('an operator to lead', async () => {
+      const lease = await kube.get('lease', `${space}-operator`, system);
+      const holder: string = lease?.['spec'].holderIdentity ?? '';
+      const pods = await kube.list('pods', system, `${GROUP}/component=operator`);
+      return pods.map(({ metadata }) => metadata.name).find((name) => holder.startsWith(`${name}_`));
+    });
+    const { stdout } = await kube.exec(system, leader, ['node', '-e', read]);
     people.set('the operator', await bearer(unique('operator'), stdout));
   });
   it('do more with it than the operator, which it is', async () => {
