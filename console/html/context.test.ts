@@ -67,6 +67,7 @@ describe('a template', () => {
     ['<p 1="$">', 'an attribute without quotes: 1="'],
     [`<p =${'1'.repeat(30)}>`, `an attribute without quotes: =${'1'.repeat(19)}`],
     ['<p "$">', 'an attribute without quotes: "'],
+    ['<p "x="$">', 'an attribute without quotes: "x="'],
     ['<p', 'not a tag: <p'],
     ['<p ', 'the template ends within a tag'],
     ['<p class="a', 'the template ends within a tag'],
