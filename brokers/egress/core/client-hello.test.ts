@@ -3,7 +3,7 @@ import { connect } from 'node:tls';
 import { portOf } from '@space/broker-kit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readClientHello } from './client-hello.ts';
+import { alertFor, readClientHello } from './client-hello.ts';
 
 /** The first bytes that Node's own TLS client sends. */
 async function realHello(servername: string, maxVersion: 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<Buffer> {
@@ -39,37 +39,50 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 /** A ClientHello with these extensions and nothing else to it. */
-function hello(extensions: readonly (readonly [number, Buffer])[]): Buffer {
-  const list = Buffer.concat(
-    extensions.map(([type, data]) => Buffer.concat([uint(type, 2), uint(data.length, 2), data])),
-  );
-  const body = Buffer.concat([
-    uint(0x0303, 2),
-    Buffer.alloc(32),
-    uint(0, 1),
-    uint(2, 2),
-    uint(0x1301, 2),
-    uint(1, 1),
-    uint(0, 1),
-    uint(list.length, 2),
-    list,
-  ]);
-  const message = Buffer.concat([uint(1, 1), uint(body.length, 3), body]);
-  return record(message);
+function hello(extensions: readonly (readonly [number, Buffer])[], behind = Buffer.alloc(0)): Buffer {
+  return record(message(1, Buffer.concat([HEAD, listOf(extensions), behind])));
 }
-const record = (message: Buffer) =>
-  Buffer.concat([Buffer.from([22, 3, 1]), uint(message.length, 2), message]);
 const uint = (value: number, size: number) => {
   const bytes = Buffer.alloc(size);
   bytes.writeUIntBE(value, 0, size);
   return bytes;
 };
+/** All that comes before the extensions. */
+const HEAD = Buffer.concat([
+  ...[uint(0x0303, 2), Buffer.alloc(32), uint(0, 1), uint(2, 2), uint(0x1301, 2), uint(1, 1), uint(0, 1)],
+]);
+function listOf(extensions: readonly (readonly [number, Buffer])[]): Buffer {
+  const list = Buffer.concat(
+    extensions.map(([type, data]) => Buffer.concat([uint(type, 2), uint(data.length, 2), data])),
+  );
+  return Buffer.concat([uint(list.length, 2), list]);
+}
+const message = (type: number, body: Buffer) => Buffer.concat([uint(type, 1), uint(body.length, 3), body]);
+const record = (message: Buffer) =>
+  Buffer.concat([Buffer.from([22, 3, 1]), uint(message.length, 2), message]);
 const sni = (...names: string[]): readonly [number, Buffer] => {
   const list = Buffer.concat(
     names.map((name) => Buffer.concat([uint(0, 1), uint(name.length, 2), Buffer.from(name)])),
   );
   return [0, Buffer.concat([uint(list.length, 2), list])];
 };
+
+/** One that says to be so much longer than its record is. */
+function sized(more: number): Buffer {
+  const bytes = hello([sni('a.b')]);
+  bytes.writeUIntBE(bytes.readUIntBE(6, 3) + more, 6, 3);
+  return bytes;
+}
+
+it.each([
+  ['sni_mismatch', 112],
+  ['ech_denied', 47],
+  ['hello_malformed', 50],
+  ['not_tls', 10],
+  ['hello_timeout', 10],
+] as const)('a client whose tunnel ends with %s is told by the alert %i', (fault, description) => {
+  expect([...alertFor(fault)]).toEqual([21, 3, 1, 0, 2, 2, description]);
+});
 
 describe('a ClientHello', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
@@ -108,10 +121,43 @@ describe('a ClientHello', () => {
     ['Encrypted ClientHello', hello([sni('a.b'), [0xfe0d, Buffer.alloc(8)]]), 'ech_denied'],
     ['Encrypted ClientHello before the name', hello([[0xfe0d, Buffer.alloc(8)], sni('a.b')]), 'ech_denied'],
     ['encrypted SNI', hello([[0xffce, Buffer.alloc(8)]]), 'ech_denied'],
+    ['a record of SSL 2', Buffer.from([22, 2, 1, 0, 10]), 'not_tls'],
+    [
+      'what would be one, in another handshake message',
+      record(message(2, Buffer.concat([HEAD, listOf([sni('a.b')])]))),
+      'hello_malformed',
+    ],
+    ['a message that says to be shorter', sized(-1), 'hello_malformed'],
+    ['a message that says to be a little longer', sized(1), 'hello_fragmented'],
+    ['no list of extensions', record(message(1, HEAD)), 'sni_mismatch'],
+    ['something behind its extensions', hello([sni('a.b')], Buffer.alloc(1)), 'hello_malformed'],
+    [
+      'something behind the list of names',
+      hello([[0, Buffer.concat([sni('a.b')[1], Buffer.alloc(1)])]]),
+      'hello_malformed',
+    ],
+    ['a name of another kind', hello([[0, Buffer.from([0, 4, 1, 0, 1, 0x61])]]), 'hello_malformed'],
+    ['a name that says to be longer', hello([[0, Buffer.from([0, 4, 0, 0, 9, 0x61])]]), 'hello_malformed'],
+    [
+      'a list of names that says to be longer',
+      hello([[0, Buffer.from([0, 9, 0, 0, 1, 0x61])]]),
+      'hello_malformed',
+    ],
+    ['an extension that says to be longer', hello([[0, Buffer.from([0])]]), 'hello_malformed'],
     ['no extensions', hello([]), 'sni_mismatch'],
   ])('is not taken from %s', (_, bytes, fault) => {
     expect(readClientHello(bytes)).toEqual({ fault });
   });
+
+  it.each([0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c, 0xfe0d, 0xffce])(
+    'that hides a name in the extension %i is denied',
+    (type) => {
+      expect(readClientHello(hello([sni('a.b'), [type, Buffer.alloc(8)]]))).toEqual({ fault: 'ech_denied' });
+      expect(readClientHello(hello([sni('a.b'), [type - 1 - 0x100, Buffer.alloc(8)]]))).toEqual({
+        sni: 'a.b',
+      });
+    },
+  );
 
   it('is never taken for more than it is: any bytes, any damage', async () => {
     const real = await realHello('api.bank.org');

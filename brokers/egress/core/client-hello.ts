@@ -35,13 +35,17 @@ export function readClientHello(bytes: Buffer): Hello {
   }
 }
 
+const UNEXPECTED_MESSAGE = 10;
+/** `unrecognized_name`, `illegal_parameter` and `decode_error` of RFC 8446. */
+const ALERTS: Partial<Record<TunnelFault, number>> = {
+  sni_mismatch: 112,
+  ech_denied: 47,
+  hello_malformed: 50,
+};
+
 /** The fatal alert that tells a TLS client why its connection ends. */
 export function alertFor(fault: TunnelFault): Buffer {
-  const [unexpected, illegal, decode, unrecognized] = [10, 47, 50, 112];
-  const description = { sni_mismatch: unrecognized, ech_denied: illegal, hello_malformed: decode }[
-    fault as string
-  ];
-  return Buffer.from([21, 3, 1, 0, 2, 2, description ?? unexpected ?? 10]);
+  return Buffer.from([21, 3, 1, 0, 2, 2, ALERTS[fault] ?? UNEXPECTED_MESSAGE]);
 }
 
 function readExtensions(hello: Reader): Hello {
@@ -82,10 +86,7 @@ class Reader {
   }
 
   uint(size: number): number {
-    if (this.left < size) throw new RangeError('cut short');
-    const value = this.#bytes.readUIntBE(this.#at, size);
-    this.#at += size;
-    return value;
+    return this.take(size).readUIntBE(0, size);
   }
 
   take(size: number): Buffer {

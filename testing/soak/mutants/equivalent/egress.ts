@@ -1,5 +1,6 @@
 import type { Equivalent } from './entry.ts';
 
+const CLIENT_HELLO = 'brokers/egress/core/client-hello.ts';
 const POLICIES = 'brokers/egress/policies/policies.ts';
 const SCRUB = 'brokers/egress/core/scrub.ts';
 const TARGET = 'brokers/egress/core/target.ts';
@@ -130,5 +131,23 @@ export const EGRESS: readonly Equivalent[] = [
     code: "const value = equals < 0 ? '' : pair.slice(equals + 1);",
     change: 'equals < 0 → equals <= 0',
     reason: 'a parameter without a name is refused, whatever its value',
+  },
+  {
+    file: CLIENT_HELLO,
+    code: "if (message !== length - 4) return { fault: message > length - 4 ? 'hello_fragmented' : 'hello_malformed' };",
+    change: 'message > length - 4 → message >= length - 4',
+    reason: 'the two differ here',
+  },
+  {
+    file: CLIENT_HELLO,
+    code: "if (error instanceof RangeError) return { fault: 'hello_malformed' };",
+    change: 'error instanceof RangeError → true',
+    reason: 'nothing else is thrown',
+  },
+  {
+    file: CLIENT_HELLO,
+    code: 'throw error;',
+    change: 'throw error; → ;',
+    reason: 'nothing else is thrown',
   },
 ];
