@@ -204,12 +204,14 @@ describe('the sandbox gate', () => {
     const [attester, ...others] = spec.initContainers;
     // It asks PostgreSQL, which answers, as what must be silent: for ten seconds, in which the kubelet looks often.
     const command = [attester.command[0], attester.command[2].replace('+', '-')];
+    const initContainers = [{ ...attester, command }, ...others];
     await withoutPolicy(`${installed.space}-sandbox`, () =>
-      until('the pod to be admitted', async () => {
-        const initContainers = [{ ...attester, command }, ...others];
-        const { code } = await kube.tryApply({ ...pod, spec: { ...spec, initContainers } });
-        return code === 0 || undefined;
-      }).then(() => undefined),
+      withoutPolicy(`${installed.space}-sandbox-canary`, () =>
+        until('the pod to be admitted', async () => {
+          const { code } = await kube.tryApply({ ...pod, spec: { ...spec, initContainers } });
+          return code === 0 || undefined;
+        }).then(() => undefined),
+      ),
     );
     try {
       const found = await until('the attester to have ended twice', async () => {
