@@ -54,7 +54,8 @@ async function serving(
       else void serve(request, response);
     }),
   );
-  server.on('checkContinue', (request, response) => server.emit('request', request, response));
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (request, response) => server.emit('request', request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   /** The whole of what comes back until the server, or whoever asked, hangs up. */
   const raw = (request: string) => {
@@ -284,6 +285,9 @@ describe('a body', () => {
     expect(await isLast('content-length: 32', 'x')).toBe(false);
     expect(await isLast('content-length: 33', 'x')).toBe(true);
     expect(await isLast('transfer-encoding: chunked', '1\r\nx\r\n')).toBe(true);
-    expect(await isLast('expect: 100-continue\r\ncontent-length: 2', '')).toBe(true);
+    for (const expectation of ['100-continue', 'something else'])
+      expect(await isLast(`expect: ${expectation}\r\ncontent-length: 2`, '')).toBe(true);
+    // All of it is there.
+    expect(await isLast('transfer-encoding: chunked', '0\r\n\r\n')).toBe(false);
   });
 });
