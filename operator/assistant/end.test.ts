@@ -63,7 +63,13 @@ describe('while something of it runs', () => {
     const told: string[] = [];
     const context = {
       names,
-      stores: { deployments: none, services: none, pods: none, roleBindings: { get: () => ({ metadata: {} }) }, ...stores },
+      stores: {
+        deployments: none,
+        services: none,
+        pods: none,
+        roleBindings: { get: () => ({ metadata: {} }) },
+        ...stores,
+      },
       writer: { remove: async () => {} },
       appUsages: { forget: () => {} },
       client: { call: () => Promise.reject(new Error('its Secrets are read')) },
