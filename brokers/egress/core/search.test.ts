@@ -114,7 +114,9 @@ describe('a search', () => {
     const many = Array.from({ length: 20 }, (_, index) => `${index}`.padStart(3, '0').repeat(1_000));
     for (const needles of [lt, many, ['ab'.repeat(2_000), 'ba'.repeat(2_000)], [VALUE]]) {
       const total = needles.reduce((sum, { length }) => sum + length, 0);
-      expect(compileSearch(needles.map(bytes)).bytes).toBeLessThan(total * 64 + 10_000);
+      const { bytes: size } = compileSearch(needles.map(bytes));
+      expect(size).toBeGreaterThan(total);
+      expect(size).toBeLessThan(total * 64 + 10_000);
     }
   });
 
@@ -131,8 +133,19 @@ describe('a search', () => {
     expect(letters.size).toBe(20);
   });
 
-  it('refuses to look for nothing', () => {
+  it('refuses to look for nothing, and for what is longer than its tables can tell', () => {
+    const [some, longest] = [bytes('a'), Buffer.alloc(0xffff, 'a')];
     expect(() => compileSearch([])).toThrow();
     expect(() => compileSearch([Buffer.alloc(0)])).toThrow();
+    expect(() => compileSearch([some, Buffer.alloc(0)])).toThrow();
+    expect(() => compileSearch([Buffer.alloc(0x1_0000, 'a')])).toThrow();
+    const all = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+    expect(() => compileSearch([all])).toThrow('too many letters to search for');
+    expect(found([Buffer.from(all.subarray(1)).toString('latin1')], [all]).places).toEqual([[1, 256]]);
+    const places: number[][] = [];
+    compileSearch([longest])
+      .begin()
+      .push(Buffer.alloc(0xffff, 'a'), (start, end) => places.push([start, end]));
+    expect(places).toEqual([[0, 0xffff]]);
   });
 });

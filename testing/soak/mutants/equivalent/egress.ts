@@ -150,4 +150,10 @@ export const EGRESS: readonly Equivalent[] = [
     change: 'throw error; → ;',
     reason: 'nothing else is thrown',
   },
+  {
+    file: 'brokers/egress/core/search.ts',
+    code: 'for (let last = bytes.length - 1; last > 0; last -= 1) {',
+    change: 'last > 0 → last >= 0',
+    reason: 'the first byte is only exchanged with itself',
+  },
 ];
