@@ -216,6 +216,16 @@ describe.concurrent('a pod before tenant code', () => {
     expect(found).toEqual({ code: 0, said: '' });
   });
 
+  test('takes no silence for a wall before anything could be reached', async () => {
+    const [canary, store] = [await closed(), await closed()];
+    const found = awaitWalls(`-the canary=${at(canary)}`, `+store=${at(store)}`);
+    // The pod's network begins, and its plugin closes nothing.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    const opened = [await open(canary), await open(store)];
+    expect(await found).toEqual({ code: 3, said: `reached: the canary (127.0.0.1 port ${canary})\n` });
+    for (const { close } of opened) close();
+  });
+
   test('waits while the canary answers, and goes on once it does not', async () => {
     const [canary, store] = [await open(), await open()];
     const found = awaitWalls(`-the canary=${at(canary.port)}`, `+store=${at(store.port)}`);
