@@ -16,6 +16,8 @@ describe('JSON', () => {
   it('is read as JSON.parse reads it', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 4 }), fc.constantFrom('', ' ', '\n\t\r '), (text, space) => {
+        // That key is refused.
+        fc.pre(!text.includes('__proto__'));
         expect(read(`${space}${text}${space}`)).toEqual({ value: JSON.parse(text) });
       }),
     );
