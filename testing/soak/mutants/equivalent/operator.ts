@@ -59,4 +59,16 @@ export const OPERATOR: readonly Equivalent[] = [
     change: 'base64 === undefined → false',
     reason: 'nothing cannot be decoded either: the comparison is for the compiler',
   },
+  {
+    file: 'operator/assistant/decide.ts',
+    code: "if (at !== bt) return (at ?? '') < (bt ?? '');",
+    change: "(at ?? '') < (bt ?? '') → (at ?? '') <= (bt ?? '')",
+    reason: 'the two differ here',
+  },
+  {
+    file: 'operator/grants/sign.ts',
+    code: "if (crv !== 'Ed25519' || x === undefined) throw new Error('the grant signing key is not an Ed25519 key');",
+    change: "crv !== 'Ed25519' || x === undefined → (crv !== 'Ed25519')",
+    reason: 'each key of this curve has the other member: the comparison is for the compiler',
+  },
 ];
