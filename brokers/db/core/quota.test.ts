@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decideQuota, OPEN, type QuotaState, standingOf } from './quota.ts';
+import { decideQuota, doorsOf, OPEN, type QuotaState, standingOf } from './quota.ts';
 
 const MI = 2 ** 20;
 const LIMIT = 1_000 * MI;
@@ -40,6 +40,31 @@ describe('a Capsule', () => {
     ],
   ])('%s', (_, state, used, expected) => {
     expect(decideQuota(state, used, LIMIT, 1_000)).toMatchObject(expected);
+  });
+
+  it.each<[string, QuotaState, number]>([
+    ['within its limit', { ...OPEN, tries: 2 }, LIMIT],
+    ['closed, far beyond its limit', { ...tidying, door: 'closed' }, 1_300 * MI],
+    ['that has not freed as much as it may fill', tidying, 1_090 * MI],
+    ['that has freed exactly as much', tidying, 1_084 * MI],
+    ['that fills all that it may', tidying, 1_100 * MI],
+  ])('%s is left as it is', (_, state, used) => {
+    expect(decideQuota(state, used, LIMIT, 1_000)).toBe(state);
+  });
+
+  it('is closed behind a quarter more than its limit and what deleting needs, and not before', () => {
+    const high = { ...tidying, ceiling: 2_000 * MI };
+    expect(decideQuota(high, 1_266 * MI, LIMIT, 0).door).toBe('tidying');
+    expect(decideQuota(high, 1_266 * MI + 1, LIMIT, 0)).toEqual({ ...high, door: 'closed' });
+  });
+
+  it.each([
+    ['open', true, 20],
+    ['tidying', true, 1],
+    ['shut', false, 20],
+    ['closed', false, 20],
+  ] as const)('that is %s is let in: %s, with %i connections', (door, open, connections) => {
+    expect(doorsOf(door, 20)).toEqual({ open, connections });
   });
 
   it('cannot pass its limit by more than a quarter, a slack, and what it writes between two looks', () => {
