@@ -56,6 +56,38 @@ describe('who is put out', () => {
         [5, 'predicate_locks'],
       ],
     ],
+    ['nobody where the table is half full', [session({ locks: 900 })], { lockCapacity: 1_800 }, []],
+    [
+      'every session with a hundred locks, where its role has too many',
+      [session({ locks: 1_000 }), session({ pid: 2, locks: 100 })],
+      {},
+      [
+        [1, 'locks'],
+        [2, 'locks'],
+      ],
+    ],
+    [
+      'nobody where the table of what was read is half full',
+      [session({ predicates: 90 })],
+      { predicates: 0.5 },
+      [],
+    ],
+    [
+      'whoever has read most, whoever comes first, and no new transaction of theirs that has read nothing',
+      [
+        session({ role: 'b', predicates: 1 }),
+        session({ pid: 2, predicates: 90 }),
+        session({ pid: 3, transactionSeconds: 5 }),
+      ],
+      { predicates: 0.51 },
+      [[2, 'predicate_locks']],
+    ],
+    [
+      'nobody where as many row locks are left as may be',
+      [session({ transactionSeconds: 61 })],
+      { rowLocks: 1 },
+      [],
+    ],
     ['an old transaction', [session({ transactionSeconds: 601 })], {}, [[1, 'transaction']]],
     ['an idle one', [session({ transactionSeconds: 61, idleSeconds: 61 })], {}, [[1, 'idle_in_transaction']]],
     [
