@@ -573,6 +573,17 @@ describe('the chart', () => {
     expect(wrong.stderr).toContain('/egress/hosts');
   });
 
+  it('has the S3 server collect garbage before it reaches the limit of its memory', async () => {
+    const limitOf = (all: readonly KubeObject[]) => {
+      const s3 = all.find(({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 's3');
+      const env: readonly { name: string; value?: string }[] = s3?.['spec'].template.spec.containers[0].env;
+      return env.find(({ name }) => name === 'GOMEMLIMIT')?.value;
+    };
+    expect(limitOf(objects)).toBe(String(Math.floor((256 * 1024 ** 2 * 4) / 5)));
+    expect(limitOf(await render('--set', 's3.resources.limits.memory=1Gi'))).toBe('858993459');
+    expect(limitOf(await render('--set', 's3.resources.limits=null'))).toBeUndefined();
+  });
+
   it('gives the gateway its time to drain, and the pod a longer grace period', async () => {
     const all = await render('--set', 'egress.drainSeconds=600');
     const gateway = all.find(

@@ -91,6 +91,7 @@ describe('the operator killed with SIGKILL', () => {
 
 describe('the embedded PostgreSQL', () => {
   it('goes on with all its sessions when a process that somebody left behind ends with an error', async (context) => {
+    // The first process of its container is what this is about; that of a server of one's own is its owner's.
     if (OWN_ENGINES !== undefined) return context.skip(OWN_ENGINES);
     const { namespace, pod } = installed.engines.postgres;
     const inside = (script: string) => kube.exec(namespace, pod, ['sh', '-c', script]);

@@ -142,6 +142,7 @@ describe('between the parts of a Space', () => {
   });
 
   it('the S3 server serves a certificate that was made anew, without a restart', async (context) => {
+    // The program of keys renews the certificate of the chart's own S3 server only.
     if (OWN_ENGINES !== undefined) return context.skip(OWN_ENGINES);
     const [broker] = await kube.list('pods', services, 'platform.space/component=objectstore-broker');
     const serial = () => told(services, broker?.metadata.name ?? '', SERIAL, `s3.${services}.svc`, '7070');

@@ -1,20 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Capsule } from '../kinds.ts';
 import type { SpaceNames } from '../names.ts';
+import { names } from '../testing/names.ts';
 import * as guardrails from './guardrails.ts';
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const capsule = (spec: Capsule['spec'] = {}): Capsule => ({
   metadata: { name: 'household', uid: 'u' },
   spec,

@@ -1,23 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Node, Pod, Service } from '../kinds.ts';
-import type { SpaceNames } from '../names.ts';
 import { makeStores } from '../stores.ts';
+import { names } from '../testing/names.ts';
 import { decideNetwork, dnsServersOf, networkQuestion, type Walls } from './network.ts';
 import { type Proof, probeName, probeObject, proofOf, type Question } from './probe.ts';
 import { planProbe } from './prober.ts';
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const node: Node = {
   metadata: { name: 'n1', uid: 'u1' },
   status: {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Deployment, Node, Pod } from '../kinds.ts';
 import type { SpaceNames } from '../names.ts';
+import { names } from '../testing/names.ts';
 import {
   asks,
   isProbe,
@@ -19,18 +20,6 @@ import {
 
 /** What a probe is, and what its pod proves; when one is made is in `prober.test.ts`. */
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const node: Node = {
   metadata: { name: 'n1', uid: 'u1' },
   status: { nodeInfo: { bootID: 'b1', containerRuntimeVersion: 'containerd://2.1.0' } },

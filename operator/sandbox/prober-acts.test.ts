@@ -1,11 +1,11 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { Context } from '../context.ts';
 import { type Node, POD, type Pod, type Service } from '../kinds.ts';
-import type { SpaceNames } from '../names.ts';
 import { ApiError } from '../runtime/errors.ts';
 import { type KubeObject, makeKey } from '../runtime/kube-object.ts';
 import type { Queue } from '../runtime/queue.ts';
 import { makeStores } from '../stores.ts';
+import { names } from '../testing/names.ts';
 import { networkQuestion } from './network.ts';
 import { probeName, probeObject, type Question, sandboxQuestion, waitingProbeObject } from './probe.ts';
 import { connectProber, reconcileProbe } from './prober.ts';
@@ -13,18 +13,6 @@ import { Sightings } from './sightings.ts';
 
 /** What is written for a node, and which changes have a node looked at again; what is planned is in `prober.test.ts`. */
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const ANY = ':any';
 const gvisor = { metadata: { name: 'gvisor' }, handler: 'runsc' };
 const node: Node = {

@@ -1,21 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
 import type { SpaceNames } from '../names.ts';
+import { names } from '../testing/names.ts';
 import { probeName, probeObject, proofOf, sandboxQuestion, waitingProbeObject } from './probe.ts';
 import { type ProbeView, planProbe, planWaiting, RETRY_MS, type WaitingView } from './prober.ts';
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const sandbox = sandboxQuestion(names);
 const runtimeClass: RuntimeClass = { metadata: { name: 'gvisor' }, handler: 'runsc' };
 const node: Node = {

@@ -1,21 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Node, Pod } from '../kinds.ts';
-import type { SpaceNames } from '../names.ts';
+import { names } from '../testing/names.ts';
 import { probeObject, sandboxQuestion } from './probe.ts';
 import { Proofs } from './proofs.ts';
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const sandbox = sandboxQuestion(names);
 const node = (bootID: string): Node => ({ metadata: { name: 'n1' }, status: { nodeInfo: { bootID } } });
 const probe = (of: Node, phase: string): Pod[] => {

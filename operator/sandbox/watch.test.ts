@@ -1,26 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { Node, Pod, Service } from '../kinds.ts';
-import type { SpaceNames } from '../names.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { type KubeObject, makeKey } from '../runtime/kube-object.ts';
 import { makeStores, type Stores } from '../stores.ts';
 import { fakeClock } from '../testing/fake-clock.ts';
+import { names } from '../testing/names.ts';
 import { networkQuestion } from './network.ts';
 import { probeObject, type Question, sandboxQuestion } from './probe.ts';
 import { type GateReflectors, watchGate, watchNetwork } from './watch.ts';
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-  graceMs: 0,
-};
 const node = (name: string, handler = 'runsc'): Node => ({
   metadata: { name, uid: name },
   spec: {},

@@ -63,6 +63,7 @@ export const LAYOUTS = {
   'three-nodes': {},
   'own-engines': {
     'e2e/suites/backup.test.ts': ALL,
+    'e2e/suites/crash.test.ts': ['the embedded PostgreSQL'],
     'e2e/suites/tls.test.ts': ['between the parts of a Space the S3 server serves a certificate'],
   },
 } satisfies Readonly<Record<string, Permitted>>;

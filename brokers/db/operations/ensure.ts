@@ -119,9 +119,9 @@ interface Reissue {
 }
 
 /**
- * Sets the role's password on the server again, which reverts changes by the tenant, and returns the URL. The same
- * password is not waited for until it is on disk: a crash could only bring the tenant's own change back, until the next
- * create. An eviction ends with a commit that is.
+ * Sets the role's password on the server again, which reverts changes by the tenant, and returns the URL. If the password
+ * is the one that was issued before, the commit does not wait for the disk: a crash could only bring back the tenant's own
+ * change, until the next create. An eviction ends with `reopen`, whose commit waits.
  */
 async function reissue(
   context: Context,
@@ -139,7 +139,7 @@ async function reissue(
   }
   if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
-    outcome === 'existing' && session.run('commit early', 'SET LOCAL synchronous_commit = off'),
+    outcome === 'existing' && session.run('commit without waiting', 'SET LOCAL synchronous_commit = off'),
     session.run('assert password', passwordStatement(name, verifier, attempt.contested ? 'insist' : 'cut')),
     // A session that proved the old password and waits for the lock would otherwise be admitted when the transaction
     // ends.

@@ -39,8 +39,8 @@ if [ -e "$objectstore_file" ]; then
 fi
 
 # One server at a time, in whatever pod: the lock is held until the last of its processes has ended. So what PostgreSQL's
-# own lock file says, where one is left, is of a server that was killed. It names one of the first processes of a container,
-# and another is that by now: PostgreSQL would take it for a server that runs, and not start ever again.
+# own lock file says, where one is left, is of a server that was killed. It names a process by a number that one of this
+# container has, too, since few have begun: PostgreSQL would take that for a server that runs, and never start again.
 mkdir -p "$(dirname "$data")"
 exec 9>"$data.lock"
 if ! flock -n 9; then

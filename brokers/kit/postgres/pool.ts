@@ -23,7 +23,7 @@ interface PoolOptions {
   readonly answerMs?: number;
   /** Whether idle connections stay open, so that they are available when the server accepts no new ones. */
   readonly kept?: boolean;
-  /** Milliseconds after which the server ends a session that is idle; unless it is kept. */
+  /** Milliseconds after which the server ends an idle session. Sessions of a pool that is kept have no such limit. */
   readonly leftAloneMs: number;
   /** Session settings in addition to the fixed ones. */
   readonly settings?: Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 import type { Kube } from '../kube.ts';
 
-/** The texts of a Secret, which is made, with its namespace, where it is not there yet: a second start finds what the first one made. */
+/** The texts of a Secret. If it does not exist yet, it is made with its namespace, so that a second start finds what the first one made. */
 export async function keptOr<T extends Readonly<Record<string, string>>>(
   kube: Kube,
   of: { readonly name: string; readonly namespace: string },
