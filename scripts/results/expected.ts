@@ -53,7 +53,6 @@ const PROVIDERS: Readonly<Record<string, Permitted>> = {
       'walls finds what a fresh probe reaches',
       'walls that hold one way alone',
     ],
-    'e2e/suites/isolation.test.ts': ['an Assistant cannot reach a host beyond the cluster'],
     'e2e/suites/rights.test.ts': ['no program of the Space'],
   },
 };
