@@ -24,4 +24,9 @@ describe('renderTable', () => {
       ['what          ms', '──────────  ────', 'warm         6.5', 'cold start  1234'].join('\n'),
     );
   });
+
+  it('rounds to four digits, and leaves out no zero before the point', () => {
+    const table = renderTable([{ rate: 2790.4 }, { rate: 0.50001 }, { rate: 12_000.7 }]);
+    expect(table.split('\n').map((line) => line.trim())).toEqual(['rate', '─────', '2790', '0.5', '12000']);
+  });
 });

@@ -39,7 +39,7 @@ export function renderTable(rows: readonly Row[]): string {
 
 function format(value: number | string | undefined): string {
   if (typeof value !== 'number') return value ?? '';
-  return Number.isInteger(value) ? String(value) : value.toPrecision(4).replace(/\.?0+$/, '');
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
 }
 
 /** The table for people, then one JSON line for machines, which begins with what was run. */
