@@ -1,7 +1,8 @@
 import { cpus } from 'node:os';
 import type { Report, Row } from '../testing/report.ts';
+import { startBare } from './bare/start.ts';
 import { startEnvoy } from './egress/envoy.ts';
-import { HOST, openFixture } from './egress/fixture.ts';
+import { type Fixture, HOST, openFixture, VALUE } from './egress/fixture.ts';
 import { CALLERS, type Measured, requests, tunnels } from './egress/load.ts';
 import { startMitmproxy } from './egress/mitmproxy.ts';
 import { startNginxInjection, startUpstream } from './egress/nginx.ts';
@@ -19,7 +20,16 @@ const WINDOWS = 3;
 /** Requests a second that are offered to everybody who can serve them. */
 const RATES = [1_000, 2_000];
 
-const INJECTORS = { nginx: startNginxInjection, envoy: startEnvoy, mitmproxy: startMitmproxy };
+/** What Node alone costs, whatever else a gateway does. */
+const startBareGateway = ({ authority }: Fixture, upstream: number) =>
+  startBare('gateway-process.ts', [String(upstream), authority, HOST, VALUE]);
+
+const INJECTORS = {
+  nginx: startNginxInjection,
+  envoy: startEnvoy,
+  mitmproxy: startMitmproxy,
+  bare: startBareGateway,
+};
 const PARTS: readonly string[] = ['gateway', ...Object.keys(INJECTORS), 'tunnels'];
 
 const secondsOf = (quick: boolean) => (quick ? 2 : 5);
@@ -80,7 +90,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       const peer = await start(fixture, upstream.port);
       const at = `http://127.0.0.1:${peer.port}/v1/rates`;
       try {
-        await inject(peer.name, peer.name, watchProcess(peer.pid), at, [`Host: ${HOST}`]);
+        await inject(peer.name, name, watchProcess(peer.pid), at, [`Host: ${HOST}`]);
       } finally {
         await peer.stop();
       }
@@ -138,10 +148,11 @@ async function measureTunnels(
   await measure('tunnel, this gateway', 'tunnel_ours', ours, (s) =>
     tunnels(ours.port, `${HOST}:443`, credentials, s),
   );
-  for (const start of [startSquid, startTinyproxy]) {
+  const peers = { squid: startSquid, tinyproxy: startTinyproxy, bare: startBareGateway };
+  for (const [name, start] of Object.entries(peers)) {
     const peer = await start(fixture, upstreamPort);
     try {
-      await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
+      await measure(`tunnel, ${peer.name}`, `tunnel_${name}`, watchProcess(peer.pid), (s) =>
         tunnels(peer.port, `127.0.0.1:${upstreamPort}`, [], s),
       );
     } finally {
@@ -196,8 +207,10 @@ function comparePeers(figures: Record<string, number>): void {
     ['inject', 'nginx'],
     ['inject', 'envoy'],
     ['inject', 'mitmproxy'],
+    ['inject', 'bare'],
     ['tunnel', 'squid'],
     ['tunnel', 'tinyproxy'],
+    ['tunnel', 'bare'],
   ])
     for (const per of ['per_second', 'per_core'])
       compare(

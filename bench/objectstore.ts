@@ -14,8 +14,8 @@ import {
 import { byP99, byRate, label, lineOf, middle, rowOf, type Target, targetsOf } from './objectstore/tell.ts';
 
 /**
- * The object-storage broker beside the S3 server itself and two other gateways in front of the same server, in turns
- * on one machine: GET and PUT of small, middling and large objects by one and many clients, small GETs at one rate for
+ * The object-storage broker beside the S3 server itself, two other gateways in front of the same server, and a program
+ * that does nothing but to pass requests on, which is the most that Node can reach; in turns on one machine: GET and PUT of small, middling and large objects by one and many clients, small GETs at one rate for
  * all, and the broker's memory with many streams. The ratios are to the direct way; the load generator shares the
  * machine with all of them. `--only get-1kib,rate` measures these parts alone.
  */

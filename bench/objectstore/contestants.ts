@@ -13,6 +13,7 @@ import { podCommand } from '../../testing/installed/image.ts';
 import { freePort } from '../../testing/ports.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { startS3Server } from '../../testing/s3.ts';
+import { BARE, startBare } from '../bare/start.ts';
 import { type Program, startProgram, watchProcess } from './program.ts';
 
 const run = promisify(execFile);
@@ -37,7 +38,7 @@ export const RCLONE = { component: 'rclone', programs: { '.': 'rclone' } };
 /** What is stored through the broker, and what is stored by the others. */
 const OBJECTS = /^(?:c|object-.*)$/;
 
-/** The S3 server, and the gateways in front of it: ours, versitygw's own and rclone's. */
+/** The S3 server, and the gateways in front of it: ours, one that only passes requests on, versitygw's own and rclone's. */
 export async function startContestants(): Promise<{
   readonly all: readonly Contestant[];
   /** The one of them that is ours. */
@@ -64,12 +65,14 @@ export async function startContestants(): Promise<{
     closers.push(() => postgres.remove());
 
     const ours = await startBroker(closers, postgres.objectStoreUrl, s3);
+    const bare = await startPassingOn(closers, s3);
     const gateway = await startGateway(closers, versitygw, (port) => versitygwArguments(port, s3));
     const served = await startGateway(closers, rclone, (port) => rcloneArguments(port, s3));
     return {
       all: [
         signing('direct', s3.endpoint, s3, watchProcess(s3.pid)),
         ours,
+        bare,
         signing('versitygw s3', gateway.origin, KEYS, gateway.program),
         signing('rclone serve s3', served.origin, KEYS, served.program),
       ],
@@ -127,6 +130,21 @@ async function startBroker(closers: Closers, registryUrl: string, s3: S3Server):
     path: (key) => `/v1/objects/data/${key}`,
     headers: () => ({ authorization: `Bearer ${token}` }),
     program,
+  };
+}
+
+async function startPassingOn(closers: Closers, s3: S3Server): Promise<Contestant> {
+  const { port, pid, stop } = await startBare('objects-process.ts', [s3.endpoint, BUCKET], {
+    S3_ACCESS_KEY: s3.accessKeyId,
+    S3_SECRET_KEY: s3.secretAccessKey,
+  });
+  closers.push(stop);
+  return {
+    name: BARE,
+    origin: `http://127.0.0.1:${port}`,
+    path: (key) => `/${BUCKET}/${key}`,
+    headers: () => ({}),
+    program: watchProcess(pid),
   };
 }
 
