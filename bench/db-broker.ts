@@ -1,5 +1,5 @@
 import type { Report } from '../testing/report.ts';
-import { commit, createByHand, createByVault, createMany, createWarm } from './db/create.ts';
+import { commit, createByHand, createByVault, createMany, createWarm, openByHand } from './db/create.ts';
 import { cut } from './db/cut.ts';
 import { openDatabaseFixture } from './db/fixture.ts';
 import { refuse } from './db/refuse.ts';
@@ -21,6 +21,8 @@ const RATIOS = [
   ['by_hand_over_warm_ratio', 'by_hand_p50_ms', 'warm_create_p50_ms'],
   ['sustained_over_by_hand_4_ratio', 'sustained_per_second', 'by_hand_4_per_second'],
   ['burst_over_vault_ratio', 'burst_per_second', 'vault_roles_per_second'],
+  ['open_by_hand_over_vault_ratio', 'open_by_hand_per_second', 'vault_roles_per_second'],
+  ['burst_over_open_by_hand_ratio', 'burst_per_second', 'open_by_hand_per_second'],
   ['cut_over_by_hand_p99_ratio', 'cut_p99_ms', 'cut_by_hand_p99_ms'],
 ] as const;
 
@@ -61,6 +63,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     refuse: () => refuse(fixture, quick),
     cut: () => cut(fixture, quick),
     many: () => createMany(fixture, spares, quick),
+    opened: () => openByHand(fixture, spares),
     hand: () => createByHand(fixture, quick),
     ...(vault ? { vault: () => createByVault(fixture, vault, quick) } : {}),
   };

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { openingStatements } from '../../brokers/db/isolation/statements.ts';
 import { connect } from '../../brokers/db/testing/postgres.ts';
 import type { Peer } from '../vault.ts';
 import { appName, type DatabaseFixture } from './fixture.ts';
@@ -66,6 +68,38 @@ export async function createByHand({ superuserUrl, settle }: DatabaseFixture, qu
     },
   };
 }
+
+/**
+ * What a create from a spare costs PostgreSQL alone: the statements that make a role and open a spare to it, in one
+ * transaction on connections that are there. No broker, registry, audit or HTTP.
+ */
+export async function openByHand({ superuserUrl, settle }: DatabaseFixture, spares: number): Promise<Part> {
+  const clients = await Promise.all(Array.from({ length: 8 }, () => connect(superuserUrl)));
+  const idle = [...clients];
+  try {
+    const [first] = clients;
+    for (let i = 0; i < spares; i += 1)
+      await first?.query(`CREATE DATABASE ${SPARE}${i} TEMPLATE template0 ALLOW_CONNECTIONS false`);
+    await settle();
+    const opened = await measure(spares, 8, async (i) => {
+      const client = idle.pop();
+      if (client === undefined) throw new Error('more callers than connections');
+      await client.query(openingStatements(`${SPARE}${i}`, `${OPENED}${i}`, VERIFIER, 1, 'give'));
+      idle.push(client);
+    });
+    return {
+      rows: [row('statements of a create alone, 8 connections', opened)],
+      figures: { open_by_hand_per_second: round(rate(opened)) },
+    };
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
+}
+
+const SPARE = 'spc_bench_spare_';
+const OPENED = 'spc_bench_opened_';
+/** Nobody logs in with it. */
+const VERIFIER = `SCRAM-SHA-256$4096:${randomBytes(16).toString('base64')}$${randomBytes(32).toString('base64')}:${randomBytes(32).toString('base64')}`;
 
 /** Vault's plugin, which makes roles and cannot make databases. */
 export async function createByVault(
