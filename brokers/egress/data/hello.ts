@@ -7,7 +7,7 @@ type HelloRead = { readonly bytes: Buffer } | { readonly fault: TunnelFault };
 /** Collects the first bytes until they are a ClientHello for the host, for at most `timeoutMs`. */
 export function readHello(client: Duplex, head: Buffer, host: string, timeoutMs: number): Promise<HelloRead> {
   return new Promise((resolve) => {
-    let bytes = Buffer.from(head);
+    let bytes: Buffer = Buffer.from(head);
     const settle = (result: HelloRead) => {
       clearTimeout(timer);
       client.off('data', onData).off('end', onEnd).off('close', onEnd);
@@ -22,7 +22,7 @@ export function readHello(client: Duplex, head: Buffer, host: string, timeoutMs:
       else settle(hello.sni === host ? { bytes } : { fault: 'sni_mismatch' });
     };
     const onData = (chunk: Buffer) => {
-      bytes = Buffer.concat([bytes, chunk]);
+      bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
       look();
     };
     const onEnd = () => settle({ fault: 'not_tls' });

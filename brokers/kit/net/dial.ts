@@ -72,6 +72,8 @@ export function dialler(options: {
  * works.
  */
 function interleaved(answers: readonly Answer[]): readonly Answer[] {
+  const [only] = answers;
+  if (only !== undefined && answers.length === 1) return isIP(only.address) === 0 ? [] : answers;
   const of = (family: number) => answers.filter(({ address }) => isIP(address) === family);
   const [v6, v4] = [of(6), of(4)];
   return Array.from({ length: Math.max(v6.length, v4.length) }).flatMap((_, at) =>
@@ -108,6 +110,7 @@ function open(host: string, port: number, timeoutMs: number, signal?: AbortSigna
 }
 
 function sameAddress(a: string | undefined, b: string): boolean {
+  if (a === b) return true;
   const [x, y] = [plain(parseAddress(a ?? '')), plain(parseAddress(b))];
   return x !== undefined && y !== undefined && x.join() === y.join();
 }
