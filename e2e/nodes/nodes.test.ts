@@ -151,6 +151,27 @@ describe('a node that is drained', () => {
   });
 });
 
+describe('a zone that is given up by a taint', () => {
+  it('has its Assistants evicted, and started in another with their rows and files; new ones avoid it', async () => {
+    const zone = 'topology.kubernetes.io/zone=given-up';
+    const taint = 'zone=given-up:NoExecute';
+    await kubectl('label', 'node', lacking.name, zone);
+    await place(lacking.name);
+    const before = await held();
+    await kubectl('taint', 'node', '-l', zone, taint);
+    await until('the ledger in another zone', async () => (await nodeOf('ledger')) !== lacking.name);
+    await ready('assistant', 'ledger');
+    expect(await held()).toEqual(before);
+    const home = unique('zone');
+    await kube.apply(capsule(home), assistant(home, 'one', {}, `${home}-one`));
+    await ready('assistant', `${home}-one`);
+    expect(await nodeOf('one', await namespaceOf(home))).not.toBe(lacking.name);
+    await kube.remove('capsule', home, installed.namespace);
+    await kubectl('taint', 'node', '-l', zone, `${taint}-`);
+    await kubectl('label', 'node', lacking.name, 'topology.kubernetes.io/zone-');
+  });
+});
+
 describe('a node without gVisor', () => {
   const gate = async () =>
     conditionOf(await kube.get('capsule', 'household', installed.namespace), 'SandboxReady');
