@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- NAME [--quick] [--capsules N] [--rest SECONDS] [--only PART,…]`: runs one benchmark of this folder,
  * prints its table for people and ends with one JSON line of its figures for machines, and with 1 where a limit was missed. `--quick`
- * ends within a minute.
+ * ends within a minute. `SPACE_BENCH_NODE_ARGS` are further flags of Node for the services that are measured:
+ * `--cpu-prof --cpu-prof-dir=DIRECTORY` says where their processor time goes.
  */
 import { readdir } from 'node:fs/promises';
 import { commandLine } from '../scripts/command-line.ts';

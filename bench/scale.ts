@@ -2,7 +2,7 @@
  * What many Capsules and Assistants, suspended from their birth, cost the operator: on a real API server with etcd, and
  * the operator as its image has it, in a process of its own with a ServiceAccount's token. A stand-in plays the kubelet
  * for the one probe of the sandbox; the chart's admission policies are not installed. `--capsules N` for another number of
- * them, with five Assistants each, `--rest SECONDS` for a longer rest. `SPACE_BENCH_NODE_ARGS` reaches the operator's Node, as for `--cpu-prof`.
+ * them, with five Assistants each, `--rest SECONDS` for a longer rest.
  */
 import type { Report } from '../testing/report.ts';
 import { judge, rounded } from './scale/judge.ts';

@@ -35,3 +35,6 @@ createServer((request, response) => {
     caller.on('error', () => socket.destroy());
   })
   .listen(Number(port), '127.0.0.1');
+
+// Not left to the signal: it would write no profile.
+process.once('SIGTERM', () => process.exit(0));

@@ -47,3 +47,6 @@ createServer((request, response) => {
     )
     .catch(() => response.destroy());
 }).listen(Number(port), '127.0.0.1');
+
+// Not left to the signal: it would write no profile.
+process.once('SIGTERM', () => process.exit(0));

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { askedFlags } from '../../testing/installed/image.ts';
 import { type Server, startServer } from '../../testing/installed/server.ts';
 
 /** The name of the contestants that only pass on what they get: what Node alone costs, whatever else a service does. */
@@ -11,6 +12,7 @@ export function startBare(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Server> {
   return startServer(BARE, { program: process.execPath, env }, async (port) => [
+    ...askedFlags(),
     join(import.meta.dirname, file),
     String(port),
     ...args,

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { askedFlags } from '../../testing/installed/image.ts';
 import { type Program, watchProcess } from '../objectstore/program.ts';
 import { HOST, VALUE } from './fixture.ts';
 
@@ -21,8 +22,6 @@ export async function startOurs(options: {
   readonly value?: string;
 }): Promise<Ours> {
   const program = join(import.meta.dirname, 'gateway-process.ts');
-  // `NODE_ARGS=--cpu-prof` profiles it.
-  const flags = (process.env['NODE_ARGS'] ?? '').split(' ').filter((flag) => flag !== '');
   const args = [
     HOST,
     String(options.port),
@@ -30,7 +29,9 @@ export async function startOurs(options: {
     options.value ?? VALUE,
     options.unscrubbed ? 'unscrubbed' : '',
   ];
-  const child = spawn(process.execPath, [...flags, program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [...askedFlags(), program, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
   return {
     ...(JSON.parse(line) as { readonly port: number; readonly principal: string }),

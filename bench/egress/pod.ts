@@ -89,9 +89,7 @@ export async function startGatewayPod(
     UPSTREAM_CA_FILE: fixture.authority,
     ...limits,
   };
-  // `NODE_ARGS=--cpu-prof` profiles it.
-  const extra = (process.env['NODE_ARGS'] ?? '').split(' ').filter((flag) => flag !== '');
-  const child = spawn(process.execPath, [...command.flags, ...extra, PROGRAM], {
+  const child = spawn(process.execPath, [...command.flags, PROGRAM], {
     env: { PATH: process.env['PATH'], ...command.environment, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -11,6 +11,7 @@ export interface Program {
   stop(): Promise<void>;
 }
 
+const ENDS_WITHIN_MS = 10_000;
 /** Clock ticks of Linux, 100 a second on every machine that matters here. */
 const TICKS = 100;
 
@@ -47,8 +48,11 @@ export async function startProgram(
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL');
+      // Not killed at once: it would write no profile.
+      child.kill('SIGTERM');
+      const hard = setTimeout(() => child.kill('SIGKILL'), ENDS_WITHIN_MS);
       await gone;
+      clearTimeout(hard);
     },
   };
 }

@@ -122,8 +122,7 @@ async function start(
   pod: Pod,
   { health, metrics }: Ports,
 ): Promise<OperatorProcess> {
-  const more = (process.env['SPACE_BENCH_NODE_ARGS'] ?? '').split(' ').filter(Boolean);
-  const args = [...flags, ...more, PROGRAM];
+  const args = [...flags, PROGRAM];
   const child: ChildProcess = spawn(process.execPath, args, {
     env: {
       ...environment,

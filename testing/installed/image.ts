@@ -23,11 +23,15 @@ export async function podCommand(dockerfile: string, service: string): Promise<P
     value,
   ]);
   return {
-    // What the image says itself comes later, and wins.
-    flags: [...(await limitsInPod(service)), ...args.slice(0, -1)],
+    // What the image says itself comes later, and wins; what is asked for here comes last.
+    flags: [...(await limitsInPod(service)), ...args.slice(0, -1), ...askedFlags()],
     environment: Object.fromEntries(variables),
   };
 }
+
+/** Flags of Node that whoever runs a benchmark gives its services, such as `--cpu-prof --cpu-prof-dir=DIRECTORY`. */
+export const askedFlags = (): readonly string[] =>
+  (process.env['SPACE_BENCH_NODE_ARGS'] ?? '').split(' ').filter(Boolean);
 
 /**
  * In a pod, Node 26 gives the old generation half of the memory limit, at least 256 MiB, and each semi-space of the young
