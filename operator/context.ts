@@ -4,6 +4,7 @@ import type { ObjectStoreBroker, ObjectsUsage } from './brokers/objects.ts';
 import type { AppUsage, Usages } from './capsule/usages.ts';
 import type { Finding } from './conditions.ts';
 import type { Gateways } from './egress/gateways.ts';
+import type { Clocks } from './grace.ts';
 import type { Selection } from './grants/mint.ts';
 import type { GrantKey } from './grants/sign.ts';
 import type { SecretObject } from './kinds.ts';
@@ -53,6 +54,8 @@ export interface Context {
   /** A finding about an admission policy of the release that is missing or changed; undefined if all are in place. */
   readonly admission: (signal: AbortSignal) => Promise<Finding | undefined>;
   readonly now: () => string;
+  /** The clocks of this process. */
+  readonly clocks: () => Omit<Clocks, 'server'>;
   readonly log: Logger;
   /** The last known usage of Capsules' databases. */
   readonly databaseUsages: Usages<DatabaseUsage | Finding>;

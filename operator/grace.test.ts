@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { graceOf, readGrace } from './grace.ts';
-import { names } from './testing/names.ts';
+import { type Clocks, differenceOf, graceOf, readGrace } from './grace.ts';
 
 const DELETED = '2026-03-01T10:00:00Z';
-const at = (now: string, graceMs = 3_600_000) =>
-  graceOf(
-    { names: { ...names, graceMs }, now: () => now },
-    {
-      metadata: { name: 'ledger', deletionTimestamp: DELETED },
-    },
-  );
+const HOUR = 3_600_000;
+const ms = (time: string) => Date.parse(`2026-03-01T${time}:00Z`);
+const deleted = { metadata: { name: 'ledger', deletionTimestamp: DELETED } };
+/** Clocks that agree, of an operator that started the day before. */
+const all = (now: number): Clocks => ({
+  ...{ own: now, steady: now, server: now },
+  startedAt: ms('10:00') - 24 * HOUR,
+});
+const at = (now: string, graceMs = HOUR) => graceOf({ graceMs }, all(Date.parse(now)), deleted);
 
 describe('what is left of the grace', () => {
   test('is told with its end, and looked at again by then', () => {
@@ -30,11 +31,62 @@ describe('what is left of the grace', () => {
     expect(at('2026-03-01T11:00:00Z')).toBeUndefined();
     expect(at('2026-03-01T10:00:00Z', 0)).toBeUndefined();
     const kept = { metadata: { name: 'ledger' } };
-    expect(graceOf({ names: { ...names, graceMs: 1 }, now: () => DELETED }, kept)).toBeUndefined();
+    expect(graceOf({ graceMs: 1 }, all(ms('10:00')), kept)).toBeUndefined();
   });
 
   test('has no end where a time cannot be read', () => {
     expect(at('yesterday')?.finding.reason).toBe('RetentionGrace');
+  });
+});
+
+describe('where clocks differ', () => {
+  const [now, later] = [ms('10:30'), ms('12:30')];
+
+  test.each([
+    ['this machine’s clock', { own: later }],
+    ['the API server’s clock', { server: later }],
+    ['both, set since the operator started', { own: later, server: later }],
+    [
+      'both, and the operator started with them',
+      { own: later, server: later, steady: later, startedAt: later },
+    ],
+  ])('no grace ends early by %s being ahead', (_, wrong) => {
+    expect(graceOf({ graceMs: HOUR }, { ...all(now), ...wrong }, deleted)).toMatchObject({
+      finding: { reason: 'RetentionGrace' },
+    });
+  });
+
+  test('it ends once the one that is behind says so', () => {
+    expect(graceOf({ graceMs: HOUR }, { ...all(later), server: ms('10:59') }, deleted)?.requeueAfterMs).toBe(
+      60_000,
+    );
+    expect(graceOf({ graceMs: HOUR }, { ...all(later), server: ms('11:00') }, deleted)).toBeUndefined();
+    expect(graceOf({ graceMs: HOUR }, { ...all(later), server: undefined }, deleted)).toBeUndefined();
+  });
+
+  test('it counts from the first report where the API server dated the deletion back', () => {
+    const conditions = [
+      {
+        ...{ type: 'Finalized', status: 'False' as const, reason: 'PodsRemain', message: '' },
+        lastTransitionTime: '2026-03-01T11:45:00Z',
+      },
+    ];
+    const grace = graceOf({ graceMs: HOUR }, all(later), { ...deleted, status: { conditions } });
+    expect(grace?.requeueAfterMs).toBe(900_000);
+    expect(grace?.finding.message).toContain('dropped after 2026-03-01T12:45:00.000Z');
+  });
+
+  test('an operator drops nothing within its first hour, nor within a shorter grace', () => {
+    const started = { ...all(later), startedAt: later - 60_000 };
+    const grace = graceOf({ graceMs: HOUR }, started, deleted);
+    expect(grace?.requeueAfterMs).toBe(HOUR - 60_000);
+    expect(grace?.finding.message).toContain('dropped after 2026-03-01T13:29:00.000Z');
+    expect(graceOf({ graceMs: 60_000 }, started, deleted)).toBeUndefined();
+  });
+
+  test('it is told by how much, beyond a minute', () => {
+    expect(differenceOf({ ...all(now), server: now + 60_000 })).toBeUndefined();
+    expect(differenceOf({ ...all(now), server: undefined, steady: now - 90_000 })).toBe(90_000);
   });
 });
 

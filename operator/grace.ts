@@ -1,9 +1,26 @@
+import type { StatusCondition } from '@space/manifests';
 import { type Finding, no } from './conditions.ts';
 import type { Context } from './context.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
 
 /** The longest timer, in milliseconds; Node's own overflow after 24 days. */
 const LONGEST_WAIT_MS = 3_600_000;
+/** A machine that has just started may have a wrong time until its NTP client has set it. */
+const SETTLING_MS = 3_600_000;
+/** Clocks that differ by less agree. */
+const AGREEMENT_MS = 60_000;
+
+/** What several clocks say of the present, in milliseconds since 1970. */
+export interface Clocks {
+  /** This machine's clock. */
+  readonly own: number;
+  /** What this machine's clock was when the operator started. */
+  readonly startedAt: number;
+  /** That, and the time since then by the monotonic clock, which nobody sets. */
+  readonly steady: number;
+  /** The API server's clock as it answered; undefined if it did not say. */
+  readonly server: number | undefined;
+}
 
 /** Data that is still kept although its owner is being deleted. */
 export interface Grace {
@@ -11,20 +28,37 @@ export interface Grace {
   readonly requeueAfterMs: number;
 }
 
+interface Deleted extends KubeObject {
+  readonly status?: { readonly conditions?: readonly StatusCondition[] };
+}
+
+const tell = ({ own, steady, server = own }: Clocks): readonly number[] => [own, steady, server];
+
+/** By how many milliseconds the clocks differ, if they do not agree. */
+export function differenceOf(clocks: Clocks): number | undefined {
+  const difference = Math.max(...tell(clocks)) - Math.min(...tell(clocks));
+  return difference > AGREEMENT_MS ? difference : undefined;
+}
+
 /**
- * The rest of the grace period (`retention.grace`) of an object that is being deleted. It counts from the deletion, by
- * the clocks of the API server and of this process.
+ * The rest of the grace period (`retention.grace`) of an object that is being deleted. It is over when all clocks say
+ * so, since one of them may be wrong and a drop cannot be undone. It counts from the deletion, by the API server's clock,
+ * and from the first report of it, by the operator's.
  */
 export function graceOf(
-  { names, now }: Pick<Context, 'names' | 'now'>,
-  { metadata }: KubeObject,
+  { graceMs }: Pick<Context['names'], 'graceMs'>,
+  clocks: Clocks,
+  { metadata, status }: Deleted,
 ): Grace | undefined {
-  if (names.graceMs === 0 || metadata.deletionTimestamp === undefined) return undefined;
-  const end = Date.parse(metadata.deletionTimestamp) + names.graceMs;
-  const left = end - Date.parse(now());
-  // A deletion time that cannot be read is no reason to drop data.
+  if (graceMs === 0 || metadata.deletionTimestamp === undefined) return undefined;
+  const deleted = Date.parse(metadata.deletionTimestamp);
+  const reported = status?.conditions?.find(({ type }) => type === 'Finalized')?.lastTransitionTime;
+  const end = Math.max(deleted, reported === undefined ? deleted : Date.parse(reported)) + graceMs;
+  const settled = clocks.startedAt + Math.min(graceMs, SETTLING_MS);
+  const left = Math.max(end - Math.min(...tell(clocks)), settled - clocks.steady);
+  // A time that cannot be read is no reason to drop data.
   if (left <= 0) return undefined;
-  const until = Number.isNaN(left) ? 'an unknown time' : new Date(end).toISOString();
+  const until = Number.isNaN(left) ? 'an unknown time' : new Date(Math.max(end, settled)).toISOString();
   return {
     finding: no(
       'RetentionGrace',

@@ -1,5 +1,13 @@
 import type { Context } from './context.ts';
+import { type Clocks, differenceOf } from './grace.ts';
 import { type KubeObject, pathOf, type Resource } from './runtime/kube-object.ts';
+
+/** What the API server has answered, and when by its own clock. */
+export interface LastWord<T> {
+  /** Undefined if there is none. */
+  readonly object: T | undefined;
+  readonly saidAt: number | undefined;
+}
 
 /**
  * Reads an object of the release's namespace from the API server and not from a store: its deletion policy may have
@@ -10,16 +18,36 @@ export async function readAnew<T extends KubeObject>(
   resource: Resource,
   name: string,
   signal: AbortSignal,
-): Promise<T | undefined> {
+): Promise<LastWord<T>> {
+  let saidAt: number | undefined;
   const { items } = await client.call<{ readonly items: readonly T[] }>({
     method: 'GET',
     path: pathOf(resource, names.namespace),
     query: { fieldSelector: `metadata.name=${name}` },
     signal,
+    onServerTime: (ms) => {
+      saidAt = ms;
+    },
   });
-  return items[0];
+  return { object: items[0], saidAt };
 }
 
 /** The object that was just read; or the known one, if the read found none, or another one of that name. */
 export const theSame = <T extends KubeObject>(read: T | undefined, known: T): T =>
   read?.metadata.uid === known.metadata.uid ? (read ?? known) : known;
+
+/** Says which clocks differ while data is kept by them. */
+export function warnOfClocks({ log }: Pick<Context, 'log'>, clocks: Clocks): void {
+  const differenceMs = differenceOf(clocks);
+  if (differenceMs === undefined) return;
+  const written = (ms: number) => new Date(ms).toISOString();
+  log.warn(
+    {
+      differenceMs,
+      operator: written(clocks.own),
+      sinceStart: written(clocks.steady),
+      ...(clocks.server === undefined ? {} : { apiServer: written(clocks.server) }),
+    },
+    'clocks differ: data of what was deleted is dropped when all of them say that its grace is over',
+  );
+}

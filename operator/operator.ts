@@ -56,6 +56,8 @@ export interface OperatorOptions {
   readonly lease?: Pick<LeaseOptions, 'durationMs' | 'giveUpMs' | 'renewMs' | 'lookMs' | 'isGone'>;
   /** Called when the Lease is lost: nothing is written any more, and the process should end. */
   readonly onLost?: (reason: unknown) => void;
+  /** This machine's clock, in milliseconds since 1970. */
+  readonly wallClock?: () => number;
   /** Called when the gate's verdict changes. */
   readonly onGate?: (finding: Finding) => void;
 }
@@ -158,7 +160,8 @@ interface Parts {
 
 /** The context of all reconciles; after the loss of the Lease, none of its clients sends anything. */
 function makeContext(options: OperatorOptions, { stores, leadership, gate, network, clock }: Parts): Context {
-  const { names, log, metrics, holder } = options;
+  const { names, log, metrics, holder, wallClock = Date.now } = options;
+  const [startedAt, began] = [wallClock(), clock.now()];
   const { lease } = leadership;
   const client = sparingClient(fencedClient(options.client, lease), clock);
   return {
@@ -197,7 +200,8 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, netwo
     gate: gate.now,
     network: network.now,
     admission: admissionLook({ client, names }, () => clock.now()),
-    now: () => wireTime(),
+    now: () => wireTime(new Date(wallClock())),
+    clocks: () => ({ own: wallClock(), startedAt, steady: startedAt + clock.now() - began }),
     log,
     databaseUsages: new Usages(() => clock.now()),
     objectUsages: new Usages(() => clock.now()),

@@ -24,6 +24,16 @@ const inGrace = (resource: Resource, name: string) =>
   space.becomes(resource, name, 'Finalized', 'False RetentionGrace');
 const claim = (namespace: string) => space.get<kinds.SecretObject>(SECRET, 'ledger-database', namespace);
 
+/** Waits until the operator has decided about a change of it, by the clocks of then, or until it is gone. */
+async function decidedAgain(resource: Resource, name: string): Promise<void> {
+  await space.patch(resource, name, { spec: { deletionPolicy: 'Drop' } });
+  const decided = async () => {
+    const object = await space.get<kinds.Capsule | kinds.Assistant>(resource, name);
+    return !object || object.status?.observedGeneration === object.metadata.generation;
+  };
+  await eventually(decided, { what: `the decision about ${resource.kind} ${name}` });
+}
+
 /** Starts an operator for which the grace is over; the moment it asks for the last word, that word is Retain. */
 async function lastMoment(resource: Resource, name: string): Promise<() => boolean> {
   const { client } = environment.server;
@@ -96,6 +106,43 @@ describe('an Assistant that was deleted', () => {
     await space.goes(ASSISTANT, 'ledger');
     expect(told()).toBe(true);
     expect(await environment.databases()).toEqual(had);
+  });
+});
+
+describe('a clock that is ahead', () => {
+  const AHEAD = 2 * HOUR;
+  const told = () => space.logs.filter((line) => line.includes('clocks differ'));
+
+  test('of an operator that begins with it ends no grace', async () => {
+    await space.settled();
+    const had = await environment.databases();
+    await space.delete(CAPSULE, home);
+    await inGrace(CAPSULE, home);
+    await inGrace(ASSISTANT, 'ledger');
+    await space.stop();
+    await space.start({ graceMs: HOUR, wallClock: () => Date.now() + AHEAD });
+    for (const [resource, name] of [
+      [ASSISTANT, 'ledger'],
+      [CAPSULE, home],
+    ] as const)
+      await decidedAgain(resource, name);
+    expect(await environment.databases()).toEqual(had);
+    expect(await space.condition(CAPSULE, home, 'Finalized')).toBe('False RetentionGrace');
+    expect(told().length).toBeGreaterThan(0);
+  });
+
+  test('since a moment ago ends no grace', async () => {
+    await space.stop();
+    let ahead = 0;
+    await space.start({ graceMs: HOUR, wallClock: () => Date.now() + ahead });
+    await space.settled();
+    const had = await environment.databases();
+    await space.delete(ASSISTANT, 'ledger');
+    await inGrace(ASSISTANT, 'ledger');
+    ahead = AHEAD;
+    await decidedAgain(ASSISTANT, 'ledger');
+    expect(await environment.databases()).toEqual(had);
+    expect(told().length).toBeGreaterThan(0);
   });
 });
 

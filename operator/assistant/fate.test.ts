@@ -21,8 +21,10 @@ const capsule = (policy: Policy, deletion: object): Capsule => ({
 });
 
 function fateOf(one: Assistant, of: Capsule, now: string) {
-  const clock = { names: { ...names, graceMs: 3_600_000 }, now: () => now };
-  const { retained, grace } = decideFate(clock, one, undefined, of);
+  const at = Date.parse(now);
+  const clocks = { own: at, startedAt: 0, steady: at, server: at };
+  const context = { names: { ...names, graceMs: 3_600_000 } };
+  const { retained, grace } = decideFate(context, clocks, one, undefined, of);
   return retained ? 'retained' : grace ? 'in its grace' : 'dropped';
 }
 

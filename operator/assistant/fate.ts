@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { type Grace, graceOf } from '../grace.ts';
+import { type Clocks, type Grace, graceOf } from '../grace.ts';
 import type { Assistant, Capsule, SecretObject } from '../kinds.ts';
 import { theSame } from '../last-word.ts';
 import { hadDatabase, registeredOwner } from './claim.ts';
@@ -40,7 +40,8 @@ export interface Fate {
 
 /** Decides by the state of the Assistant and its Capsule that was just read from the API server. */
 export function decideFate(
-  context: Pick<Context, 'names' | 'now'>,
+  { names }: Pick<Context, 'names'>,
+  clocks: Clocks,
   assistant: Assistant,
   asked: Assistant | undefined,
   capsule: Capsule | undefined,
@@ -49,5 +50,5 @@ export function decideFate(
   // id, or for the end of the Capsule.
   const isDeleted = assistant.metadata.deletionTimestamp !== undefined;
   const retained = !isDeleted || deletionPolicyOf(theSame(asked, assistant), capsule) === 'Retain';
-  return { retained, grace: retained ? undefined : graceOf(context, assistant) };
+  return { retained, grace: retained ? undefined : graceOf(names, clocks, assistant) };
 }

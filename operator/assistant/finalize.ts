@@ -11,7 +11,7 @@ import {
   SERVICE,
   type SecretObject,
 } from '../kinds.ts';
-import { readAnew } from '../last-word.ts';
+import { readAnew, warnOfClocks } from '../last-word.ts';
 import {
   ANNOTATION,
   ASSISTANT_FINALIZER,
@@ -187,7 +187,11 @@ async function readFate(context: Context, assistant: Assistant, signal: AbortSig
     readAnew<Assistant>(context, ASSISTANT, assistant.metadata.name, signal),
     readAnew<Capsule>(context, CAPSULE, assistant.spec.capsule, signal),
   ]);
-  return decideFate(context, assistant, asked, capsule);
+  const said = [asked.saidAt, capsule.saidAt].filter((at) => at !== undefined);
+  const clocks = { ...context.clocks(), server: said.length === 0 ? undefined : Math.min(...said) };
+  const fate = decideFate(context, clocks, assistant, asked.object, capsule.object);
+  if (fate.grace) warnOfClocks(context, clocks);
+  return fate;
 }
 
 function ownOf<T extends KubeObject>(assistant: Assistant, objects: readonly (T | undefined)[]): T[] {

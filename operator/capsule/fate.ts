@@ -1,6 +1,6 @@
 import type { ConditionType } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { type Grace, graceOf } from '../grace.ts';
+import { type Clocks, type Grace, graceOf } from '../grace.ts';
 import type { Capsule, SecretObject } from '../kinds.ts';
 import { theSame } from '../last-word.ts';
 import { ANNOTATION } from '../names.ts';
@@ -15,12 +15,13 @@ export interface Fate {
 
 /** Decides by the state of the Capsule that was just read from the API server. */
 export function decideFate(
-  context: Pick<Context, 'names' | 'now'>,
+  { names }: Pick<Context, 'names'>,
+  clocks: Clocks,
   capsule: Capsule,
   asked: Capsule | undefined,
 ): Fate {
   const retain = theSame(asked, capsule).spec.deletionPolicy === 'Retain';
-  return { retain, grace: retain ? undefined : graceOf(context, capsule) };
+  return { retain, grace: retain ? undefined : graceOf(names, clocks, capsule) };
 }
 
 /** The Secret, if it belongs to this Capsule and not to another of the same name. */

@@ -1,7 +1,7 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, type Namespace } from '../kinds.ts';
-import { readAnew } from '../last-word.ts';
+import { readAnew, warnOfClocks } from '../last-word.ts';
 import { ANNOTATION, CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
@@ -52,8 +52,10 @@ async function takeAway(
       .map((assistant) => writer.remove(ASSISTANT, assistant, signal)),
   );
   const asked = await readAnew<Capsule>(context, CAPSULE, capsule.metadata.name, signal);
-  const { retain, grace } = decideFate(context, capsule, asked);
+  const clocks = { ...context.clocks(), server: asked.saidAt };
+  const { retain, grace } = decideFate(context, clocks, capsule, asked.object);
   if (grace) {
+    warnOfClocks(context, clocks);
     await wait(grace.finding);
     return { requeueAfterMs: grace.requeueAfterMs };
   }

@@ -16,6 +16,8 @@ export interface ApiRequest {
   readonly timeoutMs?: number;
   /** Called immediately before sending. If it throws, nothing is sent and the caller gets the error. */
   readonly beforeSend?: () => void;
+  /** Called with the server's time of its answer, in milliseconds since 1970, if it said one. */
+  readonly onServerTime?: (ms: number) => void;
 }
 
 /** The client of the API server. */
@@ -60,6 +62,7 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
     try {
       const answer = await dispatcher.request(options);
       observe(asked.method, String(answer.statusCode), asked.path);
+      tellServerTime(asked, answer.headers['date']);
       return answer;
     } catch (cause) {
       observe(asked.method, '<error>', asked.path);
@@ -90,6 +93,12 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
       return splitLines(answer.body, asked);
     },
   };
+}
+
+/** The header has no fractions of a second, so the server's time may be as much later. */
+function tellServerTime({ onServerTime }: ApiRequest, date: string | string[] | undefined): void {
+  const ms = Date.parse(String(date)) + 999;
+  if (!Number.isNaN(ms)) onServerTime?.(ms);
 }
 
 function bodyOf({ body, contentType }: ApiRequest): string | null {

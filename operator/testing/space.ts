@@ -64,6 +64,7 @@ interface StartOptions {
   readonly callReplica?: CallReplica;
   readonly onLoss?: SpaceNames['onLoss'];
   readonly graceMs?: number;
+  readonly wallClock?: () => number;
   readonly handlerReport?: SpaceNames['handlerReport'];
   readonly pullSecrets?: readonly string[];
   readonly consoleRole?: string;
@@ -136,6 +137,7 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
     callReplica = NO_REPLICA,
     onLoss = names.onLoss,
     graceMs = names.graceMs,
+    wallClock = Date.now,
     handlerReport = names.handlerReport,
     pullSecrets = [],
     consoleRole,
@@ -163,6 +165,7 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
       log,
       metrics: runtimeMetrics(new Registry()),
       onGate,
+      wallClock,
       onLost: () => onLost?.(killable.run),
       holder: `operator_${runs}`,
       // A killed operator cannot release the Lease.

@@ -142,10 +142,13 @@ export interface Read {
 /** What the operator does. */
 export function operatorDecisions(defect: Defect | undefined) {
   const is = (one: Defect) => defect === one;
-  const clock = (now: number, grace: number) => ({
+  const rules = (grace: number) => ({
     names: { ...names, graceMs: grace * objects.HOUR_MS },
-    now: () => objects.time(now),
   });
+  const clocks = (now: number) => {
+    const at = Date.parse(objects.time(now));
+    return { own: at, startedAt: 0, steady: at, server: at };
+  };
   const plans = new Map<string, { accepted: boolean; run: boolean }>();
   const fates = new Map<string, 'retain' | 'drop' | 'grace'>();
   const thing = (one: Thing | undefined) =>
@@ -216,9 +219,9 @@ export function operatorDecisions(defect: Defect | undefined) {
         is('takes the word of the Assistant while its Capsule goes') && own.word !== SILENT
           ? undefined
           : capsule;
-      const context = clock(now, grace);
       const { retained, grace: waits } = decideFate(
-        context,
+        rules(grace),
+        clocks(now),
         objects.assistant(known),
         word(asked),
         going && objects.capsule(going),
@@ -236,9 +239,10 @@ export function operatorDecisions(defect: Defect | undefined) {
       const key = `c${now} ${grace} ${thing(known)} ${thing(asked)}`;
       const decided = fates.get(key);
       if (decided) return decided;
-      const context = clock(now, is('drops a Capsule in its grace') ? 0 : grace);
+      const context = rules(is('drops a Capsule in its grace') ? 0 : grace);
       const { retain, grace: waits } = decideCapsuleFate(
         context,
+        clocks(now),
         objects.capsule(known),
         asked && objects.capsule(asked),
       );
