@@ -425,4 +425,53 @@ describe('a run', () => {
     );
     expect(await keep()).toEqual({ refused: 0, told: [] });
   });
+
+  it('are recorded on the volumes of the Space’s own servers alone, and it may change no other', async () => {
+    const claims = core('persistentvolumeclaims', SERVICES);
+    await post(claims, {
+      metadata: { name: 'data-s3-0' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    });
+    await merge(`${claims}data-postgres-0`, { metadata: { annotations: { 'platform.space/keys': null } } });
+    const recorded = async (name: string) =>
+      (await get(`${claims}${name}`)).metadata.annotations?.['platform.space/keys'];
+    const may = async (verb: string) => {
+      const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SERVICES}/roles/home-keys`;
+      const { rules } = await get<{ rules: Record<string, string[]>[] }>(path);
+      return rules
+        .filter(
+          ({ resources, verbs }) => resources?.includes('persistentvolumeclaims') && verbs?.includes(verb),
+        )
+        .flatMap(({ resourceNames }) => resourceNames);
+    };
+    const postgres = [
+      'postgres.external.host=pg.db.svc',
+      'postgres.external.assistants.addresses={10.96.3.4}',
+      'postgres.external.ca=PEM',
+      'postgres.external.cidrs={203.0.113.0/28}',
+      'existingSecrets.dbAdmin=pg-admin',
+      'existingSecrets.objectStoreRegistry=pg-objects',
+    ];
+    await upgrade(...postgres);
+    expect((await keep()).refused).toBe(0);
+    expect(await recorded('data-postgres-0')).toBe(undefined);
+    expect(await recorded('data-s3-0')).toContain('objectstore-keys');
+    expect([await may('get'), await may('patch')]).toEqual([['data-postgres-0', 'data-s3-0'], ['data-s3-0']]);
+
+    await upgrade(
+      ...postgres,
+      'objectStore.external.endpoint=https://s3.example.org',
+      'objectStore.external.bucket=mine',
+      'objectStore.external.cidrs={203.0.113.7/32}',
+      'existingSecrets.s3Root=s3-mine',
+    );
+    expect((await keep()).refused).toBe(0);
+    expect([await may('get'), await may('patch')]).toEqual([['data-postgres-0', 'data-s3-0'], []]);
+    // What such a volume records still counts.
+    await remove(core('configmaps', SERVICES, 'space-keys'));
+    await remove(core('secrets', SERVICES, 'objectstore-keys'));
+    expect((await keep()).told.join()).toMatch(
+      /refused .*objectstore-keys .* of volume claim home-services\/data-s3-0/,
+    );
+  });
 });

@@ -303,6 +303,7 @@ describe('a copy that was begun before', () => {
       backup: false,
       tls: false,
       given: [],
+      volumes: [],
       mounted: { secrets: [], configMaps: [] },
     };
     const { client } = server;

@@ -6,18 +6,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
 import { finish } from '../space/kube.ts';
-import { type Asked, askedIn, type Role, rightsOf, UNUSED, UNUSED_ON_OWN_ENGINES } from './support/rights.ts';
-import {
-  assistant,
-  capsule,
-  installed,
-  kube,
-  leave,
-  namespaceOf,
-  OWN_ENGINES,
-  ready,
-  unique,
-} from './support/space.ts';
+import { type Asked, askedIn, type Role, rightsOf, UNUSED } from './support/rights.ts';
+import { assistant, capsule, installed, kube, leave, namespaceOf, ready, unique } from './support/space.ts';
 import { until } from './support/until.ts';
 
 const home = unique('rights');
@@ -129,8 +119,7 @@ it('no program of the Space has a right that it never uses', async (context) => 
   const used = new Set(asked.map(({ right }) => right));
   const held = await heldRights();
   expect(held.length).toBeGreaterThan(40);
-  const more = OWN_ENGINES === undefined ? {} : UNUSED_ON_OWN_ENGINES;
-  const excused = Object.keys({ ...UNUSED, ...more });
+  const excused = Object.keys(UNUSED);
   expect(held.filter((right) => !used.has(right) && !excused.includes(right))).toEqual([]);
   expect(excused.filter((right) => !held.includes(right))).toEqual([]);
 });

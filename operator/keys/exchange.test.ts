@@ -94,7 +94,7 @@ function space() {
         systemNamespace: 'system',
         servicesNamespace: 'services',
       },
-      ...{ objectStore: true, byok: false, console: false, backup: false, given: [], tls: true },
+      ...{ objectStore: true, byok: false, console: false, backup: false, given: [], volumes: [], tls: true },
       mounted: { secrets: [], configMaps: [] },
       cluster: clusterFor(calls),
       now: new Date(BEGUN + minutes * MINUTE_MS),

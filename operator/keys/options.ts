@@ -13,6 +13,8 @@ export const keysOptions = z.strictObject({
   byok: z.boolean(),
   console: z.boolean(),
   backup: z.boolean(),
+  /** Volume claims of the servers that the Space runs itself. */
+  volumes: z.array(z.string()),
   /** The chart's `existingSecrets` that are set: they belong to somebody else, and are never read. */
   given: z.array(z.string()),
   /** Absent without TLS, and if the certificates are somebody else's. */

@@ -5,7 +5,10 @@ import { labelsOf, type Run } from './options.ts';
 const RECORD = 'space-keys';
 /** The same on a volume that holds data encrypted with them, since the volume may be restored without the ConfigMap. */
 const RECORD_ANNOTATION = 'platform.space/keys';
-/** Volumes of PostgreSQL and the S3 server in the services namespace. */
+/**
+ * Volumes of PostgreSQL and the S3 server in the services namespace. A Space that has changed to servers of somebody else's
+ * may still have them: what they record counts, and nothing new is recorded there.
+ */
 const VOLUMES = ['data-postgres-0', 'data-s3-0'] as const;
 
 /** Records which keys existed: what was encrypted with one of them is lost if it is replaced. */
@@ -42,6 +45,7 @@ export async function readRecord({ cluster, servicesNamespace: namespace, ...run
         });
       else if (missing.length > 0) await cluster.change('ConfigMap', namespace, RECORD, record, { data });
       for (const [claim, stored] of volumes) {
+        if (!run.volumes.includes(claim)) continue;
         const all = [...new Set([...listed(stored), ...names])].toSorted();
         if (all.length === listed(stored).length) continue;
         const annotations = { [RECORD_ANNOTATION]: all.join() };

@@ -14,6 +14,14 @@
 {{- dict "secrets" $secrets "configMaps" $maps | toJson }}
 {{- end }}
 
+{{/* Volume claims of the servers that the Space runs itself, as JSON */}}
+{{- define "space.keys.volumes" -}}
+{{- $volumes := list }}
+{{- if include "space.postgres.embedded" . }}{{ $volumes = append $volumes "data-postgres-0" }}{{ end }}
+{{- if include "space.s3.embedded" . }}{{ $volumes = append $volumes "data-s3-0" }}{{ end }}
+{{- toJson $volumes }}
+{{- end }}
+
 {{/* The program's options; see operator/keys/options.ts. */}}
 {{- define "space.keys.options" -}}
 {{- $given := list }}
@@ -30,6 +38,7 @@
   "console" ((.Values.console).enabled | default false)
   "backup" ((.Values.backup).enabled | default false)
   "tls" .Values.tls.enabled
+  "volumes" (include "space.keys.volumes" . | fromJsonArray)
   "given" $given
   "mounted" (include "space.keys.mounted" . | fromJson) }}
 {{- if and .Values.tls.enabled (not .Values.tls.existingCA) }}

@@ -92,9 +92,3 @@ export const UNUSED: Readonly<Record<string, string>> = {
   'operator: get deployments.apps': 'of an Assistant whose finalizer somebody took off (orphans.test.ts)',
   'operator: get services': 'of the same, when its Deployment is gone',
 };
-
-/** The same of a Space whose servers are not the chart's. */
-export const UNUSED_ON_OWN_ENGINES: Readonly<Record<string, string>> = {
-  'keys: patch persistentvolumeclaims':
-    'a Space that had the chart’s servers before still has their volumes, on which the names of its keys are written',
-};
