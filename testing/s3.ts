@@ -33,6 +33,8 @@ export interface S3Options {
   readonly versions?: boolean;
   /** It refuses whatever would change something. */
   readonly readOnly?: boolean;
+  /** An existing directory, on another disk, for its objects; it is not removed. */
+  readonly directory?: string;
   /** It stands for another machine: its objects are in memory, and it takes the processor that others leave. */
   readonly elsewhere?: boolean;
 }
@@ -40,7 +42,7 @@ export interface S3Options {
 /** Starts the S3 server that the chart runs, built once into the cache of cluster programs. */
 export async function startS3Server(options: S3Options = {}): Promise<S3Server> {
   const root = mkdtempSync(join(options.elsewhere === true ? '/dev/shm' : tmpdir(), 'space-s3-'));
-  const directory = join(root, 'objects');
+  const directory = join(options.directory ?? root, 'objects');
   mkdirSync(directory);
   mkdirSync(join(root, 'tmp'));
   const versions = join(root, 'versions');

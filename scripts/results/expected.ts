@@ -45,6 +45,7 @@ const PROVIDERS: Readonly<Record<string, Permitted>> = {
   native: {},
   kind: {
     'brokers/db/isolation/lost-node.test.ts': ALL,
+    'brokers/objectstore/full-disk.test.ts': ALL,
     'e2e/cluster/images/oci.test.ts': ['buildah takes out of an archive'],
     'e2e/cluster/images/push.test.ts': ['a pushed image is named by the digest'],
     'operator/losses.test.ts': ['a disk of the database server that is full'],

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Logger, ServiceError, type ServiceMetrics } from '@space/broker-kit';
+import { toServiceError as ofRegistry } from '@space/broker-kit/postgres';
 import { toServiceError } from '../upstream/errors.ts';
 import type { OpenAdmission } from './admission.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
@@ -92,7 +93,7 @@ function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
   const gone = abort.signal.aborted && !(abort.signal.reason instanceof ServiceError);
   const error = gone
     ? new ServiceError('invalid_request', 'caller gone', { cause: thrown })
-    : toServiceError(reason);
+    : toServiceError(ofRegistry(reason));
   exchange.code = error.code;
   exchange.error = error.isFault ? error : undefined;
   if (exchange.alive && !response.destroyed) return void protocol.refuse(exchange, error);

@@ -111,7 +111,7 @@ async function settle(
 function doubtOf(error: unknown): number | undefined {
   if (!(error instanceof S3Error) || error.kind !== 'answered') return UNANSWERED_SECONDS;
   const { status, code } = error;
-  if (code === DIRECTORY_WENT) return undefined;
+  if (code === DIRECTORY_WENT || error.isFull) return undefined;
   // A proxy in front of the server may have sent the time-out.
   if (status >= 400 && status < 500 && status !== 408) return undefined;
   return status === 500 || status === 503 ? 0 : UNANSWERED_SECONDS;

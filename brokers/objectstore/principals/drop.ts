@@ -8,6 +8,7 @@ import {
   retireCapsule,
   type Undecided,
 } from '@space/broker-kit/principals';
+import { S3Error } from '../upstream/errors.ts';
 import type { PrincipalsContext } from './context.ts';
 import { decideDrop } from './decide.ts';
 import {
@@ -19,6 +20,22 @@ import {
   markDropping,
   type Workload,
 } from './rows.ts';
+
+/**
+ * Anchors that a principal has ended. A bucket without room for that gets it by the deletion of what is dropped, which may
+ * come first: nobody is told of the drop before it is anchored.
+ */
+async function anchor(context: PrincipalsContext, prefix: string): Promise<void> {
+  try {
+    await context.epochs.anchor();
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.cause instanceof S3Error && error.cause.mayBeFull))
+      throw error;
+    await context.leasesLapse();
+    await context.sweep(prefix);
+    await context.epochs.anchor();
+  }
+}
 
 /** Drops a workload and its objects. Access ends in the first transaction, whatever fails after it. */
 export async function dropWorkload(
@@ -38,7 +55,7 @@ export async function dropWorkload(
     return { prefix: row.prefix, alreadyAbsent: decision === 'already absent' };
   });
   context.failpoint('drop:after-cut');
-  await context.epochs.anchor();
+  await anchor(context, prefix);
   if (alreadyAbsent) return { alreadyAbsent };
   await context.leasesLapse();
   await finishDrop(context, entry, workload, prefix);
@@ -83,7 +100,7 @@ export async function dropCapsule(
     return { incarnation, prefix };
   });
   context.failpoint('capsule-drop:after-cut');
-  await context.epochs.anchor();
+  await anchor(context, prefix);
   await context.leasesLapse();
   await context.sweep(prefix);
   context.failpoint('capsule-drop:after-sweep');

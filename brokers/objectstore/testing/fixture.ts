@@ -1,5 +1,5 @@
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
-import { type S3Server, startS3Server } from '../../../testing/s3.ts';
+import { type S3Options, type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { intoDatabase, query } from '../../db/testing/postgres.ts';
 import {
   BUCKET,
@@ -23,10 +23,13 @@ export interface Fixture {
   close(): Promise<void>;
 }
 
-export async function openFixture(options: TestBrokerOptions = {}): Promise<Fixture> {
+export async function openFixture(
+  options: TestBrokerOptions = {},
+  s3Options: S3Options = {},
+): Promise<Fixture> {
   const server = await startEmbeddedServer({ durable: false });
   try {
-    const fixture = await openFixtureOn(server, options);
+    const fixture = await openFixtureOn(server, options, s3Options);
     return {
       ...fixture,
       close: async () => {
@@ -44,8 +47,9 @@ export async function openFixture(options: TestBrokerOptions = {}): Promise<Fixt
 export async function openFixtureOn(
   server: EmbeddedServer,
   options: TestBrokerOptions = {},
+  s3Options: S3Options = {},
 ): Promise<Fixture> {
-  const s3 = await startS3Server();
+  const s3 = await startS3Server(s3Options);
   try {
     s3.makeBucket(BUCKET);
     const mounts = mountFiles(server.objectStoreUrl, s3);

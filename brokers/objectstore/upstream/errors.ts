@@ -20,6 +20,16 @@ export class S3Error extends Error {
   get isPassing(): boolean {
     return this.kind === 'answered' && (this.status === 503 || this.status === 429);
   }
+
+  /** Whether the server refuses a write since its disk, or a quota of its own, is full; then nothing is stored. */
+  get isFull(): boolean {
+    return this.kind === 'answered' && (this.status === 507 || this.code === 'QuotaExceeded');
+  }
+
+  /** Whether the server may have refused a write for that reason: some only say that they have failed. */
+  get mayBeFull(): boolean {
+    return this.isFull || (this.kind === 'answered' && this.status === 500);
+  }
 }
 
 /** Our own code: nothing was stored, since a directory was in the way, which has been removed. */
@@ -59,12 +69,15 @@ export function toServiceError(error: unknown): ServiceError {
   const code = codeOf(error);
   return new ServiceError(code, error.message, {
     cause: error,
-    ...(code === 'unavailable' ? { retryAfter: 1 } : {}),
+    ...(code === 'unavailable' ? { retryAfter: error.isFull ? FULL_RETRY_SECONDS : 1 } : {}),
   });
 }
 
-function codeOf({ kind, status, code, isPassing }: S3Error): ErrorCode {
-  if (isPassing) return 'unavailable';
+/** A disk does not become larger in a moment. */
+const FULL_RETRY_SECONDS = 30;
+
+function codeOf({ kind, status, code, isPassing, isFull }: S3Error): ErrorCode {
+  if (isPassing || isFull) return 'unavailable';
   if (kind === 'timeout') return 'upstream_timeout';
   if (kind !== 'answered') return 'upstream_failed';
   const known = CALLERS_FAULT[code];
