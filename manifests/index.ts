@@ -47,6 +47,7 @@ export { basicPairOf, secretOfPair, valueFault } from './egress/value.ts';
 export { type ManifestError, summarize } from './parse/error.ts';
 export type { Judgement } from './parse/parser.ts';
 export type { Assistant, AssistantStatus, Capsule, CapsuleStatus, StatusCondition } from './resources.ts';
+export { NEVER } from './resources.ts';
 export { STORAGE_LIMIT } from './rules/manifest.ts';
 export type { AssistantSpec, CapsuleSpec, Manifest };
 

@@ -11,6 +11,9 @@ export interface StatusCondition {
   readonly observedGeneration?: number;
 }
 
+/** The transition time of conditions that an object has from its schema, before an operator has looked at it. */
+export const NEVER = '1970-01-01T00:00:00Z';
+
 export interface CapsuleStatus {
   readonly observedGeneration?: number;
   readonly namespace?: string;

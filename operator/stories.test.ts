@@ -1,11 +1,14 @@
+import { NEVER } from '@space/manifests';
 import { describe, expect, test } from 'vitest';
 import { connect } from '../brokers/db/testing/postgres.ts';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER, LABEL, principalSecretName } from './names.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
+import { tableOf } from './testing/table.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
@@ -344,18 +347,27 @@ describe('a stored input', () => {
   });
 });
 
-test('an object that nobody has looked at yet is of no generation, so that no tool takes it for current', async () => {
+test('an object that nobody has looked at yet says so, and is of no generation, so that no tool takes it for current', async () => {
   await space.stop();
   await space.capsule(home);
   await space.assistant('ledger', { capsule: home });
+  const { kubeconfig } = environment.server;
   for (const [resource, name] of [
     [CAPSULE, home],
     [ASSISTANT, 'ledger'],
-  ] as const)
-    expect((await space.get<kinds.Capsule>(resource, name))?.status).toEqual({ observedGeneration: -1 });
+  ] as const) {
+    const { status } = (await space.get<kinds.Capsule>(resource, name)) ?? {};
+    expect(status?.observedGeneration).toBe(-1);
+    expect(status?.conditions).toMatchObject([{ type: 'Ready', status: 'Unknown', reason: 'Waiting' }]);
+    const [row] = await tableOf(kubeconfig, pathOf(resource, space.names.namespace), true);
+    expect(row).toMatchObject({ Ready: 'Unknown', Reason: 'Waiting' });
+    // As where no release is in its namespace.
+    expect(row?.['Why']).toMatch(/^No operator has looked at it yet\..*namespace of a Space’s release/);
+  }
   await space.start();
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
   const { metadata, status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
   expect(status?.observedGeneration).toBe(metadata?.generation);
+  expect(status?.conditions?.map(({ lastTransitionTime }) => lastTransitionTime)).not.toContain(NEVER);
   await space.removed(CAPSULE, home);
 });

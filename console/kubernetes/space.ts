@@ -1,4 +1,4 @@
-import type { Assistant, Capsule } from '@space/manifests';
+import { type Assistant, type Capsule, NEVER } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
 import { apiPath, KubernetesError } from './client.ts';
@@ -13,6 +13,11 @@ const condition = z.object({
   lastTransitionTime: z.string().default(''),
 });
 export type Condition = z.infer<typeof condition>;
+/** Without the one that an object has before an operator has looked at it. */
+const conditions = z
+  .array(condition)
+  .default([])
+  .transform((all) => all.filter(({ lastTransitionTime }) => lastTransitionTime !== NEVER));
 
 export const metadata = z.object({
   name: z.string(),
@@ -53,7 +58,7 @@ const capsule = z.object({
       namespace: z.string().optional(),
       assistants: z.object({ total: z.number(), ready: z.number() }).optional(),
       usage: usage.optional(),
-      conditions: z.array(condition).default([]),
+      conditions,
     })
     .default({ conditions: [] }),
 });
@@ -62,9 +67,7 @@ export type CapsuleView = z.infer<typeof capsule>;
 const assistant = z.object({
   metadata,
   spec: z.custom<Partial<Assistant['spec']>>((value) => typeof value === 'object' && value !== null),
-  status: z
-    .object({ usage: usage.optional(), conditions: z.array(condition).default([]) })
-    .default({ conditions: [] }),
+  status: z.object({ usage: usage.optional(), conditions }).default({ conditions: [] }),
 });
 export type AssistantView = z.infer<typeof assistant>;
 

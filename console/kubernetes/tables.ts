@@ -1,3 +1,4 @@
+import { NEVER } from '@space/manifests';
 import * as z from 'zod';
 import type { Ask } from './client.ts';
 
@@ -13,7 +14,7 @@ export interface Row {
   readonly ready: string;
   readonly reason: string;
   readonly why: string;
-  /** Since when it is not Ready; empty if it is Ready. */
+  /** Since when it is not Ready; empty if it is Ready, or no operator has looked at it yet. */
   readonly since: string;
   /** The Capsule of an Assistant, and the version in its manifest. */
   readonly capsule: string;
@@ -113,7 +114,7 @@ function rowOf(cell: (column: string) => string): Row {
     ready: cell('Ready'),
     reason: cell('Reason'),
     why: cell('Why'),
-    since: cell('Ready') === 'True' ? '' : cell('Since'),
+    since: cell('Ready') === 'True' || cell('Since') === NEVER ? '' : cell('Since'),
     capsule: cell('Capsule'),
     version: cell('Version'),
     assistants: cell('Assistants'),

@@ -1,3 +1,4 @@
+import { NEVER } from '../resources.ts';
 import { assistantSpec } from '../rules/assistant.ts';
 import { capsuleSpec } from '../rules/capsule.ts';
 import type { ObjectRule } from '../rules/rule.ts';
@@ -12,10 +13,23 @@ const OBSERVED =
   'The generation of the object that the operator last looked at; -1 before it has looked at any.';
 
 /**
- * An object that the operator has not seen yet is of no generation, and so not current: without a status, tools that
- * follow the API conventions (kstatus: Argo CD, Flux, helm --wait) take it for done.
+ * The status of an object that no operator has looked at yet. It is of no generation, and so not current: without a status,
+ * tools that follow the API conventions (kstatus: Argo CD, Flux, helm --wait) take it for done. It also says why to a person
+ * who has applied it in a namespace without a Space, where nobody else would.
  */
-const UNSEEN = { observedGeneration: -1 };
+const UNSEEN = {
+  observedGeneration: -1,
+  conditions: [
+    {
+      type: 'Ready',
+      status: 'Unknown',
+      reason: 'Waiting',
+      message:
+        'No operator has looked at it yet. An operator only looks at objects in the namespace of a Space’s release: see whether there is one, and whether its operator runs.',
+      lastTransitionTime: NEVER,
+    },
+  ],
+};
 
 /** Conditions as in the Kubernetes API conventions. */
 const conditions: Structural = {
