@@ -52,7 +52,7 @@ afterAll(() => kube.remove('networkpolicy', HOLE, services));
 
 it('names the way that a policy too many has opened, and finds all else as it is drawn', () => {
   const opened = [`${part} tcp ${port}`, `Service ${part} tcp ${port}`].flatMap((target) =>
-    FREE.map((from) => `${from} -> ${target}: closed is drawn, connected was seen`),
+    FREE.map((from) => `${from} -> ${target}: expected closed, observed connected`),
   );
   expect(failures(report).toSorted()).toEqual(opened.toSorted());
 });

@@ -42,7 +42,7 @@ export async function ask(
   const found = sightingsIn(stdout);
   return found
     ? { seen: seenOf(found) }
-    : { seen: new Map(), note: `${source.name}: ${firstLine(stderr) || 'its program said nothing'}` };
+    : { seen: new Map(), note: `${source.name}: ${firstLine(stderr) || 'its program printed no result'}` };
 }
 
 export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string, Seen> =>
@@ -75,7 +75,7 @@ async function askAttester(
       // exit code.
       const told = /^reached: (.*)$/m.exec(stderr)?.[1];
       if (told === undefined && !/exit code 4/.test(stderr))
-        note = `${source.name}: ${firstLine(stderr) || 'its program said nothing'}`;
+        note = `${source.name}: ${firstLine(stderr) || 'its program printed no result'}`;
       else
         for (const [i, target] of chunk.entries())
           seen.set(targetKey(target), told?.includes(`t${i} (`) ? 'connected' : 'silence');

@@ -87,7 +87,7 @@ async function attestation({ kube, place, capsules, a }: Sides): Promise<Check> 
     attested && proved.every((condition) => condition?.status === 'True'),
     attested
       ? proved.map((condition) => `${condition?.type}: ${condition?.message}`).join(' ')
-      : 'a prober runs that no attester has let start',
+      : 'a prober runs although its attester did not succeed',
   );
 }
 
@@ -136,7 +136,7 @@ async function database({ kube, a, b, node }: Sides): Promise<Check> {
   return check(
     'cross-database',
     own === 'ready' && ['42501', '28000'].includes(other),
-    `its own: ${own}; another Capsule's: ${other}`,
+    `login to its own database: ${own}; to another Capsule's: ${other}`,
   );
 }
 
@@ -153,7 +153,7 @@ async function files({ place, a, b, node }: Sides): Promise<Check> {
   return check(
     'cross-prefix',
     holds,
-    `stored: ${stored}, read by its own: ${own}, by another Capsule: ${other}, with a made-up token: ${nobody}`,
+    `PUT of an object: ${stored}; GET by its own Assistant: ${own}, by another Capsule's: ${other}, with an unknown token: ${nobody}`,
   );
 }
 
@@ -167,6 +167,6 @@ async function egress({ a, node }: Sides): Promise<Check> {
   return check(
     'egress',
     holds,
-    `a host that is not allowed: ${denied}, the metadata address: ${metadata}, without a credential: ${bare}`,
+    `CONNECT to a host that is not allowed: ${denied}; to the metadata address: ${metadata}; without a credential: ${bare}`,
   );
 }

@@ -75,6 +75,6 @@ export async function custodyCheck({ kube, place, a, b, within }: Custody): Prom
   return {
     name: 'custody',
     holds: found.length === 0 && isSealed && isUsable && refused,
-    found: `a stored input is ${isSealed ? 'sealed' : 'NOT sealed'} beside the operator and ${isUsable ? '' : 'NOT '}given by name; its value is ${found.length === 0 ? 'nowhere else' : `in ${found.join(', ')}`}; asked for without a credential: ${nobody}, with another Capsule's: ${another}, on another route: ${elsewhere}`,
+    found: `a stored input is ${isSealed ? 'sealed' : 'NOT sealed'} in the operator's namespace, and its Assistant ${isUsable ? 'has' : 'does NOT have'} a URL for it; its value is ${found.length === 0 ? 'in none of the objects, environments and files that were searched' : `in ${found.join(', ')}`}; use without a credential: ${nobody}, with another Capsule's: ${another}, on another route: ${elsewhere}`,
   };
 }

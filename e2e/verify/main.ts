@@ -1,4 +1,4 @@
-/** `npm run verify`: measures the isolation of a Space on any cluster, and names what differs from the picture. */
+/** `npm run verify`: measures the isolation of a Space on any cluster, and names what differs from arrows.ts. */
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -9,13 +9,13 @@ import { failures, signReport, textOf } from './report.ts';
 import { verify } from './verify.ts';
 
 const USAGE = `usage: npm run verify -- [options]
-  --kubeconfig FILE      an administrator's, of the cluster to look at (default: that of "npm run up"); kubectl is then taken from PATH
+  --kubeconfig FILE      an administrator's kubeconfig of the cluster to measure (default: the cluster of "npm run up"); kubectl is then taken from PATH
   --space NAME           the Helm release (home)
-  --namespace NAMESPACE  where its Capsules are kept (the Space's name)
-  --outside ADDRESS:PORT something beyond the cluster that answers there; without it nothing outside is tried
-  --patience SECONDS     how long a pod is waited for (150)
-  --key FILE             Ed25519 key (PEM, PKCS #8) that signs the report (default: one for this report alone)
-  --report FILE          where the report goes (verify-report.json)`;
+  --namespace NAMESPACE  the namespace of its Capsules (the Space's name)
+  --outside ADDRESS:PORT an address outside the cluster at which a server answers; may be repeated; without it no address outside is tried
+  --patience SECONDS     how long to wait for each pod (150)
+  --key FILE             Ed25519 key (PEM, PKCS #8) that signs the report (default: a new key for this report alone)
+  --report FILE          the file to write the report to (verify-report.json)`;
 
 const { values } = commandLine(USAGE, {
   options: {
@@ -35,7 +35,9 @@ async function cluster(): Promise<{ readonly kubectl: string; readonly kubeconfi
   const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
   const running = await openCluster(name);
   if (running === undefined)
-    throw new Error(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+    throw new Error(
+      `The cluster ${name} is not running. Start it with npm run up, or name another cluster with --kubeconfig FILE.`,
+    );
   return { kubectl: await running.tool('kubectl'), kubeconfig: running.kubeconfig };
 }
 

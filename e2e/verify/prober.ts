@@ -34,18 +34,20 @@ const MANIFEST = {
     id: PROBER,
     version: '1.0.0',
     name: 'Prober',
-    summary: 'Tries every wall of its Space from inside',
-    description: 'Looks for ways that are not drawn, from its first instruction on, and says what it met.',
+    summary: 'Tests the network policies of its Space from inside',
+    description:
+      'Tries connections that should be denied, from its first instruction on, and prints the results.',
     creators: ['@space'],
     github: 'https://github.com/space/verify',
-    genesis: 'Look around, and say what you have met.',
+    genesis: 'Try each target, and print the result.',
   },
   network: { allowed_hosts: [ALLOWED_HOST] },
   stored_inputs: {
     [INPUT]: {
       kind: 'password',
-      label: 'A value that nobody in the Capsule sees',
-      description: 'Made by a run of verify, which looks for it everywhere. It opens nothing.',
+      label: 'A value that no pod of the Capsule may see',
+      description:
+        'Created by a run of verify, which searches pods and objects for it. It gives access to nothing.',
       help_url: 'https://help.space-probe.org/verify',
       host: INPUT_HOST,
       routes: [{ method: 'GET', path: '/v1/nothing' }],

@@ -29,7 +29,7 @@ describe('the report about a pod that was waited for', () => {
     );
   });
 
-  it('says that it is gone', () => {
-    expect(stateOf(undefined)).toBe('it is gone');
+  it('says that it does not exist', () => {
+    expect(stateOf(undefined)).toBe('it does not exist');
   });
 });

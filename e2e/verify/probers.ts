@@ -97,7 +97,7 @@ export const isUp = ({ status }: KubeObject): boolean =>
 
 /** What Kubernetes reports about a pod that does not run. */
 export function stateOf(pod: KubeObject | undefined): string {
-  if (pod === undefined) return 'it is gone';
+  if (pod === undefined) return 'it does not exist';
   const { phase = 'Pending', reason, message, conditions = [], containerStatuses = [] } = pod['status'] ?? {};
   const unmet = conditions.filter(({ status }: Record<string, string>) => status === 'False');
   const states = containerStatuses.map(({ state }: Record<string, object>) => JSON.stringify(state));
@@ -132,7 +132,7 @@ function refusalOf(object: KubeObject | undefined): string {
   const ready = conditions.find(({ type }) => type === 'Ready');
   return ready?.['status'] === 'True'
     ? ''
-    : `; ${ready?.['reason'] ?? 'Unknown'}: ${ready?.['message'] ?? 'nobody has said why'}`;
+    : `; ${ready?.['reason'] ?? 'Unknown'}: ${ready?.['message'] ?? 'it has no condition that says why'}`;
 }
 
 const sourceOf = (name: string, party: Party, pod: KubeObject): Looking => ({
@@ -154,7 +154,9 @@ export async function leave(
     const args = ['delete', kinds, ...where, '-l', selector, '--ignore-not-found', `--timeout=${seconds}s`];
     const { code, stderr } = await kube.run(args);
     if (code !== 0)
-      throw new Error(`not everything is gone; delete what is labelled ${selector}: ${stderr.trim()}`);
+      throw new Error(
+        `some objects could not be deleted. Delete those with the label ${selector}: ${stderr.trim()}`,
+      );
   };
   await Promise.all([
     remove('assistants.platform.space,capsules.platform.space,secrets', '-n', namespace),

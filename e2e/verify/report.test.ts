@@ -33,19 +33,19 @@ const report = (more: Partial<Report> = {}): Report => ({
 });
 
 describe('the report', () => {
-  it('is a table of pods and their targets, with what was not asked', () => {
+  it('is a table of pods and their targets, with what was not tested', () => {
     expect(textOf(report()).split('\n')).toEqual([
       'from      postgres  s3  canary',
       'one       o         .   ?',
       'stranger            -',
-      expect.stringContaining('not as drawn'),
+      expect.stringContaining('not as expected'),
       '',
       'ok      sandbox: gVisor',
       '',
-      'not asked: what is outside the cluster',
-      '2 cells measured, 2 as drawn; of 1 closed ones 1 lead to what something met meanwhile',
-      '1 more could not be asked: the runtime gives no such socket',
-      'every wall stands (42 s)',
+      'not tested: what is outside the cluster',
+      '2 cells measured, 2 as expected; another pod reached the target of 1 of the 1 closed ones',
+      '1 more could not be tested, because the runtime offers no socket for the protocol',
+      'every connection and every check is as expected (42 s)',
     ]);
   });
 
@@ -55,11 +55,11 @@ describe('the report', () => {
       checks: [{ name: 'admission', holds: false, found: 'a pod was admitted' }],
     });
     expect(failures(bad)).toEqual([
-      'one -> s3 tcp 1: closed is drawn, connected was seen',
+      'one -> s3 tcp 1: expected closed, observed connected',
       'admission: a pod was admitted',
     ]);
     expect(textOf(bad)).toContain('one   !');
-    expect(textOf(bad)).not.toContain('every wall stands');
+    expect(textOf(bad)).not.toContain('as expected (');
   });
 
   it('fails when pods that were asked did not answer, even if all others agree', () => {
@@ -72,10 +72,10 @@ describe('the report', () => {
       unanswered: ['two: container not found'],
     });
     expect(failures(silent)).toEqual([
-      'not answered: two: container not found',
-      'two: said nothing of 2 targets',
+      'no answer from two: container not found',
+      'two: gave no result for 2 targets',
     ]);
-    expect(textOf(silent)).not.toContain('every wall stands');
+    expect(textOf(silent)).not.toContain('as expected (');
   });
 
   it.each([

@@ -19,7 +19,7 @@ export interface Report {
   readonly checks: readonly Check[];
   /** Pods that were asked and did not answer, and why. A run with such pods proves nothing. */
   readonly unanswered: readonly string[];
-  /** What no pod was asked, and why. */
+  /** What was not tested, and why. */
   readonly notes: readonly string[];
 }
 
@@ -67,7 +67,7 @@ function silent(cells: readonly Cell[]): string[] {
   const sources = [...new Set(cells.filter(gone).map(({ from }) => from))];
   return sources.map((source) => {
     const missing = cells.filter((cell) => cell.from === source && gone(cell)).length;
-    return `${source}: said nothing of ${missing} targets`;
+    return `${source}: gave no result for ${missing} targets`;
   });
 }
 
@@ -79,12 +79,12 @@ export const failures = ({
   ...(cells.some(({ expected, seen }) => expected !== 'theirs' && seen !== 'unasked')
     ? []
     : ['nothing was measured']),
-  ...unanswered.map((note) => `not answered: ${note}`),
+  ...unanswered.map((note) => `no answer from ${note}`),
   ...silent(cells),
   ...cells
     .filter((cell) => !cell.agrees && !gone(cell))
     .map(
-      ({ from, target, expected, seen }) => `${from} -> ${target}: ${expected} is drawn, ${seen} was seen`,
+      ({ from, target, expected, seen }) => `${from} -> ${target}: expected ${expected}, observed ${seen}`,
     ),
   ...checks.filter(({ holds }) => !holds).map(({ name, found }) => `${name}: ${found}`),
 ];
@@ -102,7 +102,7 @@ function mark(cells: readonly Cell[]): string {
 }
 
 const LEGEND =
-  'o a way that is drawn is open, and all else there closed · . closed · - not the Space’s to say · ! not as drawn · ? not asked';
+  'o open where it should be, and otherwise closed · . closed · - not decided by the Space · ! not as expected · ? not tested';
 
 /** A line for each pod that tried, a column for each target; then the differences by name. */
 export function textOf(report: Report): string {
@@ -126,13 +126,13 @@ export function textOf(report: Report): string {
     '',
     ...report.checks.map(({ name, holds, found }) => `${holds ? 'ok    ' : 'FAILED'}  ${name}: ${found}`),
     '',
-    ...report.notes.map((note) => `not asked: ${note}`),
-    `${asked.length} cells measured, ${asked.filter(({ agrees }) => agrees).length} as drawn; of ${closed.length} closed ones ${closed.filter(({ witnessed }) => witnessed).length} lead to what something met meanwhile`,
+    ...report.notes.map((note) => `not tested: ${note}`),
+    `${asked.length} cells measured, ${asked.filter(({ agrees }) => agrees).length} as expected; another pod reached the target of ${closed.filter(({ witnessed }) => witnessed).length} of the ${closed.length} closed ones`,
     ...(unable.length === 0
       ? []
-      : [`${unable.length} more could not be asked: the runtime gives no such socket`]),
+      : [`${unable.length} more could not be tested, because the runtime offers no socket for the protocol`]),
     ...(wrong.length === 0
-      ? [`every wall stands (${report.seconds} s)`]
-      : ['not as drawn:', ...wrong.map((line) => `  ${line}`)]),
+      ? [`every connection and every check is as expected (${report.seconds} s)`]
+      : ['not as expected:', ...wrong.map((line) => `  ${line}`)]),
   ].join('\n');
 }

@@ -37,7 +37,7 @@ export async function verify(wanted: Wanted, parts: Parts): Promise<Report> {
   const { kube, patience, say } = parts;
   await leave(kube, { namespace: wanted.namespace }, patience.seconds);
   const [looked] = await Promise.allSettled([look(wanted, parts)]);
-  say('taking it away');
+  say('deleting the probers');
   const [left] = await Promise.allSettled([leave(kube, wanted, patience.seconds)]);
   const problems = [looked, left].flatMap((step) =>
     step.status === 'rejected' ? [step.reason as Error] : [],
@@ -50,7 +50,7 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
   const started = clock();
   const around = await lookAround(kube, wanted.space);
   const targets = targetsOf(around, wanted.outside);
-  say('two Capsules with a prober each');
+  say('creating two Capsules with a prober each');
   const probers = await deployProbers(
     kube,
     wanted,
@@ -59,11 +59,11 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
     patience,
   );
   const [looked, first] = await Promise.all([
-    measure(kube, around, probers, targets, (sources, all) => say(`${sources} pods look at ${all} targets`)),
+    measure(kube, around, probers, targets, (sources, all) => say(`${sources} pods try ${all} targets`)),
     firstLooks(kube, probers, patience),
   ]);
   patience.signal.throwIfAborted();
-  say('credentials, sandbox and admission');
+  say('checking credentials, sandbox and admission');
   const checks = await checksOf(kube, wanted, probers);
   const nowhere = wanted.outside.length === 0;
   return {
@@ -75,7 +75,7 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
     cells: [...compare(around.picture, first.sources, targets, first.seen, looked.seen), ...looked.cells],
     checks,
     unanswered: looked.unanswered,
-    notes: nowhere ? ['what is outside the cluster: name something with --outside'] : [],
+    notes: nowhere ? ['addresses outside the cluster, since no option --outside names one'] : [],
   };
 }
 
@@ -85,10 +85,10 @@ async function firstLooks(kube: Kube, { sources }: Probers, patience: Patience) 
   const looks = await Promise.all(
     probers.map(async ({ pod, ...source }) => {
       const { name, namespace = '' } = pod.metadata;
-      const found = await wait(`the first look of ${source.name}`, patience, async () =>
+      const found = await wait(`the first results of ${source.name}`, patience, async () =>
         sightingsIn((await kube.run(['logs', '-n', namespace, name, '-c', 'assistant'])).stdout),
       );
-      return { source: { ...source, name: `${source.name}, first look` }, seen: seenOf(found) };
+      return { source: { ...source, name: `${source.name}, at its start` }, seen: seenOf(found) };
     }),
   );
   return {
@@ -104,7 +104,7 @@ function versionsOf(
   const classes = new Set(capsules.map(({ pod }) => pod['spec'].runtimeClassName));
   return {
     Kubernetes: kubernetes,
-    'network plugin': plugins.join('; ') || 'unknown: no DaemonSet of the cluster looks like one',
+    'network plugin': plugins.join('; ') || 'unknown: no DaemonSet of the cluster is recognised as one',
     'runtime class': [...classes].join(),
     'NetworkPolicies of the parts': `${policies.length}`,
     ...Object.fromEntries(

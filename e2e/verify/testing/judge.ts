@@ -48,7 +48,7 @@ function selects({ matchLabels = {}, matchExpressions = [] }: Selector, labels: 
     matchExpressions.every(({ key, operator, values = [] }) => {
       if (operator === 'Exists') return key in labels;
       if (operator === 'In') return values.includes(labels[key] ?? '');
-      throw new Error(`no judge of ${operator}`);
+      throw new Error(`the operator ${operator} of a label selector is not supported`);
     })
   );
 }
