@@ -56,7 +56,7 @@ it.each([
 ])('a restore with $file that is not there says which: $named', ({ named, identity, args }) => {
   const { status, stderr } = restored('--identity', identity ?? '/nowhere/identity', ...args);
   expect(status).toBe(1);
-  expect(stderr).toBe(`${named}: the file cannot be read (there is none of that name)\n`);
+  expect(stderr).toBe(`${named}: the file cannot be read (it does not exist)\n`);
 });
 
 it('a restore with a file that is no identity says what an identity looks like', () => {
@@ -82,10 +82,13 @@ it('a restore with a kubeconfig that is none says that it cannot be used', () =>
 it.each([
   { args: [], missing: '--identity FILE is missing' },
   { args: ['--space', 'home', '--identity', 'FILE'], missing: '--values FILE and --key FILE are missing' },
-  { args: [...WHOLE, '--identity', 'FILE', '--as', 'attic'], missing: '--as belongs to --capsule' },
+  {
+    args: [...WHOLE, '--identity', 'FILE', '--as', 'attic'],
+    missing: '--as can only be used with --capsule',
+  },
   {
     args: ['--capsule', 'household', '--secret', 'egress-keys', '--identity', 'FILE'],
-    missing: '--capsule and --secret are two commands',
+    missing: '--capsule and --secret cannot be used together',
   },
 ])('a restore that lacks an option names it: $missing', ({ args, missing }) => {
   const { status, stderr } = restored(...args);

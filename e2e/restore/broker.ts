@@ -35,7 +35,7 @@ export async function asked(
     if (code === 0) return stdout;
     if (performance.now() > deadline)
       throw new RestoreProblem(
-        `${deployment} does not take ${command.join(' ')}: ${stderr.trim()}. Its log may say why: kubectl -n ${about.space}-services logs deploy/${deployment}`,
+        `${deployment} did not accept the command ${command.join(' ')}: ${stderr.trim()}. Its log may show the reason: kubectl -n ${about.space}-services logs deploy/${deployment}`,
       );
     await wait(1_000, undefined, { signal: about.signal });
   }

@@ -60,7 +60,7 @@ function stanzasIn(text: string): readonly Stanza[] {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw unreadable('what is there does not open', cause);
+    throw unreadable('a file of it cannot be decrypted', cause);
   }
 }
 
@@ -73,7 +73,7 @@ function unreadable(message: string, cause?: unknown): RestoreProblem {
 }
 
 export const UNCHANGED = 'Nothing was changed';
-const NONE = `the backup has no copy of the database: look at backup.s3.bucket and backup.s3.prefix, or at the log of container backup of postgres-0. ${UNCHANGED}`;
+const NONE = `the backup has no copy of the database: check backup.s3.bucket and backup.s3.prefix, or the log of container backup in pod postgres-0. ${UNCHANGED}`;
 
 const stopOf = ({ timestamp }: Pick<Copy, 'timestamp'>): number => timestamp.stop * 1_000;
 
@@ -84,12 +84,12 @@ export function copyFor<C extends Pick<Copy, 'timestamp'>>(all: readonly C[], at
   const copy = all.findLast((one) => at === undefined || stopOf(one) <= Date.parse(at));
   if (copy !== undefined) return copy;
   throw new RestoreProblem(
-    `the oldest copy of the database is of ${new Date(stopOf(oldest)).toISOString()}: give that time or a later one, with --at. ${UNCHANGED}`,
+    `the oldest copy of the database was made at ${new Date(stopOf(oldest)).toISOString()}: give that time or a later one, with --at. ${UNCHANGED}`,
   );
 }
 
 /** @throws RestoreProblem for a moment in the future, which every backup would seem to reach */
 export function refuseFuture(at: string | undefined, now: number): void {
   if (at !== undefined && Date.parse(at) > now)
-    throw new RestoreProblem(`--at ${at} is still to come. ${UNCHANGED}`);
+    throw new RestoreProblem(`--at ${at} is in the future. ${UNCHANGED}`);
 }

@@ -42,7 +42,7 @@ export async function exchangeCredentials(about: Exchange, step: Step): Promise<
     for (const capsule of await exchangePrincipals(about, broker))
       unknown.push({ capsule, broker: broker.deployment });
   }
-  step.note('what Capsules entered themselves');
+  step.note('the S3 credential sets of Capsules');
   const custody = await answerCustody(about);
   return { registered: registeredIn(await asked(about, 'db-broker', ['list'])), unknown, ...custody };
 }

@@ -50,13 +50,13 @@ it('requests the newest state, or that of a moment', async () => {
 });
 
 it.each<[string, Partial<StateHeader>, string]>([
-  ['another Space', { space: 'other' }, 'the backup is of the Space other in the namespace home'],
+  ['another Space', { space: 'other' }, 'the backup was made by the Space other in the namespace home'],
   [
     'the same name in another namespace',
     { namespaces: { ...HEADER.namespaces, release: 'people' } },
-    'the backup is of the Space home in the namespace people: give these names, with --space and --namespace',
+    'the backup was made by the Space home in the namespace people: give these names, with --space and --namespace',
   ],
-  ['a newer version', { version: '0.3.0' }, 'made by version 0.3.0 of Space, and this is 0.2.0'],
+  ['a newer version', { version: '0.3.0' }, 'made by version 0.3.0 of Space, and this version is 0.2.0'],
 ])('a state of %s is refused', async (_, change, says) => {
   const { place } = await podWith({ ...HEADER, ...change });
   await expect(fetched(place)).rejects.toThrow(says);

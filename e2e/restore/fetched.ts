@@ -22,7 +22,7 @@ export async function fetchedState(
   const state = await openState(Buffer.from(sealed, 'base64'), identities, known);
   if (state.space !== space || state.namespaces.release !== namespace)
     throw new RestoreProblem(
-      `the backup is of the Space ${state.space} in the namespace ${state.namespaces.release}: give these names, with --space and --namespace. Nothing was changed`,
+      `the backup was made by the Space ${state.space} in the namespace ${state.namespaces.release}: give these names, with --space and --namespace. Nothing was changed`,
     );
   return state;
 }

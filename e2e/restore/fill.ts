@@ -17,7 +17,7 @@ export interface Filling {
  */
 export async function fill(about: Filling, pod: KubeObject | undefined, set?: KubeObject): Promise<string> {
   const { kube } = about;
-  if (pod === undefined) return 'not in this backup: a server of its own has its own';
+  if (pod === undefined) return 'not in this backup: the external server has a backup of its own';
   const { name, namespace = '' } = pod.metadata;
   const before: string = (await kube.get('pod', name, namespace))?.['status']?.phase ?? '';
   if (!['Running', 'Succeeded'].includes(before)) {
@@ -28,7 +28,7 @@ export async function fill(about: Filling, pod: KubeObject | undefined, set?: Ku
   const phase = await phaseOf(about, pod, ['Succeeded', 'Failed']);
   const { stdout } = await kube.run(['logs', '-n', namespace, name, '-c', pod['spec'].containers[0].name]);
   const lines = stdout.trim().split('\n');
-  if (phase === 'Failed') throw new RestoreProblem(`${name} failed:\n${lines.slice(-12).join('\n')}`);
+  if (phase === 'Failed') throw new RestoreProblem(`pod ${name} failed:\n${lines.slice(-12).join('\n')}`);
   return lines.at(-1) ?? '';
 }
 
@@ -50,7 +50,7 @@ export async function phaseOf(
     if (wanted.includes(phase)) return phase;
     if (found !== undefined && isHopeless(found))
       throw new RestoreProblem(
-        `${pod.metadata.name} cannot start: ${JSON.stringify(found['status'].containerStatuses)}`,
+        `pod ${pod.metadata.name} cannot start: ${JSON.stringify(found['status'].containerStatuses)}`,
       );
     await wait(500, undefined, { signal });
   }

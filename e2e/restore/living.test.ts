@@ -61,7 +61,7 @@ it.each(['postgres', 's3'])('a volume claim that is left of %s is not overwritte
   await kube.apply(claim);
   await expect(refused()).rejects.toThrow(
     new RegExp(
-      `volume claim home-services/${claim.metadata.name} is left of a Space: .*delete it if it is lost`,
+      `volume claim home-services/${claim.metadata.name} of an earlier Space still exists: .*delete the claim if the data is lost`,
     ),
   );
   await kube.remove('persistentvolumeclaim', claim.metadata.name, 'home-services');
@@ -77,7 +77,7 @@ it('a restore that was begun is continued to the same moment, and to no other', 
   expect(await refused(AT)).toBe(true);
   for (const other of [undefined, '2026-11-21T10:31:00.000Z'])
     await expect(refused(other)).rejects.toThrow(
-      `a restore of home to ${AT} was begun: end that one, or delete the namespaces home-services and home-system`,
+      `another restore of home, to ${AT}, was interrupted: run that one again, or delete the namespaces home-services and home-system`,
     );
   await kube.run(['annotate', 'namespace', 'home-services', `${MARK}-`]);
 });
@@ -110,7 +110,7 @@ it('a Secret is restored where it was lost, and not overwritten where it exists'
   const back = await kube.get('secret', 'grants', 'home-services');
   expect(back?.metadata.annotations).toEqual({ note: 'saved' });
   await expect(putBack(kube, secretsIn(state, 'grants'))).rejects.toThrow(
-    /is not written over: delete it first/,
+    /does not overwrite it: delete it first/,
   );
   expect(() => secretsIn(state, 'nothing')).toThrow(`the state of ${AT} has no Secret nothing`);
 });
@@ -146,7 +146,7 @@ it('people’s objects are restored with all their content, and without annotati
 it('a moment in the future is refused before anything is checked', async () => {
   const nothing = new Proxy({}, { get: () => expect.unreachable('it asked') });
   const about = { ...(nothing as Restore), at: AT, steps: nothing, now: () => Date.parse(AT) - 1 } as Restore;
-  await expect(restoreSpace(about)).rejects.toThrow(`--at ${AT} is still to come. Nothing was changed`);
+  await expect(restoreSpace(about)).rejects.toThrow(`--at ${AT} is in the future. Nothing was changed`);
 });
 
 it('a check of a backup deletes what a killed one left behind', async () => {
@@ -206,6 +206,6 @@ it('an installed release is not overwritten', async () => {
   await rm(join(chart, 'templates'), { recursive: true });
   expect(await helm('install', 'home', chart)).toMatchObject({ code: 0 });
   await expect(refused()).rejects.toThrow(
-    /the release home is installed: a living Space is not restored over/,
+    /the release home is installed, and a restore does not overwrite a Space/,
   );
 });

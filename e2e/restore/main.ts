@@ -20,27 +20,29 @@ import { restoreSecret } from './secret.ts';
 const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FILE [options]
        npm run restore -- --capsule NAME [--as OTHER] --identity FILE [options]
        npm run restore -- --secret NAME --identity FILE [options]
-  --capsule NAME         puts one Capsule back into the Space that runs, where nothing else is changed
-  --as OTHER             gives it another name
-  --secret NAME          puts one Secret back into the Space that runs, in each of its namespaces that has lost it
-  --values FILE          of the release that is lost, as Helm takes them; again for each further file
-  --identity FILE        of the recipient in backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it; a line for each where there
-                         was another recipient before
-  --key FILE             of the bucket that the backup is in: a line access-key=… and a line secret-key=…
-  --at TIME              the moment to go back to, such as 2026-11-21T10:30:00Z (default: the end of the backup)
-  --accept-sets CAPSULE  its own S3 credential sets go on as they were at that moment, where they were changed since; without it they
-                         stay closed until somebody decides; again for each further Capsule
-  --accept-lost CAPSULE  goes on without its databases, where the server beside main that had them has them no more; again for each
+  --capsule NAME         restores one Capsule into the running Space, and changes nothing else there
+  --as OTHER             restores the Capsule under another name
+  --secret NAME          restores one Secret of the running Space, in each of its namespaces where it is missing
+  --values FILE          Helm values of the lost release; may be repeated
+  --identity FILE        the age identity for backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it; if the recipient was
+                         changed, the identities of earlier recipients on further lines
+  --key FILE             the key of the bucket with the backup: a line access-key=… and a line secret-key=…
+  --at TIME              the moment to restore, such as 2026-11-21T10:30:00Z (default: the end of the backup)
+  --accept-sets CAPSULE  keeps the Capsule's own S3 credential sets in use as they were at that moment, even if they were changed
+                         later; without it such sets stay closed until somebody decides; may be repeated
+  --accept-lost CAPSULE  restores the Capsule without databases if the server that had them no longer has them; may be repeated
   --space NAME           the Helm release (home)
-  --namespace NAMESPACE  where its Capsules are kept (the Space's name)
-  --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl and helm are then taken from PATH`;
+  --namespace NAMESPACE  the namespace of its Capsules (the Space's name)
+  --kubeconfig FILE      the cluster (default: the one of "npm run up"); kubectl and helm are then taken from PATH`;
 
 async function programs(kubeconfig: string | undefined) {
   if (kubeconfig !== undefined) return { kubectl: 'kubectl', helm: 'helm', kubeconfig };
   const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
   const running = await openCluster(name);
   if (running === undefined)
-    throw new RestoreProblem(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+    throw new RestoreProblem(
+      `The cluster ${name} is not running. Start it with npm run up, or name another cluster with --kubeconfig FILE.`,
+    );
   const [kubectl, helm] = [await running.tool('kubectl'), await running.tool('helm')];
   return { kubectl, helm, kubeconfig: running.kubeconfig };
 }
@@ -56,7 +58,7 @@ function keyIn(text: string) {
   const [, access] = /^access-key=(\S+)\s*$/m.exec(text) ?? [];
   const [, secret] = /^secret-key=(\S+)\s*$/m.exec(text) ?? [];
   if (access === undefined || secret === undefined)
-    throw new RestoreProblem('--key: the file has a line access-key=… and a line secret-key=…');
+    throw new RestoreProblem('--key: the file needs a line access-key=… and a line secret-key=…');
   return { access, secret };
 }
 
@@ -75,7 +77,7 @@ async function contentOf(option: string, file: string): Promise<string> {
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     throw new RestoreProblem(
-      `${option} ${file}: the file cannot be read (${code === 'ENOENT' ? 'there is none of that name' : code})`,
+      `${option} ${file}: the file cannot be read (${code === 'ENOENT' ? 'it does not exist' : code})`,
     );
   }
 }
@@ -179,14 +181,14 @@ async function main(options: Options, steps: Steps): Promise<void> {
 /** The first error in a command line whose options are all known. */
 function missing(): string {
   const { capsule, secret, identity, key, values, as } = options;
-  if (capsule !== undefined && secret !== undefined) return '--capsule and --secret are two commands';
+  if (capsule !== undefined && secret !== undefined) return '--capsule and --secret cannot be used together';
   if (identity === undefined) return '--identity FILE is missing';
-  if (as !== undefined) return '--as belongs to --capsule';
+  if (as !== undefined) return '--as can only be used with --capsule';
   const lacking = [
     ...(values.length === 0 ? ['--values FILE'] : []),
     ...(key === undefined ? ['--key FILE'] : []),
   ];
-  return `${lacking.join(' and ')} ${lacking.length > 1 ? 'are' : 'is'} missing: a whole Space takes them; otherwise name one part with --capsule or --secret`;
+  return `${lacking.join(' and ')} ${lacking.length > 1 ? 'are' : 'is'} missing. A restore of a whole Space needs them; to restore one part, name it with --capsule or --secret`;
 }
 
 const isWhole = options.key !== undefined && options.values.length > 0 && options.as === undefined;

@@ -16,9 +16,9 @@ export interface Brought extends Exchanged, Compared {
 
 /** These are never restored: they are created or issued again, or are not part of a Space. */
 const NEVER = [
-  'URLs, tokens and principals: they are new, and the old ones open nothing',
-  'who installed Assistants and who approved them: it is whoever restored them',
-  'Secrets in the namespace of Capsules that are no stored inputs, and Helm’s records',
+  'URLs, tokens and principals: new ones were issued, and the old ones give no access',
+  'the names of those who installed and approved Assistants: the person who restored them is recorded instead',
+  'Secrets in the namespace of Capsules that are no stored inputs, and Helm’s records of releases',
 ];
 
 const nameOf = ({ metadata }: KubeObject) => metadata.name;
@@ -31,17 +31,17 @@ export function notRestored(brought: Brought): readonly string[] {
     ...differencesOf(brought),
     ...unknown.map(
       ({ capsule, broker }) =>
-        `the principal of Capsule ${capsule}: ${broker} had no such Capsule at that moment; its Secrets in the namespace of the operator are of no use`,
+        `the principal of Capsule ${capsule}: ${broker} had no such Capsule at that moment, so its Secrets in the namespace of the operator are useless`,
     ),
     ...setBack.map(
       (capsule) =>
-        `S3 credential sets of Capsule ${capsule}: they are of before a change, and stay closed until somebody says restore accept ${capsule} or restore discard ${capsule} (docs/custody.md)`,
+        `S3 credential sets of Capsule ${capsule}: they were changed after that moment, and stay closed until somebody runs restore accept ${capsule} or restore discard ${capsule} (docs/custody.md)`,
     ),
     ...halfRestored(peoplesIn(state).capsules),
     ...inputsWithout(peoplesIn(state)),
     ...(at === undefined || at <= taken
       ? []
-      : [`what was changed in the specs of Capsules and Assistants after ${taken}`]),
+      : [`changes to the specs of Capsules and Assistants after ${taken}`]),
     ...(notice === undefined ? [] : [`objects: ${notice}`]),
     ...NEVER,
   ];
@@ -54,11 +54,11 @@ function besideIn({ beside, lost, moves }: Brought): readonly string[] {
   return [
     ...servers.map(
       (server) =>
-        `the databases of Capsules on server ${server}, which has a backup of its own: they are as it has them now (${on(server).join(', ')})`,
+        `databases on server ${server}, which has a backup of its own: they were left as they are there (Capsules ${on(server).join(', ')})`,
     ),
     ...lost.map(
       (capsule) =>
-        `databases of Capsule ${capsule}: its server does not have them, and they were given up. Delete the Capsule and apply it anew, and it begins with none`,
+        `databases of Capsule ${capsule}: its server does not have them, and --accept-lost gave them up. Delete the Capsule and create it again to start with new ones`,
     ),
     ...moves,
   ];
@@ -78,7 +78,7 @@ const halfRestored = (capsules: readonly KubeObject[]) =>
   capsules.flatMap(({ metadata: { name, annotations } }) => {
     const mark = annotations?.[RESTORING];
     if (mark === undefined) return [];
-    return `the data of Capsule ${name}: they were being put back at that moment (${mark}), and its Assistants have no pods. Give that restore again, or take annotation ${RESTORING} off to go on with what is there`;
+    return `the data of Capsule ${name}: a restore of it was under way at that moment (${mark}), so its Assistants have no pods. Run that restore again, or remove the annotation ${RESTORING} to continue with the data that is there`;
   });
 
 /** Differences between the registry of that moment and the state, which was taken before it. */
@@ -92,7 +92,7 @@ function differencesOf({ state, registered, lost }: Brought): readonly string[] 
       .filter(({ capsule }) => !names.includes(capsule))
       .map(
         ({ capsule }) =>
-          `Capsule ${capsule}: its data is there, and the state of ${state.taken} has no such Capsule, or had it in deletion with its data kept. Apply it anew to have its data`,
+          `Capsule ${capsule}: its data was restored, but the state of ${state.taken} has no such Capsule, or has it in deletion with its data retained. Create it again to use its data`,
       ),
     ...names.flatMap((capsule) => {
       const [ids, apps] = [idsIn(capsule), found.get(capsule) ?? []];
@@ -101,7 +101,7 @@ function differencesOf({ state, registered, lost }: Brought): readonly string[] 
           .filter((app) => app !== '' && !ids.includes(app))
           .map(
             (app) =>
-              `Assistant ${app} in Capsule ${capsule}: its database is there, and the state of ${state.taken} has no such Assistant`,
+              `Assistant ${app} in Capsule ${capsule}: its database was restored, but the state of ${state.taken} has no such Assistant`,
           ),
         ...ids
           .filter((id) => !apps.includes(id) && !lost.includes(capsule))

@@ -16,7 +16,7 @@ function carrier(objects: Rendered): KubeObject {
   const cron = find(objects, 'CronJob', 'backup');
   if (cron === undefined)
     throw new RestoreProblem(
-      'these values have no backup: give those of the Space that is lost, with backup.enabled',
+      'these values have no backup: give the values of the lost Space, with backup.enabled',
     );
   return cron;
 }

@@ -51,17 +51,17 @@ const LATEST = 'the end of the backup';
 export async function restoreSpace(about: Restore): Promise<Restored> {
   const { steps, at } = about;
   refuseFuture(at, about.now());
-  const objects = await steps.run('read the chart', () => render(about));
-  const isBegun = await steps.run('look whether there is a Space', () => refuseLiving(about, objects));
+  const objects = await steps.run('render the chart', () => render(about));
+  const isBegun = await steps.run('check whether the Space exists', () => refuseLiving(about, objects));
   const state = await lookAtBackup(about, objects, isBegun);
-  await steps.run('make the namespaces', () => prepare(about, objects));
+  await steps.run('create the namespaces', () => prepare(about, objects));
   const found = merge(state.then, state.newest);
-  await steps.run('put the keys back', (step) => putKeys(about, state, found, step));
+  await steps.run('restore the keys', (step) => putKeys(about, state, found, step));
   const [database = '', bucket = ''] = await Promise.all([
-    steps.run('put the database back', (step) =>
+    steps.run('restore the database', (step) =>
       fillOnce(about, 'database', databasePod(objects, at), statefulSet(objects, 'postgres'), step),
     ),
-    steps.run('put the objects back', (step) =>
+    steps.run('restore the objects', (step) =>
       fillOnce(about, 'objects', objectsPod(objects, at), statefulSet(objects, 's3'), step),
     ),
   ]);
@@ -69,9 +69,9 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   const compared = await steps.run('compare the registry with its servers', (step) =>
     compareServers({ ...about, capsules: provisionedIn(state.then), isFilled: isEmbedded(objects) }, step),
   );
-  const exchanged = await steps.run('exchange every credential', (step) => exchangeCredentials(about, step));
+  const exchanged = await steps.run('replace every credential', (step) => exchangeCredentials(about, step));
   const places = [`${about.space}-services`, `${about.space}-system`];
-  await steps.run('wait for its pods', (step) => rolledOut(about.kube, places, step));
+  await steps.run('wait for the pods of the Space', (step) => rolledOut(about.kube, places, step));
   return steps.run('apply Capsules and Assistants', async () => {
     const people = await applyPeoples(about, found);
     await unmark(about);
@@ -109,7 +109,7 @@ const isEmbedded = (objects: Rendered) => statefulSet(objects, 'postgres') !== u
 
 async function render({ helm, parse, space, chart, values }: Restore): Promise<Rendered> {
   const { code, stdout, stderr } = await helm('template', space, chart, ...flags(values));
-  if (code !== 0) throw new RestoreProblem(`the chart does not take these values: ${stderr.trim()}`);
+  if (code !== 0) throw new RestoreProblem(`the chart does not accept these values: ${stderr.trim()}`);
   const objects = parse(stdout);
   destinationSecret(objects); // refuses values without a backup
   return objects;
@@ -130,20 +130,20 @@ export async function refuseLiving(
   if (mark !== undefined) {
     if (mark !== (at ?? LATEST))
       throw new RestoreProblem(
-        `a restore of ${space} to ${mark} was begun: end that one, or delete the namespaces ${services} and ${space}-system and begin anew`,
+        `another restore of ${space}, to ${mark}, was interrupted: run that one again, or delete the namespaces ${services} and ${space}-system and start over`,
       );
     return true;
   }
   if ((await helm('status', space)).code === 0)
     throw new RestoreProblem(
-      `the release ${space} is installed: a living Space is not restored over. Uninstall it first, or give another cluster`,
+      `the release ${space} is installed, and a restore does not overwrite a Space. Uninstall it first, or restore into another cluster`,
     );
   for (const name of ['postgres', 's3']) {
     const set = statefulSet(objects, name);
     const claim = set && claimOf(set).metadata.name;
     if (claim !== undefined && (await kube.get('persistentvolumeclaim', claim, services)) !== undefined)
       throw new RestoreProblem(
-        `volume claim ${services}/${claim} is left of a Space: install the chart to go on with it, or delete it if it is lost`,
+        `volume claim ${services}/${claim} of an earlier Space still exists: install the chart to use its data, or delete the claim if the data is lost`,
       );
   }
   return false;
@@ -192,7 +192,7 @@ async function putKeys(
   step: Step,
 ): Promise<void> {
   const { kube, namespace } = about;
-  if ((await noteOf(about, 'database')) !== undefined) return step.note('done before');
+  if ((await noteOf(about, 'database')) !== undefined) return step.note('an earlier run did this');
   const isKey = ({ metadata }: KubeObject) => metadata.namespace !== namespace;
   // The key of the backup's bucket is the one that was just given, since that is known to work.
   const given = new Set(
@@ -215,7 +215,7 @@ async function fillOnce(
 ): Promise<string> {
   const { kube, space } = about;
   const known = await noteOf(about, what);
-  if (known !== undefined) step.note('done before');
+  if (known !== undefined) step.note('an earlier run did this');
   const said = known ?? (await fill(about, pod, set));
   const note = `${MARK}-${what}=${said}`;
   // This is recorded before the pod is deleted, so that no later command fills the volume again.

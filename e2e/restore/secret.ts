@@ -30,17 +30,17 @@ export async function restoreSecret(about: SecretRestore): Promise<RestoredSecre
   const cron = await kube.get('cronjob', 'backup', `${space}-services`);
   if (cron === undefined)
     throw new RestoreProblem(
-      `there is no Space ${space} with a backup that runs: name it with --space, or restore all of it without --secret`,
+      `no Space ${space} with a backup runs in this cluster: name another with --space, or restore a whole Space, without --secret`,
     );
   const pod = livingStatePod([cron]);
   try {
-    const state = await steps.run('open the state', async () => {
+    const state = await steps.run('decrypt the state', async () => {
       await removePod(kube, pod);
       await kube.apply(pod);
       await phaseOf(about, pod, ['Running']);
       return fetchedState(placeOf(kube, pod), about, at, knownTo([cron]));
     });
-    return await steps.run(`put Secret ${secret} back`, async () => ({
+    return await steps.run(`restore Secret ${secret}`, async () => ({
       state: state.taken,
       putBack: await putBack(kube, secretsIn(state, secret)),
     }));
@@ -65,7 +65,7 @@ export async function putBack(kube: Kube, secrets: readonly KubeObject[]): Promi
     if ((await kube.get('secret', one.metadata.name, one.metadata.namespace)) === undefined) lost.push(one);
   if (lost.length === 0)
     throw new RestoreProblem(
-      `Secret ${secrets[0]?.metadata.name} is there wherever the backup has it, and is not written over: delete it first if its content was lost. Nothing was changed`,
+      `Secret ${secrets[0]?.metadata.name} exists in every namespace where the backup has it, and a restore does not overwrite it: delete it first if its content was lost. Nothing was changed`,
     );
   await kube.apply(...lost.map((one) => asRestored(one)));
   return lost.map(({ metadata }) => metadata.namespace ?? '');

@@ -49,15 +49,15 @@ describe('a Space’s state', () => {
     await expect(openState(sealed, [another], KNOWN)).rejects.toThrow(/another recipient/);
     expect(await openState(sealed, [another, identity], KNOWN)).toEqual({ ...header, objects });
     for (const none of [[], ['a password']])
-      await expect(openState(sealed, none, KNOWN)).rejects.toThrow(/no AGE-SECRET-KEY-1/);
+      await expect(openState(sealed, none, KNOWN)).rejects.toThrow(/no valid AGE-SECRET-KEY-1/);
   });
 
   it('is refused when one byte is another, or it was cut short anywhere', async () => {
     const sealed = await seal(HEADER, objects, recipient);
     for (let at = 0; at < sealed.length; at += 37) {
       const changed = Uint8Array.from(sealed, (byte, index) => (index === at ? byte ^ 1 : byte));
-      await expect(openState(changed, [identity], KNOWN)).rejects.toThrow(/cut short or changed/);
-      await expect(openState(sealed.slice(0, at), [identity], KNOWN)).rejects.toThrow(/cut short or changed/);
+      await expect(openState(changed, [identity], KNOWN)).rejects.toThrow(/truncated or changed/);
+      await expect(openState(sealed.slice(0, at), [identity], KNOWN)).rejects.toThrow(/truncated or changed/);
     }
   });
 
@@ -77,7 +77,7 @@ describe('a Space’s state', () => {
   ])('is refused when it was made with a newer %s', async (_, newer) => {
     const sealed = await seal({ ...HEADER, ...newer }, objects, recipient);
     await expect(openState(sealed, [identity], KNOWN)).rejects.toThrow(
-      /made by version .* and this is 0\.2\.0: restore with that version, or a later one\. Nothing was changed/,
+      /made by version .* and this version is 0\.2\.0: restore with that version, or a later one\. Nothing was changed/,
     );
   });
 
@@ -92,17 +92,17 @@ describe('a Space’s state', () => {
 
   it('is refused when it is something else', async () => {
     await expect(openState(await sealedText('a letter\n'), [identity], KNOWN)).rejects.toThrow(
-      /in the place of the state is none/,
+      /does not contain a state/,
     );
   });
 
   it('is refused when a newer version wrote it, or it has fewer objects than it says', async () => {
     await expect(
       openState(await sealedText(`${JSON.stringify({ ...HEADER, format: 2 })}\n`), [identity], KNOWN),
-    ).rejects.toThrow(/format 2, which a newer version wrote/);
+    ).rejects.toThrow(/format 2, which a newer version of Space wrote/);
     await expect(
       openState(await seal(HEADER, [capsule('one')], recipient), [identity], KNOWN),
-    ).rejects.toThrow(/has 1 objects, and its head says 2/);
+    ).rejects.toThrow(/has 1 objects, but its header says 2/);
   });
 });
 

@@ -30,11 +30,11 @@ export async function openState(
 ): Promise<State> {
   const decrypter = new Decrypter();
   try {
-    if (identities.length === 0) throw new Error('none is there');
+    if (identities.length === 0) throw new Error('there is no identity');
     for (const identity of identities) decrypter.addIdentity(identity);
   } catch (cause) {
     throw new RestoreProblem(
-      '--identity: the file has no AGE-SECRET-KEY-1…: give the one that age-keygen wrote',
+      '--identity: the file has no valid AGE-SECRET-KEY-1…: give the file that age-keygen wrote',
       {
         cause,
       },
@@ -45,7 +45,7 @@ export async function openState(
     text = await decrypter.decrypt(sealed, 'text');
   } catch (cause) {
     throw new RestoreProblem(
-      'the state cannot be opened: it was sealed for another recipient than that of the identity in this file, or it was cut short or changed',
+      'the state cannot be decrypted: it was encrypted for another recipient than that of the identity in this file, or it was truncated or changed',
       { cause },
     );
   }
@@ -53,13 +53,13 @@ export async function openState(
   const { format, version, schemas, objects: count, ...header } = headerIn(head);
   if (format !== 1)
     throw new RestoreProblem(
-      `the state is of format ${format}, which a newer version wrote: restore with that one. Nothing was changed`,
+      `the state has format ${format}, which a newer version of Space wrote: restore with that version. Nothing was changed`,
     );
   refuseNewer({ version, schemas }, known);
   const objects = lines.map((line) => JSON.parse(line) as KubeObject);
   if (objects.length !== count)
     throw new RestoreProblem(
-      `the state has ${objects.length} objects, and its head says ${count}: take another`,
+      `the state has ${objects.length} objects, but its header says ${count}: choose another state, with --at`,
     );
   return { ...header, objects };
 }
@@ -69,7 +69,7 @@ function headerIn(line: string) {
     return JSON.parse(line);
   } catch (cause) {
     throw new RestoreProblem(
-      'what is in the place of the state is none: look at backup.s3.prefix. Nothing was changed',
+      'the file of the state does not contain a state: check backup.s3.prefix. Nothing was changed',
       { cause },
     );
   }
@@ -83,7 +83,7 @@ function refuseNewer({ version = '0', schemas = {} }: Partial<Known>, known: Kno
   const newer = Object.entries(schemas).filter(([of, number]) => number > (known.schemas[of] ?? 0));
   if (newer.length > 0 || isNewer(version, known.version))
     throw new RestoreProblem(
-      `the backup was made by version ${version} of Space${newer.map(([of, number]) => `, with the registry of ${of} in version ${number}`).join('')}, and this is ${known.version}: restore with that version, or a later one. Nothing was changed`,
+      `the backup was made by version ${version} of Space${newer.map(([of, number]) => `, with the registry of ${of} in version ${number}`).join('')}, and this version is ${known.version}: restore with that version, or a later one. Nothing was changed`,
     );
 }
 

@@ -80,7 +80,7 @@ describe('a restored registry', () => {
     await two.registry(two.b, "DELETE FROM broker.database WHERE capsule_id = 'emptied'");
     await two.registry(two.b, "DELETE FROM broker.capsule WHERE capsule_id = 'emptied'");
     await expect(compared(['here', 'emptied'])).rejects.toThrow(
-      /Capsule emptied: server b has no such Capsule\n.*own backup.*with the same --at; or .*--accept-lost emptied$/s,
+      /Capsule emptied: server b has no such Capsule\n.*own backup.*with the same --at, or .*--accept-lost emptied$/s,
     );
     expect(await compared(['emptied'], ['emptied'])).toMatchObject({ lost: ['emptied'] });
     // A Capsule that is in no state is not reported as lost.
@@ -103,12 +103,12 @@ describe('a restored registry', () => {
     await moveWhole(broker, clients, 'twice', 'b');
     await before();
     await expect(compared(['twice'], ['twice'])).rejects.toThrow(
-      /Capsule twice: servers main and b have it, and the registry of main says main\n.*with the same --at$/s,
+      /Capsule twice: servers main and b have it, but the registry of main says main\n.*with the same --at$/s,
     );
     await two.registry(two.main, "DELETE FROM broker.database WHERE capsule_id = 'twice'");
     await two.registry(two.main, "DELETE FROM broker.capsule WHERE capsule_id = 'twice'");
     await expect(compared(['twice'], ['twice'])).rejects.toThrow(
-      /Capsule twice: server b has it, and the registry of main says main/,
+      /Capsule twice: server b has it, but the registry of main says main/,
     );
     await two.registry(two.main, "UPDATE broker.placement SET server = 'b' WHERE capsule_id = 'twice'");
     expect((await compared(['twice'])).lost).toEqual([]);
@@ -134,7 +134,7 @@ describe('a move that was under way', () => {
     await expect(move(broker, id, 'b')).rejects.toThrow(line);
     dies = '';
     expect((await compared([id])).moves).toEqual([
-      `the move of Capsule ${id} to b, which was under way: it was taken back`,
+      `the move of Capsule ${id} to b, which was under way: it was undone`,
     ]);
     expect((await broker.as(principal).create(id, 'app')).json.database_url).toBe(url);
     expect(await COMMANDS['rotate']!.run(broker.servers, 'e'.repeat(32), [id], async () => '')).toEqual({
@@ -152,7 +152,7 @@ describe('a move that was under way', () => {
     dies = '';
     expect(await compared([id])).toMatchObject({
       beside: expect.arrayContaining([{ capsule: id, server: 'b' }]),
-      moves: [`the move of Capsule ${id} to b, which was under way: it was ended`],
+      moves: [`the move of Capsule ${id} to b, which was under way: it was completed`],
     });
     const { json } = await broker.as(principal).create(id, 'app');
     expect(two.serverOf(json.database_url)).toBe('b');
@@ -164,7 +164,7 @@ describe('a move that was under way', () => {
     await move(broker, 'half', 'main');
     await before();
     await expect(compared(['half'])).rejects.toThrow(
-      /server b says that Capsule half is being moved to main, .*two moments\. Bring each server/,
+      /server b reports that Capsule half is being moved to main, .*different moments\. Restore each server/,
     );
   });
 });

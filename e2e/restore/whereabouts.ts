@@ -44,7 +44,7 @@ export async function compareServers(about: Comparing, step: Step): Promise<Comp
   await requireServers(about, step);
   const moves = await endMoves(about, step);
   await refuseLeaving(about);
-  step.note('what each of them has');
+  step.note('asking each server which Capsules it has');
   return { ...judge(await lookUp(about), about), moves };
 }
 
@@ -63,7 +63,7 @@ async function requireServers(about: Asking, step: Step): Promise<void> {
     step.note(why);
     if (performance.now() > deadline)
       throw new RestoreProblem(
-        `PostgreSQL servers of this Space are not used (${why}), and what their Capsules had is in no backup of the Space. Bring them back from their own, or put an empty one that is prepared as docs/postgres.md says in the place of ${first.name}, and give the command again`,
+        `the broker cannot use some PostgreSQL servers of this Space (${why}), and no backup of the Space contains the databases on them. Restore these servers from their own backups, or replace ${first.name} by an empty server that is prepared as in docs/postgres.md, and run the command again`,
       );
     await wait(1_000, undefined, { signal: about.signal });
   }
@@ -80,10 +80,10 @@ async function endMoves(about: Asking, step: Step): Promise<readonly string[]> {
     const last = landed ? await say(about, 'db-broker', ['move', capsule, movingTo]) : back;
     if (last.code !== 0)
       throw new RestoreProblem(
-        `Capsule ${capsule} was being moved from ${noted ?? 'main'} to ${movingTo} at that moment, and this can be neither ended nor taken back: ${last.stderr.trim()}. Mend that, and give the command again`,
+        `Capsule ${capsule} was being moved from ${noted ?? 'main'} to ${movingTo} at that moment, and the move could neither be completed nor undone: ${last.stderr.trim()}. Repair the cause, then run the command again`,
       );
     ended.push(
-      `the move of Capsule ${capsule} to ${movingTo}, which was under way: it was ${landed ? 'ended' : 'taken back'}`,
+      `the move of Capsule ${capsule} to ${movingTo}, which was under way: it was ${landed ? 'completed' : 'undone'}`,
     );
   }
   return ended;
@@ -93,12 +93,12 @@ async function refuseLeaving(about: Asking): Promise<void> {
   for (const { name, leaving = [] } of await serversOf(about))
     for (const { capsule, to } of leaving)
       throw new RestoreProblem(
-        `server ${name} says that Capsule ${capsule} is being moved to ${to}, and the registry of main knows of no such move: they are of two moments. ${TO_ONE_MOMENT}`,
+        `server ${name} reports that Capsule ${capsule} is being moved to ${to}, but the registry of main has no such move, so the two servers are at different moments. ${TO_ONE_MOMENT}`,
       );
 }
 
 const TO_ONE_MOMENT =
-  'Bring each server beside main to the moment of this restore by its own backup, and give the command again, with the same --at';
+  'Restore each server beside main from its own backup to the moment of this restore, and run the command again, with the same --at';
 
 /** @throws RestoreProblem that names every Capsule whose databases are not where the registry says */
 export function judge(
@@ -119,10 +119,10 @@ export function judge(
   const missing = [...lacking].filter(([capsule]) => !acceptedLost.includes(capsule));
   if (apart.length > 0 || missing.length > 0) {
     const options = missing.map(([capsule]) => `--accept-lost ${capsule}`).join(' ');
-    const without = apart.length > 0 ? '' : `; or go on without their databases, with ${options}`;
+    const without = apart.length > 0 ? '' : `, or continue without their databases, with ${options}`;
     const sentences = [...apart, ...missing.map(([, sentence]) => sentence)].join('\n  ');
     throw new RestoreProblem(
-      `databases are not where the registry says that they are:\n  ${sentences}\n${TO_ONE_MOMENT}${without}`,
+      `databases are not on the servers that the registry names:\n  ${sentences}\n${TO_ONE_MOMENT}${without}`,
     );
   }
   const beside = found.flatMap(({ capsule, on: [server] }) =>
@@ -135,10 +135,10 @@ function isApart({ capsule, noted, on }: Whereabouts): string | undefined {
   const [server] = on;
   const said = noted ?? 'main';
   if (on.length > 1)
-    return `Capsule ${capsule}: servers ${on.join(' and ')} have it, and the registry of main says ${said}`;
+    return `Capsule ${capsule}: servers ${on.join(' and ')} have it, but the registry of main says ${said}`;
   return server === undefined || server === said
     ? undefined
-    : `Capsule ${capsule}: server ${server} has it, and the registry of main says ${said}`;
+    : `Capsule ${capsule}: server ${server} has it, but the registry of main says ${said}`;
 }
 
 function lackOf(

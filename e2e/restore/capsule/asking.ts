@@ -28,7 +28,9 @@ const NAME = /^spc_[a-z0-9_]{1,59}$/;
 export async function databasesOf(place: Place, capsule: string): Promise<readonly Database[]> {
   const found: readonly Database[] = JSON.parse(await asked(place, 'space_registry', DATABASES, { capsule }));
   if (!found.every(({ name }) => NAME.test(name)))
-    throw new RestoreProblem('the registry has a name that is none');
+    throw new RestoreProblem(
+      'the registry of the database broker contains a database name that the broker cannot have generated',
+    );
   return found;
 }
 

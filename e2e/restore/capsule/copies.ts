@@ -29,7 +29,7 @@ export async function archiveNow(server: Place, signal: AbortSignal): Promise<vo
   while ((await asked(server, 'postgres', archived, { wal })) !== 't') {
     if (performance.now() > deadline)
       throw new RestoreProblem(
-        'the Space’s server cannot archive its log, so no backup of it reaches the present: look at the log of container postgres of postgres-0. Nothing was changed',
+        'the Space’s server cannot archive its log, so no backup of it reaches the present. The log of container postgres in pod postgres-0 shows the reason. Nothing was changed',
       );
     await wait(PROGRESS_MS, undefined, { signal });
   }

@@ -29,16 +29,16 @@ export async function fillPlaces(
 ): Promise<Filled> {
   const { steps, kubectl, signal } = about;
   const filled = await Promise.all([
-    steps.run('put its databases back', async (step) => {
+    steps.run('restore its databases', async (step) => {
       const wanted = then.databases.filter(({ app }) => made.databases.has(app));
       await atOnce(wanted, async ({ app, name }) => {
         const access = made.databases.get(app);
         const bytes = access && (await load(kubectl, places, name, access, signal));
-        step.note(`${app} ${bytes === undefined ? 'was there' : `${bytes} bytes`}`);
+        step.note(`${app} ${bytes === undefined ? 'was restored before' : `${bytes} bytes`}`);
       });
       return wanted.length;
     }),
-    steps.run('put its objects back', () => bringObjects(about, places, then, made)),
+    steps.run('restore its objects', () => bringObjects(about, places, then, made)),
   ]);
   return { loaded: filled[0], objects: filled[1] };
 }
@@ -58,7 +58,10 @@ async function bringObjects(
   const report = JSON.parse(await told(objects, ['node', '/app/backup.mjs', 'restore', ...moment, ...moves]));
   const broker: readonly string[] = ['exec', '-n', `${space}-services`, 'deploy/objectstore-broker', '--'];
   const { code, stderr } = await kube.run([...broker, 'node', '/app/admin.mjs', 'recount', as]);
-  if (code !== 0) throw new RestoreProblem(`its objects are there, and not counted: ${stderr.trim()}`);
+  if (code !== 0)
+    throw new RestoreProblem(
+      `its objects are restored, but could not be counted for its quota: ${stderr.trim()}`,
+    );
   const { command, format, space: _, ...rest } = report;
   return rest;
 }

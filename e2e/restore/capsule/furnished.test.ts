@@ -77,5 +77,7 @@ it('is filled at the server that its URL names, which is verified by the CA that
 });
 
 it('is refused at an unknown server', async () => {
-  await expect(places(urlOf('pg-c'))).rejects.toThrow(/a database is on pg-c, which is no PostgreSQL server/);
+  await expect(places(urlOf('pg-c'))).rejects.toThrow(
+    /a database is on pg-c, and the operator of this Space knows no PostgreSQL server/,
+  );
 });

@@ -75,10 +75,14 @@ export async function furnished(
     if (databases && files && tenant.assistants.every((one) => files.apps[idOf(one)] !== undefined))
       return { databases, files };
     const ready = conditionOf(capsule, 'Ready');
-    step.note(ready?.status === 'True' ? 'its Assistants’ databases and files' : (ready?.message ?? ''));
+    step.note(
+      ready?.status === 'True'
+        ? 'waiting for the databases and files of its Assistants'
+        : (ready?.message ?? ''),
+    );
     if (performance.now() > deadline)
       throw new RestoreProblem(
-        `Capsule ${name} has no databases and files after ${FURNISHED_WITHIN_MS / 1_000} s: ${ready?.message ?? 'the operator has not looked at it'}. Give the command again when that is mended`,
+        `Capsule ${name} has no databases and files after ${FURNISHED_WITHIN_MS / 1_000} s: ${ready?.message ?? 'the operator has reported no condition'}. Repair the cause, then run the command again`,
       );
     await wait(POLL_MS, undefined, { signal });
   }
@@ -100,7 +104,7 @@ async function accesses(
     const accepted = conditionOf(assistant, 'Accepted');
     if (accepted?.status === 'False')
       throw new RestoreProblem(
-        `Assistant ${metadata.name} gets no database: ${accepted.message} Give the command again when that is mended`,
+        `Assistant ${metadata.name} gets no database: ${accepted.message} Repair the cause, then run the command again`,
       );
     const url = decoded(secret, 'DATABASE_URL');
     const owner = secret?.metadata.annotations?.['platform.space/owner-uid'];
@@ -124,7 +128,7 @@ function accessOf(
   const address = addresses.get(host);
   if (address === undefined)
     throw new RestoreProblem(
-      `a database is on ${host}, which is no PostgreSQL server that the operator of this Space knows: give the command again once it does`,
+      `a database is on ${host}, and the operator of this Space knows no PostgreSQL server with that name. Run the command again once it does`,
     );
   // The file has the name of the CA's key in the Secret; without that key nothing is verified.
   const [, authority] = /([^/]+)$/.exec(searchParams.get('sslrootcert') ?? '') ?? [];

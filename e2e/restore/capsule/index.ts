@@ -41,17 +41,17 @@ const markOf = ({ capsule, at }: CapsuleRestore) => `${capsule} as of ${at ?? 't
 export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCapsule> {
   const { kube, steps, as, at, now } = about;
   const namespaces = namespacesOf(about);
-  const live = await steps.run('look at the Space', () => living(about));
+  const live = await steps.run('read the Space', () => living(about));
   const room = roomFor(as, live);
   const addresses = addressesIn(about.space, live);
   refuseFuture(at, now());
   const isBegun = await refuseTaken(kube, namespaces, as, markOf(about));
   try {
-    const places = await steps.run('start what it goes through', () => open(about, room));
+    const places = await steps.run('start the pods of the restore', () => open(about, room));
     const before = now();
     const then = await reachThen(about, knownTo(live), places, isBegun);
     const reached = now();
-    const made = await steps.run(`make Capsule ${as}`, async (step) => {
+    const made = await steps.run(`create Capsule ${as}`, async (step) => {
       await applyTenant(kube, asleep(then.tenant), markOf(about));
       return furnished({ ...about, namespaces, addresses }, places.server, then.tenant, step);
     });
@@ -109,7 +109,7 @@ async function living({ kube, space, namespace }: CapsuleRestore): Promise<Rende
   ]);
   if (found.every((one) => one === undefined))
     throw new RestoreProblem(
-      `there is no Space ${space} that runs: name it with --space and --namespace (${namespace}), or restore all of it without --capsule`,
+      `no Space ${space} with Capsules in the namespace ${namespace} runs in this cluster: name another with --space and --namespace, or restore a whole Space, without --capsule`,
     );
   return found.filter((one) => one !== undefined);
 }
@@ -122,7 +122,7 @@ async function open(about: CapsuleRestore, { policies, ...pods }: Room): Promise
   await kube.apply(...policies, ...all);
   for (const pod of all)
     if ((await phaseOf(about, pod, ['Running', 'Failed', 'Succeeded'])) !== 'Running')
-      throw new RestoreProblem(`${pod.metadata.name} does not run. Nothing was changed`);
+      throw new RestoreProblem(`pod ${pod.metadata.name} does not run. Nothing was changed`);
   const [loaderPlace, objectsPlace, scratchPlace] = [loader, objects, scratch].map((pod) =>
     placeOf(kube, pod),
   ) as [Place, Place, Place];

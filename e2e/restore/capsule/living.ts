@@ -27,21 +27,21 @@ export async function refuseTaken(
     for (const name of [`capsule-${to}-database`, `capsule-${to}-objectstore`])
       if ((await kube.get('secret', name, system)) !== undefined)
         throw new RestoreProblem(
-          `the name ${to} belongs to data that were kept of an earlier Capsule (Secret ${system}/${name}): restore under another name, with --as OTHER; or apply a Capsule ${to} that drops them (deletionPolicy: Drop), and delete it. ${UNCHANGED}`,
+          `the data of an earlier Capsule ${to} is retained (Secret ${system}/${name}): restore under another name, with --as OTHER, or drop that data by creating a Capsule ${to} with deletionPolicy: Drop and deleting it. ${UNCHANGED}`,
         );
     return false;
   }
   const { annotations = {}, deletionTimestamp } = living.metadata;
   if (deletionTimestamp !== undefined)
     throw new RestoreProblem(
-      `Capsule ${to} is in deletion: wait until it is gone; or bring it back as it is, with npm run undelete -- capsule ${to}. ${UNCHANGED}`,
+      `Capsule ${to} is in deletion: wait until it is deleted, or undo the deletion with npm run undelete -- capsule ${to}. ${UNCHANGED}`,
     );
   const begun = annotations[RESTORING];
   if (begun === mark) return true;
   throw new RestoreProblem(
     begun === undefined
-      ? `Capsule ${to} is there, and what lives is not restored over: restore under another name, with --as OTHER, or delete it first. ${UNCHANGED}`
-      : `Capsule ${to} is half restored, of ${begun}: give that restore again, or delete the Capsule and begin anew. ${UNCHANGED}`,
+      ? `Capsule ${to} exists, and a restore does not overwrite it: restore under another name, with --as OTHER, or delete it first. ${UNCHANGED}`
+      : `another restore of Capsule ${to} was interrupted (${begun}): run that one again, or delete the Capsule and start over. ${UNCHANGED}`,
   );
 }
 
@@ -56,14 +56,14 @@ export async function refuseOccupied(
     const found = await kube.get('assistant', metadata.name, release);
     if (found !== undefined && !(isBegun && found.spec.capsule === spec.capsule))
       throw new RestoreProblem(
-        `Assistant ${metadata.name} is there, in Capsule ${found.spec.capsule}: delete it, or restore under another name, with --as OTHER. ${UNCHANGED}`,
+        `Assistant ${metadata.name} exists already, in Capsule ${found.spec.capsule}: delete it, or restore under another name, with --as OTHER. ${UNCHANGED}`,
       );
   }
   for (const { metadata } of inputs) {
     const found = await kube.get('secret', metadata.name, release);
     if (found !== undefined && !isSameInput(found, metadata))
       throw new RestoreProblem(
-        `Secret ${metadata.name} is there, and is no stored input of Capsule ${metadata.labels?.[CAPSULE]}: delete it, or restore under another name, with --as OTHER. ${UNCHANGED}`,
+        `Secret ${metadata.name} exists already, and is no stored input of Capsule ${metadata.labels?.[CAPSULE]}: delete it, or restore under another name, with --as OTHER. ${UNCHANGED}`,
       );
   }
 }

@@ -95,7 +95,7 @@ export async function load(
   if (restored.code === FILLED) return undefined;
   for (const { code, said } of [dumped, restored])
     if (code !== 0)
-      throw new RestoreProblem(`database ${name} cannot be put back: ${said || `exit code ${code}`}`);
+      throw new RestoreProblem(`database ${name} could not be restored: ${said || `exit code ${code}`}`);
   return dumped.bytes;
 }
 

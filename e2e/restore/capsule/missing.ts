@@ -16,9 +16,9 @@ export interface Brought {
 
 /** These are never restored: they are created or issued again. */
 const NEVER = [
-  'URLs, tokens and principals: they are new, and the old ones open nothing of this Capsule',
-  'what Assistants had set for their own roles (ALTER ROLE … SET)',
-  'who installed its Assistants and who approved them: it is whoever restored it',
+  'URLs, tokens and principals: new ones were issued, and the old ones give no access to this Capsule',
+  'settings that Assistants had made for their own roles (ALTER ROLE … SET)',
+  'the names of those who installed and approved its Assistants: the person who restored them is recorded instead',
 ];
 
 export function notRestored({ tenant, taken, at, databases, files, notice }: Brought): readonly string[] {
@@ -34,10 +34,10 @@ export function notRestored({ tenant, taken, at, databases, files, notice }: Bro
     ...none(had).map((id) => `the database of ${id}: there was none at that moment`),
     ...none(places).map((id) => `the files of ${id}: there were none at that moment`),
     ...inputsWithout(tenant),
-    ...(sets === 0 ? [] : [`${sets} sets of S3 credentials of its own: they are entered anew`]),
+    ...(sets === 0 ? [] : [`${sets} S3 credential sets of its own: somebody has to enter them again`]),
     ...(at === undefined || at <= taken
       ? []
-      : [`what was changed in the Capsule’s and its Assistants’ specs after ${taken}`]),
+      : [`changes to the specs of the Capsule and its Assistants after ${taken}`]),
     ...(notice === undefined ? [] : [`objects: ${notice}`]),
     ...NEVER,
   ];
@@ -55,7 +55,7 @@ export function inputsWithout({
       .filter(([, { secretKeyRef }]) => !there.has(secretKeyRef?.name ?? ''))
       .map(
         ([key, { secretKeyRef }]) =>
-          `stored input ${key} of ${metadata.name}: Secret ${secretKeyRef?.name} was not there; enter it anew`,
+          `stored input ${key} of ${metadata.name}: Secret ${secretKeyRef?.name} did not exist, so the value has to be entered again`,
       );
   });
 }

@@ -115,7 +115,7 @@ describe('the pods that restore one Capsule’s data', () => {
 
   it('are refused if the server is external, and if there is no backup', async () => {
     const external = await render({ ...BACKUP, ...EXTERNAL });
-    expect(() => roomFor('attic', external)).toThrow(/postgres.external.*whoever keeps that server/);
+    expect(() => roomFor('attic', external)).toThrow(/postgres.external.*whoever operates that server/);
     const without = await render({});
     expect(() => roomFor('attic', without)).toThrow(/no backup/);
   });
@@ -134,7 +134,7 @@ describe('the copy from which a moment is reached', () => {
 
   it('is missing, and the first moment that can be reached is named', () => {
     expect(() => copyFor([monday], at(999))).toThrow(
-      /is of 1970-01-01T00:16:40.000Z: give that time or a later/,
+      /was made at 1970-01-01T00:16:40.000Z: give that time or a later/,
     );
     expect(() => copyFor([], undefined)).toThrow(/has no copy of the database/);
   });

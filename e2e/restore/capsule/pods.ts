@@ -29,11 +29,11 @@ export function roomFor(name: string, live: Rendered): Room {
   const cron = live.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
   if (cron === undefined)
     throw new RestoreProblem(
-      'this Space has no backup (backup.enabled): there is nothing to restore a Capsule from. Nothing was changed',
+      'this Space has no backup (backup.enabled) from which a Capsule could be restored. Nothing was changed',
     );
   if (set === undefined)
     throw new RestoreProblem(
-      'the PostgreSQL of this Space is not its own (postgres.external): one Capsule out of its backup is restored by whoever keeps that server. Nothing was changed',
+      'this Space uses an external PostgreSQL (postgres.external): whoever operates that server has to restore a Capsule from its backup. Nothing was changed',
     );
   const scratch = scratchPod(`restore-${name}-scratch`, set);
   const loader = loaderPod(`restore-${name}-loader`, set);
@@ -116,7 +116,7 @@ function policies(live: Rendered, scratch: KubeObject, loader: KubeObject): read
   const egress = server?.['spec'].egress;
   if (server === undefined || egress === undefined)
     throw new RestoreProblem(
-      'NetworkPolicy postgres of the Space is missing, or has no way to the backup: repair the release with helm upgrade',
+      'NetworkPolicy postgres of the Space is missing, or has no egress rule for the backup: repair the release with helm upgrade',
     );
   if (broker === undefined)
     throw new RestoreProblem(

@@ -129,9 +129,9 @@ it('reports what a backup does not contain', () => {
     'the database of later: the state of 2026-11-21T10:30:00.000Z has no such Assistant',
     'the files of later: the state',
     'the database of ledger: there was none at that moment',
-    'stored input post of ledger: Secret gone was not there; enter it anew',
-    '2 sets of S3 credentials of its own',
-    'specs after 2026-11-21T10:30:00.000Z',
+    'stored input post of ledger: Secret gone did not exist',
+    '2 S3 credential sets of its own',
+    'changes to the specs of the Capsule and its Assistants after 2026-11-21T10:30:00.000Z',
     'objects: a point is missing',
     'URLs, tokens and principals',
   ])

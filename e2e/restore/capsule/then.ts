@@ -20,7 +20,7 @@ export async function reachThen(
   const { kube, capsule, as, at, steps, signal } = about;
   // These two wait for different programs.
   const [state, copy] = await Promise.all([
-    steps.run('open the state', () => fetchedState(places.objects, about, at, known)),
+    steps.run('decrypt the state', () => fetchedState(places.objects, about, at, known)),
     steps.run('choose a copy of the database', () => copyOfThen(places, at, capsule)),
     steps.run('archive the log', () => archiveNow(places.server, signal)),
     requirePoints(places.objects),
@@ -28,7 +28,7 @@ export async function reachThen(
   const found = tenantIn(state, capsule);
   const tenant = as === capsule ? found : renamed(found, as);
   await refuseOccupied(kube, namespacesOf(about), tenant, isBegun);
-  const reached = await steps.run('have a copy go through the log', () =>
+  const reached = await steps.run('recover a copy of the database to that moment', () =>
     startScratch(places.scratch, at, copy),
   );
   await requireHere(places.scratch, capsule);
@@ -51,13 +51,13 @@ export async function requireHere(scratch: Place, capsule: string): Promise<void
   const server = await serverOf(scratch, capsule);
   if (server !== 'main')
     throw new RestoreProblem(
-      `the databases of Capsule ${capsule} were on the PostgreSQL server ${server} at that moment, and the backup of a Space has those of main alone: take them out of the backup that this server has of its own (docs/operations.md, "A server beside main"), or give a moment at which the Capsule was on main, with --at. Nothing was changed`,
+      `the databases of Capsule ${capsule} were on the PostgreSQL server ${server} at that moment, and the backup of a Space contains only those of main: restore them from the backup of that server (docs/operations.md, "A server beside main"), or give a moment at which the Capsule was on main, with --at. Nothing was changed`,
     );
 }
 
 async function requirePoints(objects: Place): Promise<void> {
   if ((await told(objects, ['node', '/app/backup.mjs', 'list'])).trim() === '')
     throw new RestoreProblem(
-      'the backup has no copy of the bucket yet: look at the Jobs of backup. Nothing was changed',
+      'the backup has no copy of the bucket yet: check the Jobs of CronJob backup. Nothing was changed',
     );
 }

@@ -37,13 +37,14 @@ export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: b
   const { kube, space, steps } = about;
   // The namespace holds the key of the backup's bucket, so one that a killed check has left is deleted.
   const { code, stderr } = await kube.run(['delete', 'namespace', '-l', `${ROOM}=${space}`, '--wait=false']);
-  if (code !== 0) throw new RestoreProblem(`the namespace of an earlier look stays: ${stderr.trim()}`);
+  if (code !== 0)
+    throw new RestoreProblem(`the namespace of an earlier check could not be deleted: ${stderr.trim()}`);
   const room = `${space}-restore-${randomBytes(3).toString('hex')}`;
   try {
-    const states = await steps.run('open the state', () => openStates(about, objects, room));
+    const states = await steps.run('decrypt the state', () => openStates(about, objects, room));
     refuseMissingServers(states.then, objects);
     // If an interrupted restore is continued, its copies were checked then.
-    if (!isBegun) await steps.run('look at the copies', () => requireCopies(about, objects, room, states));
+    if (!isBegun) await steps.run('check the copies', () => requireCopies(about, objects, room, states));
     return states;
   } finally {
     await kube.remove('namespace', room);
@@ -117,7 +118,7 @@ function secretsFor(
       const secret = found.find(({ metadata }) => metadata.name === name);
       if (secret === undefined)
         throw new RestoreProblem(
-          `the state of ${newest.taken} has no Secret ${name}, without which its backup does not open: take an earlier one, with --at. Nothing was changed`,
+          `the state of ${newest.taken} has no Secret ${name}, which is needed to decrypt the backup: choose an earlier state, with --at. Nothing was changed`,
         );
       return { ...secret, metadata: { name } };
     });

@@ -120,12 +120,12 @@ describe('the database of a backup', () => {
   });
 
   it.each<[string, string | undefined, Backup, RegExp]>([
-    ['has none yet', undefined, { copies: [] }, /has no copy of the database: look at backup\.s3\.bucket/],
+    ['has none yet', undefined, { copies: [] }, /has no copy of the database: check backup\.s3\.bucket/],
     [
       'is under another prefix',
       undefined,
       { status: { code: 1, message: 'missing stanza path' } },
-      /has no copy of the database: look at backup\.s3\.bucket and backup\.s3\.prefix/,
+      /has no copy of the database: check backup\.s3\.bucket and backup\.s3\.prefix/,
     ],
     [
       'is another Space’s',
@@ -143,38 +143,38 @@ describe('the database of a backup', () => {
       'is younger than the moment',
       at(1_795_530_739),
       {},
-      /oldest copy of the database is of 2026-11-24T14:32:20.000Z: give that time or a later/,
+      /oldest copy of the database was made at 2026-11-24T14:32:20.000Z: give that time or a later/,
     ],
     [
       'was cut short in its last copy',
       undefined,
       { sizes: { [LATER]: 7_279_775 } },
-      /cut short: of .*I the backup has 7279775 of 7279776 bytes\. Give a time before 2026-11-24T14:32:23\.000Z/,
+      /incomplete: the backup has 7279775 of 7279776 bytes of .*I\. Give a time before 2026-11-24T14:32:23\.000Z/,
     ],
     [
       'was cut short in a copy that the last one is on top of',
       undefined,
       { sizes: { [FULL]: 208 } },
-      /cut short: of 20261124-143215F the backup has 208 of 3932544 bytes/,
+      /incomplete: the backup has 208 of 3932544 bytes of 20261124-143215F/,
     ],
-    ['lost a copy that the last one is on top of', undefined, { copies: [SECOND] }, /of no bytes/],
+    ['lost a copy that the last one is on top of', undefined, { copies: [SECOND] }, /of no bytes of /],
     [
       'lacks a file of the log that its copy needs',
       undefined,
       { log: { '3': 740, '7': 749, '9': 753 } },
-      /log of changes that the copy .* needs is not all in the backup/,
+      /the backup lacks a part of the log that the copy .* of the database needs/,
     ],
     [
       'has a file of the log that is not whole',
       undefined,
       { broken: ['8'] },
-      /file 0000000100000000\/000000010000000000000008-.* is cut short or damaged in the backup/,
+      /file 0000000100000000\/000000010000000000000008-.* is truncated or damaged in the backup/,
     ],
     [
       'ends before the moment',
       at(1_795_530_766),
       {},
-      /has nothing after 2026-11-24T14:32:45\.000Z, so that it does not reach .*leave --at out/,
+      /contains nothing after 2026-11-24T14:32:45\.000Z, so it does not reach .*omit --at/,
     ],
     [
       'has no transaction after the moment',
@@ -192,7 +192,7 @@ describe('the database of a backup', () => {
       'has no transaction anywhere',
       at(1_795_530_755),
       { committed: {} },
-      /nothing after its copy, so that it does not reach/,
+      /nothing after its copy of the database, so it does not reach/,
     ],
     [
       'ended long before the moment, with nobody in it',

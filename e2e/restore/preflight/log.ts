@@ -74,7 +74,7 @@ export async function requireDatabase(place: Place, at: string | undefined): Pro
     const found = bytesOf(await filesIn(place, `backup/space/${label}`));
     if (wanted === undefined || found < wanted)
       throw new RestoreProblem(
-        `the copy ${copy.label} of the database is cut short: of ${label} the backup has ${found} of ${wanted ?? 'no'} bytes. ${earlierThan(copy)}`,
+        `the copy ${copy.label} of the database is incomplete: the backup has ${found} of ${wanted ?? 'no'} bytes of ${label}. ${earlierThan(copy)}`,
       );
   }
   const archive = `archive/space/${archiveOf(copy)}`;
@@ -82,7 +82,7 @@ export async function requireDatabase(place: Place, at: string | undefined): Pro
   const [last] = log;
   if (last === undefined || last.number < numberOf(copy.archive.stop))
     throw new RestoreProblem(
-      `the log of changes that the copy ${copy.label} of the database needs is not all in the backup. ${earlierThan(copy)}`,
+      `the backup lacks a part of the log that the copy ${copy.label} of the database needs. ${earlierThan(copy)}`,
     );
   const needed = log.filter(({ number }) => number <= numberOf(copy.archive.stop));
   const [broken] = await brokenOf(
@@ -107,13 +107,12 @@ async function committed(
 }
 
 const damaged = (path: string, otherwise: string, cause?: unknown) =>
-  new RestoreProblem(
-    `the file ${path} of the log of changes is cut short or damaged in the backup. ${otherwise}`,
-    { cause },
-  );
+  new RestoreProblem(`the file ${path} of the log is truncated or damaged in the backup. ${otherwise}`, {
+    cause,
+  });
 
 const earlierThan = ({ timestamp }: Copy) =>
-  `Give a time before ${new Date(timestamp.start * 1_000).toISOString()}, with --at, for which an older copy is taken. ${UNCHANGED}`;
+  `Give a time before ${new Date(timestamp.start * 1_000).toISOString()}, with --at, so that an older copy is used. ${UNCHANGED}`;
 
 async function requireReach(
   place: Place,
@@ -130,6 +129,6 @@ async function requireReach(
   }
   if (reached !== undefined && reached.getTime() > moment) return;
   throw new RestoreProblem(
-    `the log of changes in the backup has nothing after ${reached?.toISOString() ?? 'its copy'}, so that it does not reach ${at}: give an earlier time, or leave --at out for all that is there. ${UNCHANGED}`,
+    `the log in the backup contains nothing after ${reached?.toISOString() ?? 'its copy of the database'}, so it does not reach ${at}: give an earlier time, or omit --at to restore up to its end. ${UNCHANGED}`,
   );
 }

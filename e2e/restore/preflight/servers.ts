@@ -28,7 +28,7 @@ export function refuseMissingServers(then: State, rendered: Rendered): void {
   if (missing.size === 0) return;
   const told = [...missing].map(([server, capsules]) => `${server} (Capsules ${capsules.join(', ')})`);
   throw new RestoreProblem(
-    `these values lack PostgreSQL servers that Capsules were on at that moment: ${told.join('; ')}. Bring each back from its own backup, and name it in postgres.servers under the name that it had; its host may be another. ${UNCHANGED}`,
+    `these values lack PostgreSQL servers that Capsules were on at that moment: ${told.join('; ')}. Restore each from its own backup, and list it in postgres.servers under its former name; its host may differ. ${UNCHANGED}`,
   );
 }
 

@@ -4,15 +4,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 /** The titles of the command's steps. */
 const STEPS = [
-  'open the state',
-  'look at the copies',
-  'make the namespaces',
-  'put the keys back',
-  'put the database back',
-  'put the objects back',
+  'decrypt the state',
+  'check the copies',
+  'create the namespaces',
+  'restore the keys',
+  'restore the database',
+  'restore the objects',
   'install the release',
-  'exchange every credential',
-  'wait for its pods',
+  'replace every credential',
+  'wait for the pods of the Space',
   'apply Capsules and Assistants',
 ] as const;
 /** This is longer than some steps take on a quiet machine, so that a kill may happen in the next step. */
