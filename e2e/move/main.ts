@@ -8,19 +8,21 @@ import { MoveProblem } from './problem.ts';
 
 const USAGE = `usage: npm run move -- CAPSULE SERVER [options]
        npm run move -- CAPSULE --back [options]
-  SERVER                 its name in postgres.servers, or main
-  --back                 takes back a move that was cut short before it switched
-  --image IMAGE          with the programs of the servers' version of PostgreSQL and copy.sh (default: that of the Space's own)
+  SERVER                 the target: its name in postgres.servers, or main
+  --back                 undoes a move that was interrupted before it switched
+  --image IMAGE          an image with copy.sh and the programs of the servers' version of PostgreSQL (default: the one of the Space's own server)
   --space NAME           the Helm release (home)
-  --namespace NAMESPACE  where its Capsules are kept (the Space's name)
-  --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl is then taken from PATH`;
+  --namespace NAMESPACE  the namespace of its Capsules (the Space's name)
+  --kubeconfig FILE      the cluster (default: the one of "npm run up"); kubectl is then taken from PATH`;
 
 async function kubeOf(kubeconfig: string | undefined) {
   if (kubeconfig !== undefined) return createKube('kubectl', kubeconfig);
   const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
   const running = await openCluster(name);
   if (running === undefined)
-    throw new MoveProblem(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+    throw new MoveProblem(
+      `The cluster ${name} is not running. Start it with npm run up, or name another cluster with --kubeconfig FILE.`,
+    );
   return createKube(await running.tool('kubectl'), running.kubeconfig);
 }
 
@@ -59,7 +61,7 @@ if (!isComplete) {
     await main(capsule, to, steps);
   } catch (error) {
     process.exitCode = 1;
-    // A step that failed has told it already.
+    // A step that failed has already reported the error.
     const isTold = steps.summary().some(({ outcome }) => outcome === 'failed');
     if (!isTold) console.error(error instanceof Error ? error.message : error);
   } finally {

@@ -106,7 +106,7 @@ it('a failed copy is undone, and names that a tenant chose are shown without con
     'move household --back': { stdout: '{"stays":"household"}' },
   });
   const failed = moveCapsule(about(kube));
-  await expect(failed).rejects.toThrow('database spc_1: differs: ?[2Jevil\nThe Capsule goes on where it was');
+  await expect(failed).rejects.toThrow('database spc_1: differs: ?[2Jevil\nThe move was undone');
   await expect(failed).rejects.not.toThrow(/s3cret/);
   expect(done.at(-1)).toBe('move household --back');
   expect(pods.size).toBe(0);

@@ -49,17 +49,19 @@ const ROTATE = 'platform.space/rotate';
 /** The next run continues one that was interrupted at any point. If a copy fails, the move is undone. */
 export async function moveCapsule(about: Move): Promise<Moved> {
   const { capsule, to, steps } = about;
-  const room = await steps.run('look at the Space', async () => roomFor(about, await living(about)));
+  const room = await steps.run('read the Space', async () => roomFor(about, await living(about)));
   let copied = { databases: 0, bytes: 0 };
   try {
-    await steps.run('start what it goes through', () => open(about, room));
+    await steps.run('start the pod that copies', () => open(about, room));
     const begun = await steps.run('close its databases', () => told(about, capsule, to));
     let ended = begun;
     if (begun.attempt !== undefined) {
       copied = await copyAll(about, room.pod, begun);
-      ended = await steps.run('switch', () => told(about, capsule, to, '--copied', begun.attempt ?? ''));
+      ended = await steps.run('switch to the new server', () =>
+        told(about, capsule, to, '--copied', begun.attempt ?? ''),
+      );
     }
-    const assistants = await steps.run('have its Assistants given their new URLs', () => renew(about));
+    const assistants = await steps.run('give its Assistants their new URLs', () => renew(about));
     return { capsule, server: to, ...copied, assistants, unanswered: ended.unanswered ?? [] };
   } finally {
     await close(about, room);
@@ -149,8 +151,10 @@ async function copyAll(about: Move, pod: KubeObject, { copies = [], from = 'main
     });
   } catch (error) {
     if (!(error instanceof MoveProblem)) throw error;
-    await steps.run('take it back', () => told(about, capsule, '--back'));
-    throw new MoveProblem(`${error.message}\nThe Capsule goes on where it was`);
+    await steps.run('undo the move', () => told(about, capsule, '--back'));
+    throw new MoveProblem(
+      `${error.message}\nThe move was undone: the Capsule continues on its former server`,
+    );
   }
 }
 
@@ -184,7 +188,7 @@ async function renew({ kube, namespace, capsule, to, now }: Move): Promise<reado
     ]);
     if (code !== 0 && !stderr.includes('NotFound'))
       throw new MoveProblem(
-        `the Capsule is moved, and ${kind} ${name} cannot be annotated: ${reasonIn(stderr)}. Give the command again`,
+        `the Capsule was moved, but ${kind} ${name} could not be annotated: ${reasonIn(stderr)}. Run the command again`,
       );
   }
   return names;

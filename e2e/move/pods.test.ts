@@ -57,10 +57,10 @@ describe('the pod in which databases are copied', () => {
   });
 
   it.each([
-    [['ConfigMap', 'db-servers'] as const, /one PostgreSQL server: add others/],
-    [['Deployment', 'db-broker'] as const, /name a Space that runs/],
-    [['Deployment', 'home-operator'] as const, /name a Space that runs/],
-    [['NetworkPolicy', 'db-broker'] as const, /name a Space that runs/],
+    [['ConfigMap', 'db-servers'] as const, /only one PostgreSQL server: add others/],
+    [['Deployment', 'db-broker'] as const, /name a running Space/],
+    [['Deployment', 'home-operator'] as const, /name a running Space/],
+    [['NetworkPolicy', 'db-broker'] as const, /name a running Space/],
   ])('is not created without %s', (missing, why) => {
     expect(() => roomFor(HOUSEHOLD, without(missing))).toThrow(why);
   });

@@ -33,7 +33,7 @@ function required(objects: Rendered, kind: string, name: string): KubeObject {
   const found = find(objects, kind, name);
   if (found === undefined)
     throw new MoveProblem(
-      `there is no ${kind} ${name}: name a Space that runs, with --space. Nothing was changed`,
+      `there is no ${kind} ${name}: name a running Space with --space. Nothing was changed`,
     );
   return found;
 }
@@ -50,7 +50,7 @@ export function roomFor({ space, capsule, image }: RoomOptions, live: Rendered):
   const broker = required(live, 'Deployment', 'db-broker');
   if (find(live, 'ConfigMap', 'db-servers') === undefined)
     throw new MoveProblem(
-      'this Space has one PostgreSQL server: add others with postgres.servers. Nothing was changed',
+      'this Space has only one PostgreSQL server: add others with postgres.servers. Nothing was changed',
     );
   const pod = copyingPod(`move-${capsule}`, broker, hostAliases(space, live), image ?? imageOf(live));
   return { pod, policies: policiesFor(pod, live) };
@@ -61,7 +61,7 @@ function imageOf(live: Rendered): string {
   const image: string | undefined = containers.find(({ name }: Named) => name === 'postgres')?.image;
   if (image === undefined)
     throw new MoveProblem(
-      'the first PostgreSQL of this Space is not its own: give an image with the programs of your servers’ version and copy.sh, with --image. Nothing was changed',
+      'the first PostgreSQL server of this Space is external, so its image is unknown: name an image with copy.sh and the programs of your servers’ version with --image. Nothing was changed',
     );
   return image;
 }

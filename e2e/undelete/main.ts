@@ -7,9 +7,9 @@ import { createKube } from '../space/kube.ts';
 import { type Kind, undelete } from './undelete.ts';
 
 const USAGE = `usage: npm run undelete -- capsule|assistant NAME [options]
-  --namespace NAMESPACE  where Capsules and Assistants are kept (home)
-  --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl is then taken from PATH
-  --file FILE            keeps what has to be made again (undelete-NAMESPACE-KIND-NAME.json)`;
+  --namespace NAMESPACE  the namespace of Capsules and Assistants (home)
+  --kubeconfig FILE      the cluster (default: the one of "npm run up"); kubectl is then taken from PATH
+  --file FILE            the file that records what has to be created again (undelete-NAMESPACE-KIND-NAME.json)`;
 
 const KINDS: Readonly<Record<string, Kind>> = { capsule: 'Capsule', assistant: 'Assistant' };
 
@@ -27,7 +27,9 @@ async function openKube() {
   const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
   const running = await openCluster(name);
   if (running === undefined)
-    throw new Error(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+    throw new Error(
+      `The cluster ${name} is not running. Start it with npm run up, or name another cluster with --kubeconfig FILE.`,
+    );
   return createKube(await running.tool('kubectl'), running.kubeconfig);
 }
 
@@ -38,7 +40,7 @@ async function main(kind: Kind, name: string): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   const steps = createSteps();
   try {
-    const made = await steps.run(`bring ${kind} ${name} back`, async (step) => {
+    const made = await steps.run(`undo the deletion of ${kind} ${name}`, async (step) => {
       const kube = await openKube();
       return undelete({
         kube,
@@ -50,12 +52,12 @@ async function main(kind: Kind, name: string): Promise<void> {
         signal: stop.signal,
       });
     });
-    console.log(`Made again: ${made.length === 0 ? 'nothing, all was there' : made.join(', ')}`);
+    console.log(`Created again: ${made.length === 0 ? 'nothing, since everything exists' : made.join(', ')}`);
     console.log(
       `npm run -s kubectl -- -n ${namespace} wait --for=condition=Ready ${kind.toLowerCase()}/${name} --timeout=5m`,
     );
   } catch {
-    process.exitCode = 1; // the step has told why
+    process.exitCode = 1; // the step has reported the reason
   } finally {
     steps.close();
   }

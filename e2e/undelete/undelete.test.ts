@@ -125,7 +125,7 @@ describe('says what is wrong', () => {
       await space.goes(ASSISTANT, 'ledger');
       return kube.run(args, input);
     };
-    await expect(bring('Assistant', 'ledger', { run: late })).rejects.toThrow('not all of its data');
+    await expect(bring('Assistant', 'ledger', { run: late })).rejects.toThrow('but not all of its data');
     await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);

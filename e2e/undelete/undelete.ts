@@ -35,7 +35,9 @@ export async function undelete(about: Undelete): Promise<readonly string[]> {
   const saved = (await read(file)) ?? (await save(about, found));
   const [first] = saved;
   if (found?.metadata.deletionTimestamp !== undefined && found.metadata.uid !== first?.uid)
-    throw new UndeleteError(`${file} is of an earlier deletion of ${kind} ${name}: move it away.`);
+    throw new UndeleteError(
+      `${file} is of an earlier deletion of ${kind} ${name}: move the file away, and run the command again.`,
+    );
   const isThere = async ({ uid, object }: Saved) =>
     (await kube.get(object.kind, object.metadata.name, namespace))?.metadata.uid === uid;
   if (first !== undefined && (await isThere(first))) await keep(about);
@@ -44,7 +46,7 @@ export async function undelete(about: Undelete): Promise<readonly string[]> {
   for (const one of saved) {
     const { object, uid } = one;
     const title = `${object.kind} ${object.metadata.name}`;
-    note(`waiting until ${title} is gone, and its data is kept`);
+    note(`waiting until ${title} is deleted and its data retained`);
     while (await isThere(one)) await wait(pollMs, undefined, { signal });
     dropped ||= await tellsDrop(about, uid);
     // If somebody has created it again, or deleted what was created again, it is left as it is.
@@ -52,14 +54,14 @@ export async function undelete(about: Undelete): Promise<readonly string[]> {
     const { code, stderr } = await kube.tryApply(object);
     if (code !== 0)
       throw new UndeleteError(
-        `${title} cannot be made again: ${stderr.trim()}. Mend that, and run it again; ${file} has what is left.`,
+        `${title} could not be created again: ${stderr.trim()}. Repair the cause, then run the command again; ${file} lists what is left to create.`,
       );
     made.push(title);
   }
   await rm(file, { force: true });
   if (dropped)
     throw new UndeleteError(
-      `${kind} ${name} is there again, and not all of its data: the word to keep it came when some were dropped already. Restore them from a backup.`,
+      `${kind} ${name} exists again, but not all of its data: some of it had been dropped before the request to retain it. Restore that from a backup.`,
     );
   return made;
 }
@@ -75,7 +77,7 @@ async function read(file: string): Promise<readonly Saved[] | undefined> {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw new UndeleteError(`${file} cannot be read: move it away, or mend it.`, { cause: error });
+    throw new UndeleteError(`${file} cannot be read: repair it, or move it away.`, { cause: error });
   }
 }
 
@@ -86,10 +88,10 @@ async function save(
 ): Promise<readonly Saved[]> {
   if (found === undefined)
     throw new UndeleteError(
-      `There is no ${kind} ${name} in ${namespace}, in deletion or otherwise. Where its data was to be kept (deletionPolicy: Retain), apply it again; else restore it from a backup.`,
+      `There is no ${kind} ${name} in ${namespace}, in deletion or otherwise. If its deletionPolicy was Retain, apply it again to use its data; otherwise restore it from a backup.`,
     );
   if (found.metadata.deletionTimestamp === undefined)
-    throw new UndeleteError(`${kind} ${name} is not in deletion: there is nothing to bring back.`);
+    throw new UndeleteError(`${kind} ${name} is not in deletion, so there is nothing to undo.`);
   const inside =
     kind === 'Capsule'
       ? (await kube.list('Assistant', namespace)).filter(({ spec }) => spec.capsule === name)
@@ -136,7 +138,9 @@ async function keep({ kube, namespace, kind, name }: Undelete): Promise<void> {
     patch,
   ]);
   if (code !== 0 && !stderr.includes('NotFound'))
-    throw new UndeleteError(`${kind} ${name} cannot be told to keep its data: ${stderr.trim()}`);
+    throw new UndeleteError(
+      `the deletionPolicy of ${kind} ${name} could not be set to Retain: ${stderr.trim()}`,
+    );
 }
 
 /** Whether the operator's Events report that the data was dropped. */
