@@ -23,9 +23,9 @@ try {
   steps.close();
   console.log(
     [
-      `${file} has ${carried.length} images for ${platforms.join(' and ')}. Into a registry, with REGISTRY as its host and path:`,
+      `${file} contains ${carried.length} images for ${platforms.join(' and ')}. To copy them into a registry, set REGISTRY to its host and path, and run:`,
       ...pushLines(file, carried, platforms).map((line) => `  ${line}`),
-      'Then install with:',
+      'Then install the chart with these options:',
       `  -f ${values} --set image.registry=$REGISTRY`,
     ].join('\n'),
   );
@@ -44,7 +44,7 @@ function wanted() {
   });
   try {
     const [given, ...more] = positionals;
-    if (given === undefined || more.length > 0) throw new Error('exactly one FILE is to be named');
+    if (given === undefined || more.length > 0) throw new Error('name exactly one FILE');
     return { given: writable(given), platforms: platformsOf(values.platform) };
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
@@ -59,7 +59,7 @@ function writable(file: string): string {
   try {
     accessSync(folder, constants.W_OK);
   } catch {
-    throw new Error(`${file}: the folder ${folder} is not there or not yours to write to`);
+    throw new Error(`${file}: the folder ${folder} does not exist, or you may not write to it`);
   }
   return file;
 }

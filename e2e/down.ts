@@ -5,7 +5,7 @@ import { createSteps } from './progress/index.ts';
 
 const USAGE = `usage: npm run down -- [options]
   --cluster NAME   name of the cluster (space)
-  --keep           leaves its state on disk for a faster next "npm run up"`;
+  --keep           keeps its state on disk, so that the next "npm run up" is faster`;
 
 const { values } = commandLine(USAGE, {
   options: {
@@ -18,7 +18,7 @@ const steps = createSteps();
 try {
   await takeDown(values.cluster, { keep: values.keep, steps });
 } catch {
-  process.exitCode = 1; // the failed step has told why
+  process.exitCode = 1; // the failed step has reported the reason
 } finally {
   steps.close();
 }

@@ -13,7 +13,7 @@ export function imageValues(carried: readonly Pick<Carried, 'name' | 'digest'>[]
   for (const value of IMAGE_VALUES) {
     const repository = nameOf(value);
     const digest = carried.find(({ name }) => name === repository)?.digest;
-    if (digest === undefined) throw new Error(`the archive has no ${repository}`);
+    if (digest === undefined) throw new Error(`the archive has no image ${repository}`);
     // No two of these values have the same first part.
     const [part = '', ...rest] = value.split('.');
     values[part] = rest.reduceRight<object>((inner, key) => ({ [key]: inner }), { repository, digest });
@@ -25,7 +25,7 @@ export function imageValues(carried: readonly Pick<Carried, 'name' | 'digest'>[]
 export function platformsOf(said: string = OWN): readonly Platform[] {
   const platforms = said.split(',').map((one) => {
     if (isPlatform(one)) return one;
-    throw new Error(`--platform: ${one} is none of ${PLATFORMS.join(', ')}`);
+    throw new Error(`--platform: ${one} is unknown. Use one of ${PLATFORMS.join(', ')}`);
   });
   return [...new Set(platforms)];
 }

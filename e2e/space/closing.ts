@@ -76,7 +76,7 @@ function next({ name, space, namespace, severalNodes }: UpTarget, story: Story |
     ...lines,
     `  ${down}`,
     '',
-    'The console is at https://localhost:8443 while the first of these runs; the second makes a token to sign in with',
+    'The console is at https://localhost:8443 while the first command runs; the second prints a token to sign in with',
     `  ${kubectl} -n ${space}-system port-forward service/console 8443`,
     `  ${kubectl} -n ${namespace} create token ${account}`,
   ];

@@ -54,11 +54,13 @@ export async function waitReady(
       step.note('');
       return object;
     }
-    const saying = ready === undefined ? 'nothing yet' : `${ready.reason}: ${ready.message}`;
+    const saying = ready === undefined ? 'it has no condition yet' : `${ready.reason}: ${ready.message}`;
     step.note(saying);
     if (performance.now() > deadline) {
       const places = [namespace, ...(await capsuleNamespaces(kube, namespace))];
-      throw new Error([`${kind} ${name} says ${saying}`, ...(await symptoms(kube, places))].join('\n'));
+      throw new Error(
+        [`${kind} ${name} is not Ready: ${saying}`, ...(await symptoms(kube, places))].join('\n'),
+      );
     }
     await pause(200);
   }

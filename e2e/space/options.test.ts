@@ -30,7 +30,11 @@ describe('the command line of up', () => {
     ['a word too many', ['now'], /now/],
     ['an unknown provider', ['--provider', 'minikube'], /native, kind, kubeconfig/],
     ['a provider that needs a file', ['--provider', 'kubeconfig'], /needs --kubeconfig FILE/],
-    ['two clusters at once', ['--provider', 'native', '--kubeconfig', 'f'], /give one of them/],
+    [
+      'two clusters at once',
+      ['--provider', 'native', '--kubeconfig', 'f'],
+      /use only one of the two options/,
+    ],
     ['a port that is none', ['--api-port', '65536'], /from 1 to 65535/],
     ['no nodes', ['--nodes', '0'], /from 1 to 9/],
     ['too many nodes', ['--nodes', '10'], /from 1 to 9/],

@@ -4,15 +4,15 @@ import { type BringUp, DEFAULT_CLUSTER, MAX_NODES } from '../cluster/index.ts';
 const PROVIDERS = ['native', 'kind', 'kubeconfig'] as const;
 
 export const USAGE = `usage: npm run up -- [options]
-  --provider native|kind|kubeconfig   where the cluster comes from (default: kind with a Docker engine that can have one, else native)
-  --kubeconfig FILE                   your own cluster
-  --image-registry PREFIX             where your own cluster pulls Space's images from
+  --provider native|kind|kubeconfig   which kind of cluster to use (default: kind if there is a Docker engine that can run it, otherwise native)
+  --kubeconfig FILE                   use your own cluster
+  --image-registry PREFIX             the registry from which your own cluster pulls Space's images
   --cluster NAME                      name of the cluster (space)
-  --nodes N                           how many nodes a native cluster has (1)
-  --api-port PORT                     loopback port of the API server (native: 17443; kind: any that is free)
-  --no-examples                       the Space alone`;
+  --nodes N                           number of nodes of a native cluster (1)
+  --api-port PORT                     loopback port of the API server (native: 17443; kind: any free port)
+  --no-examples                       install the Space without the example Capsule and Assistant`;
 
-/** The command line is not understood; nothing was done. */
+/** The command line is invalid, and nothing was done. */
 export class UsageError extends Error {}
 
 export interface UpOptions {
@@ -32,15 +32,17 @@ export function readOptions(args: readonly string[], defaultCluster = DEFAULT_CL
   // Only the native provider has several nodes.
   const provider = nodes === undefined ? named : 'native';
   if (values.provider !== undefined && named === undefined)
-    wrong(`--provider ${values.provider}: known are ${PROVIDERS.join(', ')}`);
+    wrong(`--provider ${values.provider}: use one of ${PROVIDERS.join(', ')}`);
   if (nodes !== undefined && ((named ?? 'native') !== 'native' || kubeconfig !== undefined))
-    wrong(`--nodes ${nodes}: only a native cluster is given nodes here`);
+    wrong(`--nodes ${nodes}: only a native cluster can have several nodes`);
   if (nodes !== undefined && !(/^[1-9]$/.test(nodes) && Number(nodes) <= MAX_NODES))
     wrong(`--nodes ${nodes}: use a number from 1 to ${MAX_NODES}`);
   if (provider === 'kubeconfig' && kubeconfig === undefined)
     wrong('--provider kubeconfig needs --kubeconfig FILE');
   if (kubeconfig !== undefined && provider !== undefined && provider !== 'kubeconfig')
-    wrong(`--kubeconfig is your own cluster, --provider ${provider} is another: give one of them`);
+    wrong(
+      `--kubeconfig uses your own cluster, but --provider ${provider} creates one: use only one of the two options`,
+    );
   if (port !== undefined && !(/^[1-9][0-9]{0,4}$/.test(port) && Number(port) <= 65_535))
     wrong(`--api-port ${port}: a port is a number from 1 to 65535`);
   if (!/^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name))

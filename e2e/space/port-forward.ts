@@ -25,7 +25,9 @@ export async function portForward(
   ];
   const child = spawn(kubectl, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const found = await new Promise<string>((resolve, reject) => {
-    child.on('error', reject).on('close', () => reject(new Error(`nothing leads to ${service}`)));
+    child
+      .on('error', reject)
+      .on('close', () => reject(new Error(`kubectl port-forward to service/${service} ended`)));
     createInterface(child.stdout).on('line', (line) => {
       const [, port] = /127\.0\.0\.1:(\d+) ->/.exec(line) ?? [];
       if (port !== undefined) resolve(port);

@@ -55,7 +55,7 @@ const RESOURCES: readonly Resource[] = KINDS.flatMap(([apiVersion, namespaced, c
 function resourceOf(asked: string): Resource {
   const wanted = asked.toLowerCase();
   const found = RESOURCES.find(({ kind, plural }) => plural === wanted || kind.toLowerCase() === wanted);
-  if (found === undefined) throw new Error(`no kind ${asked} among those that are looked at`);
+  if (found === undefined) throw new Error(`the kind ${asked} is not among those that can be read here`);
   return found;
 }
 

@@ -35,7 +35,7 @@ it('a right too many, or too few, is named with its account', async () => {
   const contentType = 'application/merge-patch+json';
   await client.call({ method: 'PATCH', path, contentType, body: { rules: [rule] } });
   const wrong = [
-    'too many: home-system/home-uninstall-guard in home: list assistants.platform.space',
+    'not on the page: home-system/home-uninstall-guard in home: list assistants.platform.space',
     'missing: home-system/home-uninstall-guard in home: list capsules.platform.space',
   ];
   await eventually(async () => wrongIn(await heldBy(given.accounts), drawn).join() === wrong.join(), {

@@ -103,7 +103,7 @@ function sentences(
 /** The differences: each right that is not listed, and each listed one that is missing. */
 export function wrongIn(held: Rights, drawn: Rights): string[] {
   return [
-    ...[...held.difference(drawn)].map((right) => `too many: ${right}`),
+    ...[...held.difference(drawn)].map((right) => `not on the page: ${right}`),
     ...[...drawn.difference(held)].map((right) => `missing: ${right}`),
   ];
 }

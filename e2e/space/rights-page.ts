@@ -21,15 +21,15 @@ export interface DrawnRule {
 
 const HEAD = `# Rights
 
-What each program of a Space may ask of the API server, and each role for people, of the roles as the chart renders them for a
-release \`home\` with everything on. Made by \`e2e/space/chart.test.ts\` (\`npx vitest run e2e/space/chart.test.ts -u\`), which fails when it is another; that
-a real API server gives every account these rights and no other is what \`e2e/space/rights-held.test.ts\` asks it, and that
-no program holds a right that it does not use is what \`e2e/suites/rights.test.ts\` finds in the API server's own log.
+This page lists what each program of a Space, and each role for people, may request of the API server. The roles are those that the chart
+renders for a release \`home\` with every option enabled. \`e2e/space/chart.test.ts\` generates the page (\`npx vitest run e2e/space/chart.test.ts -u\`), and fails if it
+is stale. \`e2e/space/rights-held.test.ts\` checks with a real API server that every account has these rights and no others, and
+\`e2e/suites/rights.test.ts\` checks with the API server's own log that no program has a right that it does not use.
 
-The Role \`<release>-console-principals\` comes without a rule: the operator writes there the name of each Capsule's principal for the object store.
-The operator binds \`<release>-capsule-secrets\` itself, in the namespace of each Capsule.
+The Role \`<release>-console-principals\` is rendered without a rule: the operator writes the name of each Capsule's principal for the object store into it.
+The operator itself binds \`<release>-capsule-secrets\`, in the namespace of each Capsule.
 
-What roles cannot say, admission policies do: [operator.md](operator.md#what-nobody-else-touches).
+Admission policies restrict what roles cannot express: [operator.md](operator.md#what-nobody-else-touches).
 
 | Role | Where | Held by | Resources | Names | Verbs |
 | --- | --- | --- | --- | --- | --- |

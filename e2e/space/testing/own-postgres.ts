@@ -121,7 +121,7 @@ export async function startOwnPostgres(kube: Kube, namespace: string, image: str
     return status?.ready === true ? (status.restartCount as number) : undefined;
   };
   await eventually(async () => (await restarts()) !== undefined, {
-    what: 'the PostgreSQL is ready',
+    what: 'PostgreSQL is ready',
     within: WITHIN_MS,
   });
   const service = await kube.get('service', 'pg', namespace);
@@ -149,7 +149,7 @@ export async function startOwnPostgres(kube: Kube, namespace: string, image: str
         const now = await restarts();
         return now !== undefined && now !== before;
       };
-      await eventually(isBack, { what: 'the PostgreSQL is back', within: WITHIN_MS });
+      await eventually(isBack, { what: 'PostgreSQL is ready again', within: WITHIN_MS });
     },
   };
 }
