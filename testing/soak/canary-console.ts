@@ -103,15 +103,15 @@ export async function run({ quick, examples }: SoakOptions): Promise<SoakReport>
     ...(['history', 'storage', 'profile'] as const).filter((place) => found.control[place] === 0),
   ];
   return {
-    title: 'Where canaries were found in and around consoles whose broker was taken over',
+    title: 'Canaries that were found in and around consoles whose object-storage broker is compromised',
     rows,
     figures: {
       ...{ answers: sumOf(all, 'answers'), stored_inputs: sumOf(all, 'inputs') },
       ...{ by_issuer: sumOf(all, 'people'), leaks },
     },
     notes: [
-      `Held, so that the heap has them: ${HELD.join(', ')}. Put there by the test, to see that a search finds anything: control.`,
-      ...unseen.map((one) => `Not found where it is: ${one}. Nothing was searched.`),
+      `The console itself holds ${HELD.join(', ')}, so its heap contains them. The test planted the canary "control" to show that the search works.`,
+      ...unseen.map((one) => `The search missed ${one}, which is there, so the other results prove nothing.`),
     ],
     passed: unseen.length === 0 && leaks === 0,
   };

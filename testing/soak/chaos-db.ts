@@ -52,10 +52,10 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
       rows: [
         {
           kills,
-          'answers kept': tally.answers,
-          'calls cut': tally.cut,
+          answers: tally.answers,
+          'calls without an answer': tally.cut,
           orphans: tally.orphans,
-          doubles: tally.doubles,
+          'duplicate names': tally.doubles,
           'lost rows': tally.lost,
         },
       ],
@@ -130,17 +130,18 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
     };
     for (const app of dropped) {
       const url = urls.get(app);
-      if (url !== undefined && (await sqlstate(url)) === 'ok') lose(`${app} was dropped and opens`);
+      if (url !== undefined && (await sqlstate(url)) === 'ok')
+        lose(`${app} was dropped, but its URL still works`);
     }
     const provisioned = await survivor.provisioner.provision(capsule, principal);
     const one = survivor.as(principal);
     if (provisioned.status === 200) {
-      if (urls.has('') && provisioned.json.database_url !== urls.get('')) lose('another URL for the Capsule');
+      if (urls.has('') && provisioned.json.database_url !== urls.get('')) lose('the Capsule got another URL');
       for (const app of ['a', 'b', 'c']) {
         if (!urls.has(app) || dropped.has(app)) continue;
         const again = await one.create(capsule, app);
         // A drop that was cut may have got through, or be on its way.
-        if (app === 'c' && again.json.database_url !== urls.get(app)) lose(`another URL for ${app}`);
+        if (app === 'c' && again.json.database_url !== urls.get(app)) lose(`${app} got another URL`);
       }
     }
     const end = await one.dropAll(capsule);

@@ -89,12 +89,12 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
       await new Promise((resolve) => setTimeout(resolve, size.pauseMs));
     }
     await over;
-    say('over; what administrators have begun');
+    say('all kills are done; waiting for the administrators');
     await acting;
 
-    say('the survivors');
+    say('checking the survivors');
     const problems: string[] = [
-      ...killer.ended.map((name) => `${name} ended by itself`),
+      ...killer.ended.map((name) => `${name} ended without being killed`),
       ...(administrators?.problems ?? []),
     ];
     const survivors = [...population.assistants.values()];
@@ -108,7 +108,7 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
     const survived = { capsules: population.capsules.size, assistants: survivors.length };
 
     for (const problem of problems) say(problem);
-    say('the end of all');
+    say('deleting everything');
     for (const name of expected.capsules) await population.deleteCapsule(name);
     problems.push(...(await eventualRest(world, before, { capsules: [], assistants: [] })));
     return {
@@ -121,7 +121,7 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
         ...Object.entries(administrators?.done ?? {}).map(([what, count]) => ({ what, count })),
         { what: 'surviving Capsules', count: survived.capsules },
         { what: 'surviving Assistants, all Ready', count: survived.assistants },
-        { what: '… whose data was checked', count: kept },
+        { what: 'surviving Assistants whose data was checked', count: kept },
         { what: 'problems', count: problems.length },
       ],
       figures: {
@@ -132,7 +132,10 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
         checked: kept,
         problems: problems.length,
       },
-      notes: [...problems.slice(0, 20), ...world.ended().map((what) => `Ended by itself: ${what}`)],
+      notes: [
+        ...problems.slice(0, 20),
+        ...world.ended().map((what) => `Ended without being killed: ${what}`),
+      ],
     };
   } finally {
     lasting = false;

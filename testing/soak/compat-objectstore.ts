@@ -45,7 +45,7 @@ export async function run({ only, server }: SoakOptions): Promise<SoakReport> {
     const failed = outcomes.filter((one) => one.failed !== undefined);
     return {
       passed: failed.length === 0,
-      title: `S3 clients against the front${server === undefined ? '' : ` on a cluster of ${server}`}`,
+      title: `Third-party S3 clients against the object-storage broker${server === undefined ? '' : ` with a cluster of ${server}`}`,
       rows: all.map(({ client, version, outcomes: played }) => ({
         client,
         version,
@@ -110,6 +110,8 @@ function differences(all: readonly Tried[]): readonly string[] {
     const same = row?.version === version && row.cases === outcomes.length;
     return same || missing !== undefined
       ? []
-      : [`docs/wire/objectstore-data.md says otherwise: | ${client} | ${version} | ${outcomes.length} |`];
+      : [
+          `docs/wire/objectstore-data.md has another row than this run: | ${client} | ${version} | ${outcomes.length} |`,
+        ];
   });
 }

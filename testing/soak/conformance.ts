@@ -43,7 +43,8 @@ export async function run({ quick, events: wanted }: SoakOptions): Promise<SoakR
   const seconds = (performance.now() - begun) / 1000;
   return {
     passed: wrongs.length === 0 && registry.problems.length === 0,
-    title: 'Traces of real brokers against their models: PostgreSQL 18, versitygw, processes killed',
+    title:
+      'Traces of real brokers, whose processes are killed, compared with their models: PostgreSQL 18, versitygw',
     rows: [
       { what: 'database broker', events: registry.events, kills: registry.killed, restores: 0 },
       { what: 'custody', events: custody.events, kills: custody.killed, restores: custody.setBack },

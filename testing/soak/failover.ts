@@ -117,14 +117,14 @@ function reportOf(
   const slowest = Math.max(...changes.map(({ back }) => Math.min(back.repeats, back.changes)));
   return {
     passed: lost.length === 0 && problems.length === 0 && slowest <= BACK_MS,
-    title: `A primary handed over and killed under load: ${cluster.versions}, three servers, synchronous replication`,
+    title: `Switchover and loss of the primary under load: ${cluster.versions}, three servers, synchronous replication`,
     rows: kinds.map((kind) => ({
       primary: kind,
       times: changes.filter((one) => one.kind === kind).length,
-      'no answer, s': worst(kind, ({ outage }) => outage),
-      'repeated create back, s': worst(kind, ({ back }) => back.repeats),
-      'create or drop back, s': worst(kind, ({ back }) => back.changes),
-      'rows back, s': worst(kind, ({ back }) => back.rows),
+      'longest without an answer, s': worst(kind, ({ outage }) => outage),
+      'to first repeated create, s': worst(kind, ({ back }) => back.repeats),
+      'to first create or drop, s': worst(kind, ({ back }) => back.changes),
+      'to first committed row, s': worst(kind, ({ back }) => back.rows),
     })),
     figures: {
       ...load.answered,
@@ -134,7 +134,7 @@ function reportOf(
       slowest_back_ms: Math.round(slowest),
     },
     notes: [
-      'times are the longest; back: after the new primary answered its first COMMIT',
+      'Each time is the longest of all changes. The last three are measured from the first COMMIT that the new primary answered.',
       ...lost.slice(0, 10).map((one) => `lost: ${one}`),
       ...problems.slice(0, 10),
     ],

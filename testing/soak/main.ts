@@ -14,83 +14,83 @@ interface Entry {
 
 const SOAKS: Readonly<Record<string, Entry>> = {
   'canary-console': {
-    what: '100,000 answers of a taken-over object-storage broker (--examples N): no secret in what the console sends, writes or holds, nor in a real browser',
+    what: 'searches what consoles send, write and hold, and a real browser, for secrets, while a compromised object-storage broker gives 100,000 answers (--examples N)',
     load: () => import('./canary-console.ts'),
   },
   'chaos-db': {
-    what: 'database brokers killed at random moments (2,000 times) while callers create, drop and finalize',
+    what: 'kills database brokers at random moments (2,000 times) while callers create, drop and finalize',
     load: () => import('./chaos-db.ts'),
   },
   'chaos-operator': {
-    what: 'operator, brokers and PostgreSQL killed (500 times, --kills N) while users change everything; --cluster: on the Space that is up',
+    what: 'kills operator, brokers and PostgreSQL at random moments (500 times, --kills N) while users change everything; --cluster: in the Space of npm run up',
     load: () => import('./chaos-operator.ts'),
   },
   'compat-egress': {
-    what: 'HTTP clients that are not ours, through a tunnel of the gateway',
+    what: 'runs third-party HTTP clients through a tunnel of the gateway',
     load: () => import('./compat-egress.ts'),
   },
   'compat-objectstore': {
-    what: 'S3 clients that are not ours (--only NAME,…), against the S3 listener of the object-storage broker; --server minio or seaweedfs: on a cluster of those',
+    what: 'runs third-party S3 clients (--only NAME,…) against the S3 listener of the object-storage broker; --server minio or seaweedfs: with a cluster of that server',
     load: () => import('./compat-objectstore.ts'),
   },
   conformance: {
-    what: 'a million changes, anchors and answers (--events N) of real brokers that are killed: each is one that the models permit',
+    what: 'compares a million changes, anchors and answers (--events N) of real brokers, which are killed meanwhile, with the models',
     load: () => import('./conformance.ts'),
   },
   'custody-kills': {
-    what: 'object-storage brokers killed (100 times) while they rotate a key',
+    what: 'kills object-storage brokers (100 times) while they rotate a key',
     load: () => import('./custody-kills.ts'),
   },
   'custody-mutations': {
-    what: '20,000 random mutations of stored credentials among 100,000 changes: each is noticed, nothing else is',
+    what: 'makes 20,000 random mutations of stored credentials among 100,000 changes, and checks that exactly the mutations are detected',
     load: () => import('./custody-mutations.ts'),
   },
   'custody-revocation': {
-    what: 'requests at two replicas (10,000) that might use credentials which were revoked',
+    what: 'sends 10,000 requests to two replicas, none of which may use revoked credentials',
     load: () => import('./custody-revocation.ts'),
   },
   failover: {
-    what: 'the primary of three PostgreSQL under Patroni handed over and killed (5 times each, --kills N) under load: no answered write lost, back within 5 s',
+    what: 'switches over and kills the primary of three PostgreSQL under Patroni (5 times each, --kills N) under load: no answered write may be lost, and the broker answers again within 5 s',
     load: () => import('./failover.ts'),
   },
   'fuzz-db': {
-    what: "schemathesis against the database broker's OpenAPI document (--examples N of each operation)",
+    what: "runs schemathesis against the database broker's OpenAPI document (--examples N requests of each operation)",
     load: () => import('./fuzz-db.ts'),
   },
   'fuzz-objectstore': {
-    what: 'the same against the documents of both listeners of the object-storage broker',
+    what: 'runs schemathesis against the documents of both listeners of the object-storage broker',
     load: () => import('./fuzz-objectstore.ts'),
   },
   'grant-revocation': {
-    what: 'requests for objects at two replicas (10,000) that might go where they may not go any more',
+    what: 'sends 10,000 requests for objects to two replicas, none of which may reach a bucket that is no longer selected',
     load: () => import('./grant-revocation.ts'),
   },
   'model-custody': {
-    what: 'ten million states of the protocol between registry and bucket, and each of its seeded defects',
+    what: 'explores ten million states of the protocol between registry and bucket, and searches for each seeded defect',
     load: () => import('./model-custody.ts'),
   },
   'model-db': {
-    what: '10,000 random schedules of operations, retries and callers against a sequential model of the database broker',
+    what: 'compares 10,000 random schedules of operations, retries and callers with a sequential model of the database broker',
     load: () => import('./model-db.ts'),
   },
   'model-deletion': {
-    what: 'ten million states of Capsules and Assistants that are deleted, kept and made again, and each of its seeded defects',
+    what: 'explores ten million states of Capsules and Assistants that are deleted, retained and created again, and searches for each seeded defect',
     load: () => import('./model-deletion.ts'),
   },
   mutants: {
-    what: 'one change after the other in files that decide about security (--only ROOM or FILE,…; --list): a test fails then; --quick: of the lines that differ from main',
+    what: 'changes one place at a time in files that decide about security (--only ROOM or FILE,…; --list), and checks that a test fails; --quick: only in lines that differ from main',
     load: () => import('./mutants.ts'),
   },
   restore: {
-    what: 'rows and objects of 50 Capsules (2 GiB) lost and made again as of a moment before an error, and of one of them beside it; what a backup costs meanwhile',
+    what: 'loses the rows and objects of 50 Capsules (2 GiB) and restores them to a moment before an error, restores one Capsule beside the existing one, and measures what a backup costs',
     load: () => import('./restore.ts'),
   },
   's3-cluster': {
-    what: 'nodes of an S3 server (three of SeaweedFS, or four of --server minio) killed (20 times, --kills N) while Assistants upload through the broker: nothing answered is lost',
+    what: 'kills nodes of an S3 server (three of SeaweedFS, or four with --server minio; 20 times, --kills N) while Assistants upload through the broker: nothing that was answered may be lost',
     load: () => import('./s3-cluster.ts'),
   },
   walls: {
-    what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips; --only rbac,admission,grants: each of those, which takes no cluster: a test fails',
+    what: 'removes and opens each NetworkPolicy of the Space of npm run up (--only NAME,…), and checks that npm run verify shows it; --only rbac,admission,grants: changes roles, admission policies and grants, without a cluster',
     load: () => import('./walls.ts'),
   },
 };

@@ -22,7 +22,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
       what: name,
       states: explored.states,
       steps: explored.steps,
-      ended: wrong !== undefined ? 'WRONG' : explored.exhausted ? 'all states' : 'at its bound',
+      ended: wrong !== undefined ? 'VIOLATION' : explored.exhausted ? 'all states explored' : 'bound reached',
     };
   });
   const defects = DEFECTS.map((defect) => {
@@ -31,7 +31,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
       if (wrong !== undefined)
         return { what: `a custody that ${defect}`, states: seen, steps, ended: wrong.what };
     }
-    return { what: `a custody that ${defect}`, states: 0, steps: 0, ended: 'NOT FOUND' };
+    return { what: `a custody that ${defect}`, states: 0, steps: 0, ended: 'DEFECT NOT FOUND' };
   });
   const missed = defects.filter(({ states: seen }) => seen === 0).length;
   return {

@@ -5,6 +5,7 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** For a defect; the shortest ways to them are short. */
 const MOST_OF_DEFECT = 200_000;
+const NOT_FOUND = 'DEFECT NOT FOUND';
 
 const traceOf = (what: string, trace: readonly string[]) => `${what}\n  ${trace.join('\n  ')}`;
 
@@ -20,7 +21,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
     const { wrong, exhausted, depth, steps } = explored;
     if (wrong !== undefined) wrongs.push(traceOf(`${name}: ${wrong.what}`, wrong.trace));
     console.error(`… ${name}: ${explored.states} states`);
-    const ended = wrong !== undefined ? 'WRONG' : exhausted ? 'all states' : 'at its bound';
+    const ended = wrong !== undefined ? 'VIOLATION' : exhausted ? 'all states explored' : 'bound reached';
     return { what: name, states: explored.states, steps, depth, ended };
   });
   const seconds = (performance.now() - begun) / 1000;
@@ -29,9 +30,9 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
     const { states: seen, steps, depth } = explored;
     const what = `a Space that ${defect}`;
     if (wrong !== undefined) console.error(traceOf(`… ${what}: ${wrong.what}`, wrong.trace));
-    return { what, states: seen, steps, depth, ended: wrong?.what ?? 'NOT FOUND' };
+    return { what, states: seen, steps, depth, ended: wrong?.what ?? NOT_FOUND };
   });
-  const missed = defects.filter(({ ended }) => ended === 'NOT FOUND').length;
+  const missed = defects.filter(({ ended }) => ended === NOT_FOUND).length;
   return {
     title:
       'Deletions: every interleaving of operators, broker, cluster and administrators, of crashes, lost answers and late writes within bounds',

@@ -7,7 +7,7 @@ import { roomOf, scoreOf, type Tried } from './mutants/tried.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 const GOAL = 0.95;
-const TITLE = 'Files that decide about security, changed in one place after the other';
+const TITLE = 'Files that decide about security, each changed in one place at a time';
 /** What `npm test` has the time for; of more, some of every file. */
 const QUICK_MOST = 100;
 
@@ -18,7 +18,7 @@ export async function run({ quick, only, list = false }: SoakOptions): Promise<S
   const isWanted = (file: string) => only?.some((part) => file.includes(part)) ?? true;
   const changed = quick ? await changedSinceMain(FILES) : () => true;
   if (changed === undefined)
-    return report([], ['Skipped: this clone has no main, so nobody knows which lines have changed.']);
+    return report([], ['Skipped: this clone has no branch main, so the changed lines are unknown.']);
   const all = automaticOnes(isWanted, changed);
   const each = quick ? Math.max(1, Math.ceil(all.length / QUICK_MOST)) : 1;
   const automatic = all.filter((_, i) => i % each === 0);
@@ -47,7 +47,7 @@ function report(tried: readonly Tried[], notes: readonly string[]): SoakReport {
   const rows = [
     ...Map.groupBy(tried, ({ file }) => file),
     ...[...Map.groupBy(tried, ({ file }) => roomOf(file))].map(
-      ([room, all]) => [`all of ${room}`, all] as const,
+      ([room, all]) => [`all files of ${room}`, all] as const,
     ),
   ].map(([what, all]) => ({ what, ...counts(all), score: percent(scoreOf(all)) }));
   return {

@@ -83,7 +83,7 @@ async function beginArchive(server: BackedUpServer): Promise<void> {
         () => true,
         () => false,
       ),
-    { what: 'a place for the log' },
+    { what: 'the stanza of the backup exists' },
   );
 }
 
@@ -91,28 +91,28 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   const { server, buckets, limits } = space;
   const broker = await space.startBroker();
   const retired = await retire(broker);
-  say('tenants');
+  say('creating tenants');
   const tenants = await makeTenants(broker, size);
   await writeRows(tenants, size.rowBytes);
   await writeObjects(buckets.client, tenants, size.objectBytes);
   // What the rows themselves have the server write and archive is no part of what a backup costs.
   await archiveNow(server.places.server, new AbortController().signal);
-  say('a backup, beside traffic');
+  say('making a backup while clients write');
   const copy = () => Promise.all([server.backUp(), buckets.backup('copy')]);
   const cost = await costOf(tenants, buckets.client, copy, limits);
   const [ofDatabase = 0, ofBucket = 0] = await Promise.all(limits.map((limit) => limit.taken()));
   await buckets.backup('copy');
   const before = await contentsOf(space, tenants);
-  say('an error, and all is lost');
+  say('making the error');
   const moment = await makeError(server, buckets.client, tenants);
-  say('one Capsule, beside the living one');
+  say('restoring one Capsule beside the existing one');
   const one = await restoreOne(server, buckets, broker, moment, { tenants, rows: before.rows });
   await broker.stop();
   await server.lose();
   buckets.lose();
-  say('backups that are damaged');
+  say('trying damaged backups');
   const accepted = await notRefused(server, buckets, moment);
-  say('a restore');
+  say('restoring everything');
   const { restored, ...times } = await restoreTo(moment, space);
   try {
     const after = await contentsOf(space, tenants);
@@ -130,28 +130,44 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
       cost.percent <= MOST.costPercent;
     return {
       passed: lost.length + open.length + accepted.length === 0 && holds,
-      title: `the data of ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rowBytes / MIB} MiB of rows and as many of objects, made again as of a moment, without a cluster`,
+      title: `Restore of the data of ${size.capsules} Capsules and ${size.assistants} Assistants (${size.rowBytes / MIB} MiB of rows and as many of objects) to a moment, without a cluster`,
       rows: [
-        { what: 'the first backup, s', measured: cost.seconds, most: '' },
-        { what: 'processor that PostgreSQL’s copy had, s', measured: ofDatabase, most: '' },
-        { what: 'processor that the bucket’s copy had, s', measured: ofBucket, most: '' },
-        { what: 'transactions beside it, % of those alone', measured: cost.transactions, most: '' },
-        { what: 'uploads beside it, % of those alone', measured: cost.uploads, most: '' },
-        { what: 'what it costs of both, %', measured: cost.percent, most: MOST.costPercent },
-        { what: 'one Capsule: until a server has what there was, s', measured: one.scratch, most: '' },
+        { what: 'duration of the first backup, s', measured: cost.seconds, most: '' },
+        { what: 'processor time of PostgreSQL’s copy, s', measured: ofDatabase, most: '' },
+        { what: 'processor time of the bucket’s copy, s', measured: ofBucket, most: '' },
+        { what: 'transactions during the backup, % of those without', measured: cost.transactions, most: '' },
+        { what: 'uploads during the backup, % of those without', measured: cost.uploads, most: '' },
+        { what: 'throughput lost to the backup, %', measured: cost.percent, most: MOST.costPercent },
         {
-          what: 'one Capsule: until its rows and objects are there, s',
+          what: 'one Capsule: until the scratch server has reached the moment, s',
+          measured: one.scratch,
+          most: '',
+        },
+        {
+          what: 'one Capsule: until its rows and objects are restored, s',
           measured: one.all,
           most: MOST.capsuleSeconds,
         },
-        { what: 'looking at the backup, s', measured: times.look, most: '' },
+        { what: 'checks of the backup, s', measured: times.look, most: '' },
         { what: 'restore of the database, s', measured: times.database, most: '' },
-        { what: 'restore of the objects, at the same time, s', measured: times.objects, most: '' },
-        { what: 'server and database broker begin, s', measured: times.begin, most: '' },
-        { what: 'from nothing to answers of both, s', measured: times.all, most: MOST.restoreSeconds },
-        { what: 'before the moment that was asked for, s', measured: undone, most: MOST.undoneSeconds },
-        { what: 'databases and objects that are others than before', measured: lost.length, most: 0 },
-        { what: 'retired database URLs and principals that open something', measured: open.length, most: 0 },
+        { what: 'restore of the objects, in parallel, s', measured: times.objects, most: '' },
+        { what: 'start of server and database broker, s', measured: times.begin, most: '' },
+        {
+          what: 'from an empty volume to the first answers, s',
+          measured: times.all,
+          most: MOST.restoreSeconds,
+        },
+        {
+          what: 'restored state is older than the requested moment by, s',
+          measured: undone,
+          most: MOST.undoneSeconds,
+        },
+        { what: 'databases and objects that differ from before', measured: lost.length, most: 0 },
+        {
+          what: 'retired database URLs and principals that still give access',
+          measured: open.length,
+          most: 0,
+        },
         { what: 'damaged backups that were not refused', measured: accepted.length, most: 0 },
       ],
       figures: {

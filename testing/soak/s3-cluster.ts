@@ -119,7 +119,7 @@ async function killNodes(cluster: S3Cluster, watch: Watch, count: number, random
   const again = performance.now();
   for (const node of doomed) node?.start();
   const answered = () => watch.at.writes.find((at) => at > again);
-  const back = await eventually(answered, { what: 'a write after the nodes were started' });
+  const back = await eventually(answered, { what: 'a write is answered after the nodes were started' });
   await cluster.whole();
   return {
     nodes: count,
@@ -166,10 +166,10 @@ function reportOf(
     rows: [1, 2].map((nodes) => ({
       'nodes killed': nodes,
       times: kills.filter((one) => one.nodes === nodes).length,
-      'no write, s': worst(nodes, ({ writes }) => writes),
-      'no read, s': worst(nodes, ({ reads }) => reads),
-      'one caller waited, s': worst(nodes, ({ slowest }) => slowest),
-      'write after start, s': worst(nodes, ({ back }) => back),
+      'longest without a write, s': worst(nodes, ({ writes }) => writes),
+      'longest without a read, s': worst(nodes, ({ reads }) => reads),
+      'longest wait of one caller, s': worst(nodes, ({ slowest }) => slowest),
+      'first write after the start, s': worst(nodes, ({ back }) => back),
     })),
     figures: {
       puts: sum('puts'),
@@ -189,9 +189,9 @@ function reportOf(
       problems: problems.length,
     },
     notes: [
-      'times are the longest after one kill; a caller asks again 0.1 s after each refusal',
-      `refusals: ${refusals.join(', ') || 'none'}`,
-      'the server itself: what a client without a broker was answered by it and does not hold',
+      'Each time is the longest after one kill. Callers repeat a request 0.1 s after each refusal.',
+      `Refusals: ${refusals.join(', ') || 'none'}.`,
+      'lost_by_the_server_itself counts answers of the S3 server to a client without a broker that do not hold.',
       ...lost.slice(0, 10).map((one) => `lost: ${one}`),
       ...control.lost.slice(0, 10).map((one) => `lost by the server itself: ${one}`),
       ...problems.slice(0, 10),

@@ -1,9 +1,9 @@
 /**
- * `npm run soak -- walls --only rbac,admission,grants`: those walls, without a cluster (walls/parts.ts).
- * `npm run soak -- walls [--quick] [--only POLICY,…]`: each NetworkPolicy of the Space that is up taken away and opened,
- * alone; then a cell of `npm run verify` is not as drawn. The policies of a Capsule are the operator's, which puts them
- * back at once: it is away meanwhile. `--quick` tries every fourth. For a Space of tests: what a run that was killed
- * outright has left so, the next one puts right when it starts.
+ * `npm run soak -- walls --only rbac,admission,grants` changes those protections, without a cluster (walls/parts.ts).
+ * `npm run soak -- walls [--quick] [--only POLICY,…]` removes and opens each NetworkPolicy of the running Space, one change at
+ * a time, and checks that a cell of `npm run verify` differs. The operator would restore the policies of a Capsule at once, so it
+ * is scaled to zero for them. `--quick` tries every fourth change. The Space must be one for tests; if a run is killed, the next
+ * one undoes its change.
  */
 import { randomBytes } from 'node:crypto';
 import { DEFAULT_CLUSTER, openCluster } from '../../e2e/cluster/index.ts';
@@ -29,12 +29,12 @@ const PATIENCE = { seconds: SECONDS, signal: stop.signal };
 /** A policy takes effect on a node within a moment; a second look is for one that took longer. */
 const LOOKS = 2;
 
-/** Why no cell can flip, by a part of the policy's name and the change. */
+/** Why no cell can differ, by a part of the policy's name and the change. */
 const REASONS: Readonly<Record<string, string>> = {
-  'space-default-deny taken away':
-    'the policy beside it isolates each Assistant’s pod both ways as well; this one is for pods that are no Assistant’s, and the operator puts it back (operator/capsule/walls.test.ts)',
+  'space-default-deny removed':
+    'the policy beside it isolates each Assistant’s pod in both directions as well; this one is for pods that belong to no Assistant, and the operator restores it (operator/capsule/walls.test.ts)',
   'network-probe':
-    'its pods are the operator’s, and it takes no other for them: its probes go by this policy, and the condition NetworkReady is to say what they met',
+    'only the operator’s own probes are subject to this policy, and the condition NetworkReady reports what they reach',
 };
 
 interface Tried {
@@ -42,7 +42,7 @@ interface Tried {
   readonly flipped: readonly Cell[];
 }
 
-/** What is not as drawn, as those see it whom it is about; or everybody. */
+/** Returns the cells that differ, as measured by the given sources, or by all. */
 type Look = (whom?: (name: string) => boolean) => Promise<readonly Cell[]>;
 
 export async function run(options: SoakOptions): Promise<SoakReport> {
@@ -52,7 +52,7 @@ export async function run(options: SoakOptions): Promise<SoakReport> {
 
 async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
   const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
-  if (cluster === undefined) throw new Error('no Space is up: npm run up');
+  if (cluster === undefined) throw new Error('no Space is running: start one with npm run up');
   const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
   const place = {
     space: SPACE,
@@ -60,11 +60,11 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
     run: `w${randomBytes(4).toString('hex')}`,
     lifetime: LIFETIME_SECONDS,
   };
-  // A wall that is open is closed again, also when somebody has seen enough.
+  // An interrupted run still undoes its change.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
   const left = await putRight({ kube, namespace: SPACE });
-  if (left.length > 0) console.error(`… put right what an earlier run has left: ${left.join(', ')}`);
+  if (left.length > 0) console.error(`… undid what an earlier run had left changed: ${left.join(', ')}`);
   await leave(kube, { namespace: SPACE }, SECONDS);
   try {
     const around = await lookAround(kube, SPACE);
@@ -82,12 +82,12 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
       return cells.filter(({ agrees }) => !agrees);
     };
     const before = await look();
-    if (before.length > 0) throw new Error(`not as drawn before anything was changed: ${told(before)}`);
+    if (before.length > 0) throw new Error(`cells differ although nothing was changed yet: ${told(before)}`);
 
     const wanted = await wantedPolicies(kube, around, probers, only);
     const mutants = wanted.flatMap(mutantsOf).filter((_, i) => !quick || i % 4 === 0);
     const tried = await tryAll(kube, mutants, probers, look);
-    // The operator's pods may be others by now, which nobody asks.
+    // The operator may have new pods by now, which are not asked.
     const after = (await look()).filter(notOfOperator);
     return report(tried, after);
   } finally {
@@ -150,9 +150,9 @@ async function tryOne(kube: Kube, mutant: Mutant, look: Look): Promise<Tried> {
     return look();
   });
   console.error(`… ${nameOf(mutant)}: ${flipped.length} cells`);
-  // The next one is alone only when this one is undone on every node.
+  // The next change is alone only once this one is undone on every node.
   await wait(
-    'everything to be as drawn again',
+    'all cells to be as expected again',
     PATIENCE,
     async () => (await look()).length === 0 || undefined,
   );
@@ -172,7 +172,7 @@ const operatorHas = (kube: Kube, replicas: number) =>
     return (status.replicas ?? 0) === replicas && (status.readyReplicas ?? 0) === replicas ? true : undefined;
   });
 
-/** Not so where a pod of the operator could not be asked: it is scaled to none for a Capsule's policies. */
+/** Leaves out pods of the operator that could not be asked, since it is scaled to zero for a Capsule's policies. */
 const notOfOperator = ({ party, seen }: Cell) => party !== 'operator' || seen !== 'unasked';
 
 const told = (cells: readonly Cell[]) =>
@@ -185,12 +185,12 @@ function report(tried: readonly Tried[], after: readonly Cell[]): SoakReport {
   const unexplained = survivors.filter(({ mutant }) => reasonOf(mutant) === undefined);
   return {
     title:
-      'NetworkPolicies of an installed Space, each changed alone: cells of the matrix that are not as drawn then',
+      'NetworkPolicies of an installed Space, each changed alone, with the cells of npm run verify that differ then',
     rows: tried.map(({ mutant, flipped: [first, ...others] }) => ({
       policy: `${mutant.policy.metadata.namespace}/${mutant.policy.metadata.name}`,
       change: mutant.change,
       cells: first === undefined ? 0 : others.length + 1,
-      one:
+      'first cell':
         first === undefined
           ? (reasonOf(mutant) ?? 'SURVIVED')
           : `${first.from} -> ${first.target}: ${first.seen}`,

@@ -39,14 +39,15 @@ const PARTS: readonly Part[] = [
 /** The Space that `npm run up` has brought up. */
 export async function openCluster(): Promise<World> {
   const cluster = await openNamed(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
-  if (cluster === undefined) throw new Error('no Space is up: npm run up');
+  if (cluster === undefined) throw new Error('no Space is running: start one with npm run up');
   const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
   const kubeconfig = new KubeConfig();
   kubeconfig.loadFromString(await readFile(cluster.kubeconfig, 'utf8'));
   const connection = connect(kubeconfig);
   const space = viewOf(apiClient(connection));
   const example = await space.get<kinds.Assistant>(kinds.ASSISTANT, EXAMPLE);
-  if (example === undefined) throw new Error('the example Assistant is not there: npm run up');
+  if (example === undefined)
+    throw new Error('the example Assistant does not exist: create it with npm run up');
   const { image, resources } = example.spec;
   const record: Record = { processes: 0, pods: 0, ended: [] };
   const tenant = ledgers(space);
@@ -58,8 +59,7 @@ export async function openCluster(): Promise<World> {
   );
   return {
     administrators,
-    title:
-      'The parts of an installed Space killed at random moments, on the cluster, with Assistants in gVisor',
+    title: 'Parts of an installed Space killed at random moments, on a cluster, with Assistants in gVisor',
     space,
     parts: PARTS.map((part) => killablePod(space.client, part, killerOn(cluster), record)),
     make: (id) => ({
@@ -77,9 +77,9 @@ export async function openCluster(): Promise<World> {
     secrets: ['database', 'objectstore', 'egress'],
     ended: () => record.ended,
     rows: () => [
-      { what: '… of which processes', count: record.processes },
-      { what: '… of which pods', count: record.pods },
-      { what: 'containers that ended by themselves', count: record.ended.length },
+      { what: 'kills of the process alone', count: record.processes },
+      { what: 'kills with deletion of the pod', count: record.pods },
+      { what: 'containers that ended without being killed', count: record.ended.length },
     ],
     close: () => administrators.end().finally(() => connection.close()),
   };

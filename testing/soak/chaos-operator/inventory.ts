@@ -23,9 +23,11 @@ export async function eventualRest(world: World, before: Inventory, expected: Ex
     problems = await differences(world, before, expected);
     return problems.length === 0;
   };
-  await eventually(none, { what: 'nothing else is there', within: UPKEEP_MS }).catch((error: unknown) => {
-    if (problems.length === 0) problems.push(String(error));
-  });
+  await eventually(none, { what: 'exactly the expected objects exist', within: UPKEEP_MS }).catch(
+    (error: unknown) => {
+      if (problems.length === 0) problems.push(String(error));
+    },
+  );
   return problems;
 }
 
@@ -111,19 +113,20 @@ async function differences(
     const missing = BY_CHANCE.includes(what) ? (before[what] ?? []) : right;
     return [
       ...(what in wanted ? found.filter((one) => !right.includes(one)) : []).map(
-        (one) => `${what} of nobody: ${one}`,
+        (one) => `unexpected ${what}: ${one}`,
       ),
-      ...missing.filter((one) => !found.includes(one)).map((one) => `${what} is missing: ${one}`),
+      ...missing.filter((one) => !found.includes(one)).map((one) => `missing ${what}: ${one}`),
     ];
   });
   const roles = (now[ROLES] ?? []).length - (before[ROLES] ?? []).length;
-  if (roles !== capsules.length + assistants.length) problems.push(`${roles} roles`);
+  if (roles !== capsules.length + assistants.length)
+    problems.push(`${roles} roles instead of ${capsules.length + assistants.length}`);
   if (assistants.length === 0) {
     const strange = (now[OBJECTS] ?? []).filter((one) => !before[OBJECTS]?.includes(one));
-    problems.push(...strange.map((one) => `object of nobody: ${one}`));
+    problems.push(...strange.map((one) => `unexpected object: ${one}`));
   }
   problems.push(...(await censusBy(sight.databases)));
   const strays = await straySparesBy(sight.databases);
-  if (strays > 0) problems.push(`${strays} spare databases of nobody`);
+  if (strays > 0) problems.push(`${strays} spare databases that belong to nobody`);
   return problems;
 }

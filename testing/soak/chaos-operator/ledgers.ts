@@ -71,7 +71,7 @@ export function ledgers(space: SpaceView): Tenant {
         found.push(`its URL or its token does not work: ${String(error)}`),
       );
       // One that is at rest does not write by itself: that it still can is shown here.
-      if (!(await this.mark(wished))) found.push('it can write no more');
+      if (!(await this.mark(wished))) found.push('it can no longer write');
       return found;
     },
   };

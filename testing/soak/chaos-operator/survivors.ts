@@ -22,7 +22,7 @@ export async function ready(
         const object = await space.get<kinds.Assistant>(resource, name);
         const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready');
         if (object?.status?.observedGeneration !== object?.metadata.generation)
-          throw new Error('not looked at');
+          throw new Error('the operator has not observed the latest change');
         if (condition?.reason === wanted) return true;
         throw new Error(`${condition?.reason}: ${condition?.message}`);
       },

@@ -49,12 +49,12 @@ export async function withAwsCli(
       await aws('s3', 'cp', '--recursive', 's3://data/aws', back, '--no-progress');
       for (const name of names) equal(md5(join(back, name)), md5(join(tree, name)));
     },
-    'synchronize what is the same': async () => equal(await aws('s3', 'sync', tree, 's3://data/aws'), ''),
+    'synchronize identical trees': async () => equal(await aws('s3', 'sync', tree, 's3://data/aws'), ''),
     'copy on the server in parts': async () =>
       void (await aws('s3', 'cp', 's3://data/aws/large.bin', 's3://shared/large.bin', '--no-progress')),
     'move on the server': async () =>
       void (await aws('s3', 'mv', 's3://shared/large.bin', 's3://data/moved.bin', '--no-progress')),
-    'write with encryption and storage class asked for': async () => {
+    'write with requested encryption and storage class': async () => {
       const asked = ['--sse', 'AES256', '--storage-class', 'STANDARD', '--acl', 'bucket-owner-full-control'];
       await aws('s3', 'cp', join(tree, 'plain.txt'), 's3://data/asked', '--no-progress', ...asked);
     },

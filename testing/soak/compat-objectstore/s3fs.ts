@@ -34,7 +34,7 @@ export async function withS3fs(
   url: string,
   keys: S3Keys,
 ): Promise<{ readonly version: string; readonly outcomes: readonly Outcome[] }> {
-  if (!canMount()) throw new Missing('nothing can be mounted here');
+  if (!canMount()) throw new Missing('this machine cannot mount a FUSE file system');
   const { program, env: libraries } = await fromDebian('s3fs', 'usr/bin/s3fs');
   const at = join(directory, 's3fs');
   const password = join(directory, 's3fs-keys');
@@ -97,7 +97,7 @@ export async function withS3fs(
         await rm(join(at, 'c/b/only'));
         equal(await readdir(join(at, 'c/b')), []);
       },
-      'what is not there': async () => {
+      'stat of a missing file': async () => {
         const code = await stat(join(at, 'none')).catch((error: NodeJS.ErrnoException) => error.code);
         equal(code, 'ENOENT');
       },

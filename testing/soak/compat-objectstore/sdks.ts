@@ -52,5 +52,5 @@ async function speak(program: string, args: readonly string[], input: string): P
 }
 
 const needed = (program: string) => (error: Error & { readonly code?: unknown }) => {
-  throw error.code === 'ENOENT' ? new Missing(`no ${program} here`) : error;
+  throw error.code === 'ENOENT' ? new Missing(`${program} is not installed`) : error;
 };

@@ -139,7 +139,9 @@ async function untilWhole(nodes: readonly Node[]): Promise<void> {
   const what = 'a primary and two standbys, one of them synchronous';
   await eventually(isWhole, { what }).catch(async (cause: unknown) => {
     const said = await Promise.all(nodes.map(({ restPort }) => asked(restPort, '/cluster')));
-    throw new Error(`no ${what}: ${said.find((text) => text !== undefined)}`, { cause });
+    throw new Error(`the cluster did not reach ${what}: ${said.find((text) => text !== undefined)}`, {
+      cause,
+    });
   });
 }
 

@@ -40,7 +40,7 @@ export async function startLoad(capsule: Client): Promise<Load> {
       tally.refusals += 1;
       if (reply.status !== 503 || !(Number(reply.headers.get('retry-after')) > 0))
         problems.push(
-          `refused by ${reply.status}, Retry-After ${reply.headers.get('retry-after')}: ${reply.text}`,
+          `refused with ${reply.status}, Retry-After ${reply.headers.get('retry-after')}: ${reply.text}`,
         );
       await wait(50);
     }

@@ -21,7 +21,7 @@ export interface Programs {
 export async function findPrograms(directory: string): Promise<Programs> {
   const depends = await run(['apt-cache', 'depends', 'postgresql']);
   const [, major] = /Depends: postgresql-(\d+)/.exec(depends) ?? [];
-  if (major === undefined) throw new Error('apt knows no postgresql: this soak needs Debian');
+  if (major === undefined) throw new Error('apt has no package postgresql: this soak test needs Debian');
   const postgres = await fromDebian(`postgresql-${major}`, '');
   const patroni = await fromDebian('patroni', '');
   const haproxy = await fromDebian('haproxy', 'usr/sbin/haproxy');

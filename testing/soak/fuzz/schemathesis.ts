@@ -60,7 +60,7 @@ export async function fuzz(fuzzed: Fuzzed): Promise<Verdict> {
     await writeFile(lucky, narrowed(await readFile(document, 'utf8'), there));
     for (const [who, token] of Object.entries(credentials)) {
       for (const one of [document, lucky]) {
-        console.log(`\n── as ${who}${one === lucky ? ', of things that are there' : ''}`);
+        console.log(`\n── as ${who}${one === lucky ? ', with ids that exist' : ''}`);
         const beside = [...(except?.always ?? []), ...(one === lucky ? (except?.narrowed ?? []) : [])];
         const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
         const code = await st(home, cwd, [

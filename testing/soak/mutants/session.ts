@@ -65,7 +65,7 @@ export class Session {
     if (unbroken === undefined || unbroken.by !== undefined || unbroken.tests === 0) {
       await this.close();
       throw new Error(
-        `unbroken, the tests of ${this.#begin.file} do not pass: ${unbroken?.by ?? 'none ran'}`,
+        `without a mutant, the tests of ${this.#begin.file} do not pass: ${unbroken?.by ?? 'no test ran'}`,
       );
     }
     this.#patienceMs = Math.max(PATIENCE.atLeastMs, PATIENCE.times * Math.ceil(performance.now() - began));

@@ -49,7 +49,7 @@ async function untilArchived(server: BackedUpServer, moment: Date): Promise<void
     server.inside('psql', '-XAtqU', 'postgres', '-h', '/run/postgresql', '-c', text, 'postgres');
   await asked('SELECT pg_switch_wal()');
   const text = `SELECT last_archived_time > '${moment.toISOString()}' FROM pg_stat_archiver`;
-  await eventually(async () => (await asked(text)).trim() === 't', { what: 'the log to be archived' });
+  await eventually(async () => (await asked(text)).trim() === 't', { what: 'the log is archived' });
 }
 
 /** When the other tenant's newest row is of, in milliseconds since 1970. */

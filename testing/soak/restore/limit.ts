@@ -69,7 +69,7 @@ export async function limitTo(
               () => true,
               () => !existsSync(path),
             ),
-          { what: `an empty ${path}` },
+          { what: `the cgroup ${path} is empty` },
         );
     },
   };

@@ -27,10 +27,10 @@ export async function notRefused(
   const accepted: string[] = [];
   const backup = join(buckets.vault.directory, VAULT_BUCKET, VAULT_PREFIX, 'postgres');
   for (const [what, pattern] of [
-    ['a copy that was cut short', 'backup/space/*F/bundle/1'],
-    ['a description of a copy that was cut short', 'backup/space/*F/backup.manifest*'],
-    ['a list of copies that was cut short', 'backup/space/backup.info*'],
-    ['a log that was cut short', 'archive/space/*/*/*.zst'],
+    ['a truncated copy', 'backup/space/*F/bundle/1'],
+    ['a truncated manifest of a copy', 'backup/space/*F/backup.manifest*'],
+    ['a truncated list of copies', 'backup/space/backup.info*'],
+    ['a truncated log', 'archive/space/*/*/*.zst'],
   ] as const) {
     const files = globSync(join(backup, pattern));
     const saved = await Promise.all(files.map((file) => readFile(file)));
@@ -39,7 +39,8 @@ export async function notRefused(
     await Promise.all(files.map((file, index) => writeFile(file, saved[index] ?? '')));
   }
   if (await accepts(new Date(moment.getTime() + DAY_MS).toISOString()))
-    accepted.push('a moment after its log');
-  if (await accepts(new Date(moment.getTime() - DAY_MS).toISOString())) accepted.push('a moment before it');
+    accepted.push('a moment after the end of the log');
+  if (await accepts(new Date(moment.getTime() - DAY_MS).toISOString()))
+    accepted.push('a moment before the first copy');
   return accepted;
 }

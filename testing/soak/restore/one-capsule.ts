@@ -60,7 +60,7 @@ export async function restoreOne(
     const now = await digestOfRows(attic);
     const others = attic.filter(({ app }) => now.get(`${ATTIC}/${app}`) !== rows.get(`${capsule}/${app}`));
     const lost = others.map(({ app }) => `${ATTIC}/${app}`);
-    return { scratch, all, lost: brought['objects'] === 0 ? [...lost, 'its objects'] : lost };
+    return { scratch, all, lost: brought['objects'] === 0 ? [...lost, `objects of ${ATTIC}`] : lost };
   } finally {
     await told(places.scratch, ['pg_ctl', '-D', SCRATCH_DATA, '-m', 'immediate', 'stop']);
   }

@@ -94,7 +94,7 @@ export async function openServer(
             () => false,
           );
         },
-        { what: 'the server' },
+        { what: 'the server is ready' },
       ).then((how) => {
         if (how !== 'ready') throw new Error(`the server ended: ${readFileSync(log, 'utf8').slice(-2_000)}`);
       });

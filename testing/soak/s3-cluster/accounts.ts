@@ -41,7 +41,7 @@ async function accountOf(registryUrl: string, capsule: string): Promise<Account>
      FROM broker.object_usage u WHERE place = (SELECT place FROM broker.store WHERE capsule_id = $1)`,
     [capsule],
   );
-  if (row === undefined) throw new Error(`${capsule} has no account`);
+  if (row === undefined) throw new Error(`the registry has no usage of ${capsule}`);
   return row;
 }
 
@@ -56,7 +56,7 @@ export async function auditAccount(
   const cost = costOf(ledger);
   const problems: string[] = [];
   const before = await accountOf(registryUrl, capsule);
-  if (before.used < cost) problems.push(`${capsule} counts ${before.used} bytes, and has ${cost}`);
+  if (before.used < cost) problems.push(`${capsule} is charged ${before.used} bytes, but has ${cost}`);
   // An hour has passed: what was in doubt is certain, and what is stored of it is found by the next listing.
   await query(
     registryUrl,
@@ -70,7 +70,8 @@ export async function auditAccount(
   }
   const after = await accountOf(registryUrl, capsule);
   if (after.counted !== cost)
-    problems.push(`${capsule}: a recount finds ${after.counted} bytes, of ${cost} that were answered`);
-  if (after.used < cost) problems.push(`${capsule} counts ${after.used} bytes after it, and has ${cost}`);
+    problems.push(`a recount of ${capsule} finds ${after.counted} bytes instead of ${cost}`);
+  if (after.used < cost)
+    problems.push(`after a recount, ${capsule} is charged ${after.used} bytes, but has ${cost}`);
   return { problems, over: after.used - cost };
 }

@@ -32,7 +32,7 @@ export const DEFAULT_PRODUCT = 'seaweedfs';
 export async function startS3Cluster(name: string): Promise<S3Cluster> {
   const product = Object.hasOwn(PRODUCTS, name) ? PRODUCTS[name] : undefined;
   if (product === undefined)
-    throw new Error(`--server ${name}: not one of ${Object.keys(PRODUCTS).join(', ')}`);
+    throw new Error(`--server ${name}: use one of ${Object.keys(PRODUCTS).join(', ')}`);
   // Nodes are killed here, and the machine is not: what they wrote needs no disk, which they would share.
   const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'space-s3-cluster-'));
   const key = {
@@ -68,7 +68,7 @@ export async function startS3Cluster(name: string): Promise<S3Cluster> {
       closers.push(() => pool.destroy());
       const s3 = createS3Client(target, pool);
       // The HAProxy has yet to see the nodes.
-      await eventually(() => s3.createBucket().then(() => true), { what: `the bucket ${bucket}` });
+      await eventually(() => s3.createBucket().then(() => true), { what: `the bucket ${bucket} is created` });
       return s3;
     };
     const { title } = product;
@@ -90,5 +90,5 @@ async function untilWhole({ health }: Product, nodes: readonly Node[]): Promise<
     await response.arrayBuffer();
     return response.status === 200;
   };
-  for (const node of nodes) await eventually(() => serves(node), { what: `${node.name} to serve` });
+  for (const node of nodes) await eventually(() => serves(node), { what: `${node.name} serves` });
 }

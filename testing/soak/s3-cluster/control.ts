@@ -114,7 +114,7 @@ async function insist<T>(call: () => Promise<T>): Promise<{ readonly value: T; r
       return { value: await call(), tries };
     } catch (error) {
       if (performance.now() - begun > LIMIT_MS)
-        throw new Error(`the S3 server itself: no good answer for ${LIMIT_MS / 1_000} s`, { cause: error });
+        throw new Error(`the S3 server gave no good answer for ${LIMIT_MS / 1_000} s`, { cause: error });
       await wait(PAUSE_MS);
     }
   }

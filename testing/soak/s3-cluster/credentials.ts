@@ -65,7 +65,9 @@ export function createKeeper(options: {
       found.selected === selected &&
       JSON.stringify(ids) === JSON.stringify([...expected].sort());
     if (!holds)
-      lost.push(`sets ${JSON.stringify(found)}, not ${JSON.stringify({ expected, selected, generation })}`);
+      lost.push(
+        `credential sets are ${JSON.stringify(found)} instead of ${JSON.stringify({ expected, selected, generation })}`,
+      );
   };
   const create = async (name: string): Promise<string> => {
     const [key, over] = [randomBytes(16).toString('hex'), generation];
@@ -99,7 +101,7 @@ export function createKeeper(options: {
       changes.principals += 2;
       for (const base of bases) {
         const outcome = await ask(base, token, { method: 'GET', path: '/v1/usage' });
-        if ('value' in outcome) lost.push(`${app} was dropped and is let in`);
+        if ('value' in outcome) lost.push(`${app} was dropped, but its token is still accepted`);
       }
     }
   };

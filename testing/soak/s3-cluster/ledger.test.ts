@@ -8,8 +8,8 @@ test('what was stored is there, with its content', () => {
   const ledger = new Ledger();
   ledger.stored('d/a', one, 1);
   expect(ledger.judgeRead('d/a', one)).toBeUndefined();
-  expect(ledger.judgeRead('d/a', two)).toContain('is another');
-  expect(ledger.judgeRead('d/a', undefined)).toContain('is not there');
+  expect(ledger.judgeRead('d/a', two)).toContain('has other content');
+  expect(ledger.judgeRead('d/a', undefined)).toContain('does not exist');
 });
 
 test('what was deleted stays deleted, until it is stored again', () => {
@@ -17,7 +17,7 @@ test('what was deleted stays deleted, until it is stored again', () => {
   ledger.stored('d/a', one, 1);
   ledger.deleted('d/a', 1);
   expect(ledger.judgeRead('d/a', undefined)).toBeUndefined();
-  expect(ledger.judgeRead('d/a', one)).toContain('was deleted and is there');
+  expect(ledger.judgeRead('d/a', one)).toContain('was deleted, but exists');
   expect(ledger.gone()).toEqual(['d/a']);
   ledger.stored('d/a', two, 1);
   expect(ledger.judgeRead('d/a', two)).toBeUndefined();
@@ -31,12 +31,12 @@ test('a list has what was stored below its prefix and nothing else', () => {
   ledger.stored('e/a', one, 1);
   ledger.deleted('d/b', 1);
   expect(ledger.judgeList('d/', [{ key: 'd/a', size: 1 }])).toEqual([]);
-  expect(ledger.judgeList('d/', [])).toEqual(['d/a was stored, 1 bytes, and is listed as undefined']);
+  expect(ledger.judgeList('d/', [])).toEqual(['d/a was stored with 1 bytes, but is listed with undefined']);
   expect(ledger.judgeList('d/', [{ key: 'd/a', size: 2 }])).toHaveLength(1);
   const more = ['d/a', 'd/b', 'd/c'].map((key) => ({ key, size: 1 }));
   expect(ledger.judgeList('d/', more)).toEqual([
-    'd/b is listed and was deleted',
-    'd/c is listed and never was',
+    'd/b is listed, but was deleted',
+    'd/c is listed, but was never stored',
   ]);
 });
 

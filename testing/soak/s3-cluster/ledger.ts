@@ -52,11 +52,11 @@ export class Ledger {
   judgeRead(key: string, found: Content | undefined): string | undefined {
     const known = this.#there.get(key);
     if (known === undefined)
-      return found === undefined ? undefined : `${key} was deleted and is there, ${found.size} bytes`;
-    if (found === undefined) return `${key} was stored and is not there`;
+      return found === undefined ? undefined : `${key} was deleted, but exists with ${found.size} bytes`;
+    if (found === undefined) return `${key} was stored, but does not exist`;
     return found.sha256 === known.sha256 && found.size === known.size
       ? undefined
-      : `${key} is another: ${found.size} bytes, not ${known.size}`;
+      : `${key} has other content: ${found.size} bytes instead of ${known.size}`;
   }
 
   /** What is wrong with a whole list of what is below a prefix. */
@@ -68,11 +68,12 @@ export class Ledger {
     const wrong = this.keys(prefix)
       .filter((key) => found.get(key) !== this.#there.get(key)?.size)
       .map(
-        (key) => `${key} was stored, ${this.#there.get(key)?.size} bytes, and is listed as ${found.get(key)}`,
+        (key) =>
+          `${key} was stored with ${this.#there.get(key)?.size} bytes, but is listed with ${found.get(key)}`,
       );
     for (const key of found.keys())
       if (!this.#there.has(key))
-        wrong.push(`${key} is listed and ${this.#gone.has(key) ? 'was deleted' : 'never was'}`);
+        wrong.push(`${key} is listed, but ${this.#gone.has(key) ? 'was deleted' : 'was never stored'}`);
     return wrong;
   }
 }

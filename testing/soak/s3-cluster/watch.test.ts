@@ -30,7 +30,7 @@ test('it asks until there is a good answer, and keeps what was not', async () =>
   expect(await watch.insist('writes', 'put a', ask)).toEqual({ value: 'good', tries: 4 });
   expect(Object.fromEntries(watch.refusals)).toEqual({ '503 unavailable': 1, '500 internal': 1 });
   expect(watch.problems).toEqual([
-    'put a: refused by 500 internal, Retry-After undefined',
+    'put a: refused with 500 internal, Retry-After undefined',
     'put a: no answer: ECONNRESET',
   ]);
   expect(watch.at.writes).toHaveLength(1);

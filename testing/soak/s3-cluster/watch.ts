@@ -85,7 +85,7 @@ export class Watch {
     const name = `${status} ${code}`;
     this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1);
     if (!isDocumented(tried.refused))
-      this.problems.push(`${what}: refused by ${name}, Retry-After ${retryAfter}`);
+      this.problems.push(`${what}: refused with ${name}, Retry-After ${retryAfter}`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Each admission policy of the chart, its bindings and rules taken away or narrowed, alone, in a real API server. */
+/** Removes or narrows each admission policy of the chart, its bindings and rules, one at a time, in a real API server. */
 import type { KubeObject } from '../../../e2e/space/kube-object.ts';
 import { startApiServer } from '../../api-server.ts';
 import { type Force, forceOf } from './admission/force.ts';
@@ -61,7 +61,7 @@ type Verdicts = Map<string, { readonly mutant: Mutant; shown: string | undefined
 
 const policyOf = ({ spec, metadata }: KubeObject): string => spec.policyName ?? metadata.name;
 const keyOf = ({ kind, name, edit }: Mutant) => JSON.stringify([kind, name, edit]);
-const wallOf = ({ kind, name }: Mutant) => (BINDINGS.has(kind) ? `binding of ${name}` : name);
+const protectionOf = ({ kind, name }: Mutant) => (BINDINGS.has(kind) ? `binding of ${name}` : name);
 
 export const admission: Part = {
   name: 'admission',
@@ -80,7 +80,7 @@ export const admission: Part = {
     }
     return [...verdicts.values()].map(
       ({ mutant, shown }): Tried => ({
-        ...{ wall: wallOf(mutant), change: mutant.change, shown },
+        ...{ protection: protectionOf(mutant), change: mutant.change, shown },
         reason: shown === undefined ? reasonOf(mutant.name, mutant.change) : undefined,
       }),
     );
@@ -124,5 +124,5 @@ async function tryOne(
   await force.put({ original, instead: changed(original, mutant) });
   const [shown] = await flippedOf(url, questions, policyOf(original));
   verdicts.set(keyOf(mutant), { mutant, shown });
-  console.error(`… ${wallOf(mutant)} ${mutant.change}: ${shown ?? 'SURVIVED so far'}`);
+  console.error(`… ${protectionOf(mutant)} ${mutant.change}: ${shown ?? 'SURVIVED so far'}`);
 }

@@ -1,4 +1,4 @@
-/** Each statement that says who may do what on PostgreSQL, left out or widened in a copy of the sources: a test on a real server fails. */
+/** Omits or widens each statement that grants rights on PostgreSQL, in a copy of the sources, and checks that a test with a real server fails. */
 import { runTests } from '../mutants/by-hand/tests.ts';
 import { copyTree, type Tree } from '../mutants/by-hand/tree.ts';
 import type { Mutant, Tests } from './grants/mutant.ts';
@@ -24,7 +24,7 @@ export const grants: Part = {
         const shown = await shownBy(tree, mutant);
         console.error(`… ${file}: ${change}: ${shown ?? 'SURVIVED'}`);
         tried.push({
-          wall: file,
+          protection: file,
           change,
           shown,
           reason: shown === undefined ? reasonOf(file, change) : undefined,
@@ -42,9 +42,7 @@ async function requireSound({ root }: Tree, { file, pattern }: Tests): Promise<v
   const ran = await runTests(root, file, pattern);
   const failed = ran.find(({ passed }) => !passed);
   if (ran.length === 0 || failed !== undefined)
-    throw new Error(
-      `with all statements as they are, ${file} does not pass: ${failed?.name ?? 'no test ran'}`,
-    );
+    throw new Error(`without any change, ${file} does not pass: ${failed?.name ?? 'no test ran'}`);
 }
 
 async function shownBy(tree: Tree, mutant: Mutant): Promise<string | undefined> {

@@ -8,9 +8,9 @@ describe('mutants of a policy', () => {
   it('take it away, and open each way that it closes beside what it allows', () => {
     const both = policy({ policyTypes: ['Ingress', 'Egress'], ingress: [rule] });
     expect(mutantsOf(both).map(nameOf)).toEqual([
-      'home/db taken away',
-      'home/db lets everybody in',
-      'home/db lets everything out',
+      'home/db removed',
+      'home/db allows all ingress',
+      'home/db allows all egress',
     ]);
     expect(mutantsOf(both).map(({ instead }) => instead?.spec)).toEqual([
       undefined,
@@ -21,8 +21,8 @@ describe('mutants of a policy', () => {
 
   it('do not open a way that it says nothing about', () => {
     expect(mutantsOf(policy({ egress: [rule] })).map(({ change }) => change)).toEqual([
-      'taken away',
-      'lets everybody in',
+      'removed',
+      'allows all ingress',
     ]);
   });
 

@@ -1,4 +1,4 @@
-/** Each NetworkPolicy taken away, and opened each way, alone. No cluster in here. */
+/** The changes of each NetworkPolicy: it is removed, or opened in one direction. This file needs no cluster. */
 
 export interface Policy {
   readonly metadata: { readonly name: string; readonly namespace?: string };
@@ -12,8 +12,8 @@ export interface Policy {
 
 export interface Mutant {
   readonly policy: Policy;
-  readonly change: 'taken away' | 'lets everybody in' | 'lets everything out';
-  /** What stands in the policy's place; undefined where nothing does. */
+  readonly change: 'removed' | 'allows all ingress' | 'allows all egress';
+  /** The policy that replaces it; undefined if it is removed. */
   readonly instead?: Policy;
 }
 
@@ -23,11 +23,11 @@ export function mutantsOf(policy: Policy): Mutant[] {
     ...policy,
     spec: { ...policy.spec, [way]: [...(policy.spec[way] ?? []), {}] },
   });
-  const mutants: Mutant[] = [{ policy, change: 'taken away' }];
+  const mutants: Mutant[] = [{ policy, change: 'removed' }];
   if (policyTypes.includes('Ingress'))
-    mutants.push({ policy, change: 'lets everybody in', instead: opened('ingress') });
+    mutants.push({ policy, change: 'allows all ingress', instead: opened('ingress') });
   if (policyTypes.includes('Egress'))
-    mutants.push({ policy, change: 'lets everything out', instead: opened('egress') });
+    mutants.push({ policy, change: 'allows all egress', instead: opened('egress') });
   return mutants;
 }
 

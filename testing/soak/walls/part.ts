@@ -1,8 +1,9 @@
 import type { SoakReport } from '../soak.ts';
 
-/** What became of one wall that was changed alone. */
+/** The result of changing one protection alone. */
 export interface Tried {
-  readonly wall: string;
+  /** The policy, role, binding or file that was changed. */
+  readonly protection: string;
   readonly change: string;
   /** The check that shows it; undefined where none does. */
   readonly shown: string | undefined;
@@ -10,10 +11,10 @@ export interface Tried {
   readonly reason: string | undefined;
 }
 
-/** Walls of one kind. */
+/** Protections of one kind. */
 export interface Part {
   readonly name: string;
-  /** `only` are words of which a wall's name has one, or begins with it; none is every wall. */
+  /** `only` selects protections by words in their names; an empty list selects all. */
   tryAll(options: { readonly quick: boolean; readonly only: readonly string[] }): Promise<readonly Tried[]>;
 }
 
@@ -36,7 +37,7 @@ export function countOf(tried: readonly Tried[]): Count {
 }
 
 export const rowsOf = (part: string, tried: readonly Tried[]): SoakReport['rows'] =>
-  tried.map(({ wall, change, shown, reason }) => ({
-    ...{ part, wall, change },
+  tried.map(({ protection, change, shown, reason }) => ({
+    ...{ part, protection, change },
     'shown by': shown ?? (reason === undefined ? 'SURVIVED' : `nothing: ${reason}`),
   }));

@@ -4,10 +4,10 @@ import { grants } from './grants.ts';
 import { countOf, type Part, rowsOf, type Tried } from './part.ts';
 import { rbac } from './rbac.ts';
 
-/** Walls that are no NetworkPolicies: they need servers of their own, and no cluster. */
+/** Protections that are no NetworkPolicies; they are tried with servers of their own, without a cluster. */
 const PARTS: readonly Part[] = [rbac, admission, grants];
 
-/** The parts among the words, which are tried one after the other. Other words narrow them, each of a wall's name. */
+/** The parts among the words, which are tried one after the other. Other words select protections by name. */
 export const partsIn = (words: readonly string[]): readonly Part[] =>
   PARTS.filter(({ name }) => words.includes(name));
 
@@ -31,7 +31,8 @@ export async function runParts(
   }
   const { survived, mutants } = countOf(all);
   return {
-    title: 'Walls of a Space, each changed alone: the check that shows it',
+    title:
+      'Roles, admission policies and grants of a Space, each changed alone, with the check that shows the change',
     rows,
     figures: { ...figures, ...countOf(all) },
     passed: survived === 0 && mutants > 0,

@@ -1,4 +1,4 @@
-/** Each rule of each role, and each binding, changed alone in a real API server, whose accounts are held against docs/rights.md. */
+/** Changes each rule of each role, and each binding, alone in a real API server, and compares the rights of its accounts with docs/rights.md. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { KubeObject } from '../../../e2e/space/kube-object.ts';
@@ -15,9 +15,9 @@ const KNOWN_MS = 3_000;
 /** The quick run takes a minute. */
 const QUICK_EACH = 4;
 
-/** The rights of people and strangers of the test are of nobody's making but its own. */
+/** The test itself creates the rights of its people and strangers. */
 const isOurs = ({ metadata: { name } }: KubeObject) => !name.startsWith('person-');
-const wallOf = ({ kind, metadata: { namespace, name } }: KubeObject) =>
+const protectionOf = ({ kind, metadata: { namespace, name } }: KubeObject) =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
 export const rbac: Part = {
@@ -27,7 +27,7 @@ export const rbac: Part = {
     try {
       const drawn = drawnFor(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
       const asDrawn = async () => wrongIn(await heldBy(given.accounts), drawn).length === 0;
-      await eventually(asDrawn, { what: 'all rights to be as drawn' });
+      await eventually(asDrawn, { what: 'all rights are as on the page' });
       const wanted = given.objects
         .filter((object) => isOurs(object) && isWanted(object, only))
         .flatMap(mutantsOf)
@@ -35,9 +35,14 @@ export const rbac: Part = {
       const tried: Tried[] = [];
       for (const mutant of wanted) {
         const shown = await tryOne(given, mutant, drawn);
-        tried.push({ wall: wallOf(mutant.object), change: mutant.change, shown, reason: undefined });
+        tried.push({
+          protection: protectionOf(mutant.object),
+          change: mutant.change,
+          shown,
+          reason: undefined,
+        });
         // The next one is alone only when this one is undone.
-        await eventually(asDrawn, { what: 'all rights to be as drawn again' });
+        await eventually(asDrawn, { what: 'all rights are as on the page again' });
       }
       return tried;
     } finally {

@@ -70,11 +70,11 @@ const mutant = (change: Mutant['change']) => {
 
 describe('a wall of a Capsule', () => {
   it.each([
-    ['taken away', undefined],
-    ['lets everybody in', { ingress: [{}] }],
-    ['lets everything out', { egress: [{}] }],
+    ['removed', undefined],
+    ['allows all ingress', { ingress: [{}] }],
+    ['allows all egress', { egress: [{}] }],
   ] as const)(
-    'is %s for as long as it is looked at, and is the operator’s again afterwards',
+    'has the change “%s” for as long as it is measured, and is the operator’s again afterwards',
     async (change, how) => {
       const during = await changed(undoing(), mutant(change), patience, specOf);
       if (how === undefined) expect(during).toBeUndefined();
@@ -85,10 +85,8 @@ describe('a wall of a Capsule', () => {
     },
   );
 
-  it('is put back also when looking fails', async () => {
-    const looking = changed(undoing(), mutant('taken away'), patience, () =>
-      Promise.reject(new Error('dark')),
-    );
+  it('is restored also when the measurement fails', async () => {
+    const looking = changed(undoing(), mutant('removed'), patience, () => Promise.reject(new Error('dark')));
     await expect(looking).rejects.toThrow('dark');
     expect(await specOf()).toEqual(original.spec);
     await eventually(isClosed, { what: 'the namespace to be closed' });
@@ -141,4 +139,4 @@ describe('what a run that was killed has left', () => {
   });
 });
 
-const writtenWall = () => asWritten(mutant('taken away').policy as Policy & Record<string, unknown>);
+const writtenWall = () => asWritten(mutant('removed').policy as Policy & Record<string, unknown>);

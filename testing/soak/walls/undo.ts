@@ -1,6 +1,6 @@
 /**
- * Changes of a cluster that are taken back: at their end, and where that never came, at the start of the next run. How to
- * take each back is written down in the cluster before it is made.
+ * Changes of a cluster that are undone when their use ends, or by the next run if this one is killed. The cluster stores how to
+ * undo each change before it is made.
  */
 import type { Kube } from '../../../e2e/space/kube.ts';
 
@@ -24,7 +24,7 @@ export const OPEN = 'platform.space/open';
 
 export interface Undoing {
   readonly kube: Kube;
-  /** Where is written down what is to be taken back. */
+  /** The namespace of the ConfigMap that records what to undo. */
   readonly namespace: string;
 }
 
@@ -33,7 +33,7 @@ export async function must(kube: Kube, args: readonly string[], object?: object)
   if (code !== 0) throw new Error(`kubectl ${args.slice(0, 3).join(' ')}: ${stderr.trim()}`);
 }
 
-/** Takes back what it made, whatever happens meanwhile. */
+/** Runs `act` with the change recorded, and then undoes it, also if `act` fails. */
 export async function undoably<T>(undoing: Undoing, undo: Undo, act: () => Promise<T>): Promise<T> {
   await write(undoing, undo.kind, JSON.stringify(undo));
   try {
@@ -44,7 +44,7 @@ export async function undoably<T>(undoing: Undoing, undo: Undo, act: () => Promi
   }
 }
 
-/** Takes back what a run that was killed has left; says what that was. */
+/** Undoes what a killed run has left changed, and returns the kinds of those changes. */
 export async function putRight({ kube, namespace }: Undoing): Promise<Undo['kind'][]> {
   const data: Record<string, string> = (await kube.get('configmap', JOURNAL, namespace))?.['data'] ?? {};
   const left = ORDER.filter((kind) => data[kind] !== undefined);

@@ -50,7 +50,7 @@ export async function openAdministrators(kept: Kept): Promise<Administrators> {
       await backup.restore(one.capsule, RESTORED, moment);
       return true;
     });
-    if (restored) await again('restored data looked at', () => lookAt(kept, one));
+    if (restored) await again('restored data checked', () => lookAt(kept, one));
     await again('restored Capsule deleted', () => removeRestored(kept));
   }
 
@@ -96,8 +96,8 @@ function patience() {
           problems.push(`${what}: ${String(error)}`);
           return undefined;
         }
-        count(`${what}, begun again`);
-        console.error(`${what}, begun again: ${String(error).slice(0, 500)}`);
+        count(`${what}, tried again`);
+        console.error(`${what}, tried again: ${String(error).slice(0, 500)}`);
         await pause(BETWEEN_TRIES_MS);
       }
   }
@@ -109,7 +109,7 @@ async function lookAt({ kube, space, tenant }: Kept, one: Wished): Promise<void>
   const { namespace } = space.names;
   const all = await kube.list('assistants', namespace);
   const copy = all.find(({ spec }) => spec.capsule === RESTORED && spec.manifest.platform.id === one.id);
-  if (copy === undefined) throw new Error(`${RESTORED} has no ${one.id}`);
+  if (copy === undefined) throw new Error(`the restored Capsule ${RESTORED} has no Assistant ${one.id}`);
   const { name } = copy.metadata;
   const resume = ['--type=merge', '-p', '{"spec":{"suspend":false}}'];
   const { code, stderr } = await kube.run(['patch', 'assistant', name, '-n', namespace, ...resume]);
@@ -122,7 +122,7 @@ async function lookAt({ kube, space, tenant }: Kept, one: Wished): Promise<void>
     );
   });
   const found = await tenant.problems({ ...one, name, capsule: RESTORED }, true);
-  if (found.length > 0) throw new Error(`${name}, of ${one.name}: ${found.join(', ')}`);
+  if (found.length > 0) throw new Error(`${name}, restored from ${one.name}: ${found.join(', ')}`);
 }
 
 async function removeRestored({ kube, space }: Kept): Promise<void> {

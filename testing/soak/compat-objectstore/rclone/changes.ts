@@ -19,7 +19,7 @@ const named =
 /** What is made the same, moved, marked and deleted. */
 export const CHANGES: Readonly<Record<string, Play>> = {
   ...Object.fromEntries(NAMES.map((name) => [`a file named ${name.slice(0, 20)}`, named(name)])),
-  'sync of what is new, changed and gone': async (fixture) => {
+  'sync of new, changed and deleted files': async (fixture) => {
     await three(fixture);
     rmSync(join(fixture.local, 'a'));
     write(fixture.local, { 'b/c': 'changed', f: 'new' });
@@ -27,7 +27,7 @@ export const CHANGES: Readonly<Record<string, Play>> = {
     equal(await names(fixture), ['b/c', 'b/d/e', 'f']);
     await fixture.rclone(['check', '--download', fixture.local, fixture.data]);
   },
-  'sync that keeps what it takes away': async (fixture) => {
+  'sync that moves deleted files to a backup directory': async (fixture) => {
     await three(fixture);
     rmSync(join(fixture.local, 'a'));
     await fixture.rclone(['sync', fixture.local, fixture.data, '--backup-dir', fixture.shared]);
@@ -50,17 +50,17 @@ export const CHANGES: Readonly<Record<string, Play>> = {
     await fixture.rclone(['move', fixture.local, fixture.data]);
     equal([readdirSync(fixture.local), await names(fixture)], [[], ['a']]);
   },
-  'moveto of one': async (fixture) => {
+  'moveto of one file': async (fixture) => {
     await three(fixture);
     await fixture.rclone(['moveto', `${fixture.data}/a`, `${fixture.data}/z`]);
     equal(await names(fixture), ['b/c', 'b/d/e', 'z']);
   },
-  'delete of what a filter names': async (fixture) => {
+  'delete of files that a filter selects': async (fixture) => {
     await three(fixture);
     await fixture.rclone(['delete', fixture.data, '--include', 'c']);
     equal(await names(fixture), ['a', 'b/d/e']);
   },
-  'deletefile of one, and of none': async (fixture) => {
+  'deletefile of an existing and of a missing file': async (fixture) => {
     await three(fixture);
     await fixture.rclone(['deletefile', `${fixture.data}/a`]);
     equal(await names(fixture), ['b/c', 'b/d/e']);
@@ -77,7 +77,7 @@ export const CHANGES: Readonly<Record<string, Play>> = {
     await fixture.rclone(['rmdirs', fixture.data]);
     equal(await names(fixture), ['a', 'b/c', 'b/d/e']);
   },
-  'the time of a file, kept with it': async (fixture) => {
+  'the modification time of a file is preserved': async (fixture) => {
     write(fixture.local, { a: 'x' });
     utimesSync(join(fixture.local, 'a'), OLD, OLD);
     await fixture.rclone(['copy', fixture.local, fixture.data]);
@@ -88,7 +88,7 @@ export const CHANGES: Readonly<Record<string, Play>> = {
     await fixture.rclone(['copy', `${fixture.data}/a`, join(fixture.local, 'back')]);
     await fixture.rclone(['check', fixture.local, fixture.data, '--exclude', 'back/**']);
   },
-  'the time of a file, changed alone': async (fixture) => {
+  'the modification time of a file is changed alone': async (fixture) => {
     await three(fixture);
     utimesSync(join(fixture.local, 'a'), OLD, OLD);
     await fixture.rclone(['sync', fixture.local, fixture.data]);
@@ -96,7 +96,7 @@ export const CHANGES: Readonly<Record<string, Play>> = {
     equal(new Date(one?.ModTime ?? '').getTime(), OLD.getTime());
     equal(await fixture.rclone(['cat', `${fixture.data}/a`]), 'one');
   },
-  'touch of what is there, and of what is not': async (fixture) => {
+  'touch of an existing and of a missing file': async (fixture) => {
     await three(fixture);
     await fixture.rclone(['touch', '--timestamp', '2020-02-03T04:05:06', `${fixture.data}/a`]);
     await fixture.rclone(['touch', '--timestamp', '2020-02-03T04:05:06', `${fixture.data}/new`]);
@@ -112,6 +112,6 @@ export const CHANGES: Readonly<Record<string, Play>> = {
     ]);
     equal(await fixture.rclone(['cat', `${fixture.data}/a`]), 'one');
   },
-  'versioning: there is none': async ({ rclone, remote }) =>
+  'versioning is reported as off': async ({ rclone, remote }) =>
     like(await rclone(['backend', 'versioning', `${remote()}data`]), /Unversioned/),
 };

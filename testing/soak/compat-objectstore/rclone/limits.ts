@@ -16,7 +16,7 @@ export const LIMITS: Readonly<Record<string, Play>> = {
     like(await fixture.fails(['copy', fixture.local, fixture.data]), /400/);
     equal(await names(fixture), []);
   },
-  'a link for half an hour opens, and one for a week does not': async (fixture) => {
+  'a link for half an hour works, and one for a week does not': async (fixture) => {
     await three(fixture);
     const link = async (...flags: readonly string[]) =>
       fetch((await fixture.rclone(['link', `${fixture.data}/a`, ...flags])).trim());
@@ -25,14 +25,14 @@ export const LIMITS: Readonly<Record<string, Play>> = {
     equal(week.status, 400);
     like(await week.text(), /AuthorizationQueryParametersError/);
   },
-  'other buckets, which are not there': async ({ fails, rclone, remote }) => {
+  'other buckets do not exist': async ({ fails, rclone, remote }) => {
     like(await fails(['lsf', `${remote()}space`]), /directory not found|NoSuchBucket/);
     like(await fails(['rcat', `${remote()}space/a`]), /NoSuchBucket|404/);
     like(await fails(['mkdir', `${remote()}another`]), /NoSuchBucket|404/);
     like(await fails(['rmdir', `${remote()}data`]), /MethodNotAllowed|405|not empty/);
     equal(lines(await rclone(['lsf', remote()])), ['data/', 'shared/']);
   },
-  'wrong keys, which are refused': async ({ fails, remote }) => {
+  'wrong keys are refused': async ({ fails, remote }) => {
     like(await fails(['lsf', remote({ SecretAccessKey: 'wrong' })]), /AccessDenied/);
     like(await fails(['lsf', remote({ AccessKeyId: `SPCK${'0'.repeat(32)}` })]), /AccessDenied/);
   },

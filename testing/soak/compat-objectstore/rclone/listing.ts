@@ -36,7 +36,7 @@ export const LISTING: Readonly<Record<string, Play>> = {
     ]);
     equal(all.find(({ Path }) => Path === 'a')?.Hashes?.['md5'], 'f97c5d29941bfb1b2fdab0874906ab82');
   },
-  'lsjson of one': async (fixture) => {
+  'lsjson of one file': async (fixture) => {
     await three(fixture);
     equal(JSON.parse(await fixture.rclone(['lsjson', '--stat', `${fixture.data}/b/c`])).Size, 5);
   },
@@ -70,7 +70,7 @@ export const LISTING: Readonly<Record<string, Play>> = {
     write(fixture.local, { a: 'eno' });
     like(await fixture.fails(['check', fixture.local, fixture.data]), /1 differences found/);
   },
-  'check of one way': async (fixture) => {
+  'check in one direction': async (fixture) => {
     await three(fixture);
     await fixture.rclone(['rcat', `${fixture.data}/more`], 'x');
     await fixture.rclone(['check', '--one-way', fixture.local, fixture.data]);
@@ -101,7 +101,7 @@ export const LISTING: Readonly<Record<string, Play>> = {
     await three(fixture);
     like(await fixture.rclone(['cat', fixture.data, '--separator', '|']), /one/);
   },
-  'uploads that nobody finished: listed and given up': async (fixture) => {
+  'unfinished uploads are listed and aborted': async (fixture) => {
     const { rclone, remote } = fixture;
     like(await rclone(['backend', 'list-multipart-uploads', `${remote()}data`]), /"data"/);
     await rclone(['cleanup', `${remote()}data`]);

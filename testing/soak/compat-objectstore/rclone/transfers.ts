@@ -22,12 +22,12 @@ export const TRANSFERS: Readonly<Record<string, Play>> = {
     await fixture.rclone(['copyto', `${fixture.data}/x/y`, join(fixture.local, 'back')]);
     equal(readFileSync(join(fixture.local, 'back'), 'utf8'), 'one');
   },
-  'copy of what a filter names': async (fixture) => {
+  'copy of files that a filter selects': async (fixture) => {
     await three(fixture);
     await fixture.rclone(['copy', fixture.data, fixture.shared, '--include', '/b/**', '--max-size', '10B']);
     equal(await names(fixture, fixture.shared), ['b/c']);
   },
-  'copy by checksum, by size, and of what is newer': async (fixture) => {
+  'copy by checksum, by size, and of newer files': async (fixture) => {
     await three(fixture);
     write(fixture.local, { a: 'two' });
     utimesSync(join(fixture.local, 'a'), OLD, OLD);
@@ -43,7 +43,7 @@ export const TRANSFERS: Readonly<Record<string, Play>> = {
     like(await fixture.fails(['copy', '--immutable', fixture.local, fixture.data]), /immutable/);
     equal(await fixture.rclone(['cat', `${fixture.data}/a`]), 'one');
   },
-  'rcat of nothing, of little, and of more than it keeps in memory': async (fixture) => {
+  'rcat of no bytes, of one, and of more than rclone keeps in memory': async (fixture) => {
     const body = randomBytes(11 * MIB);
     await fixture.rclone(['rcat', `${fixture.data}/none`], '');
     await fixture.rclone(['rcat', `${fixture.data}/little`], 'x');
@@ -57,7 +57,7 @@ export const TRANSFERS: Readonly<Record<string, Play>> = {
     await fixture.rclone(['copy', `${fixture.data}/much`, fixture.local]);
     equal(readFileSync(join(fixture.local, 'much')).equals(body), true);
   },
-  'rcat of a size that is said': async (fixture) => {
+  'rcat of a given size': async (fixture) => {
     await fixture.rclone(['rcat', '--size', '5', `${fixture.data}/five`], 'abcde');
     equal(await fixture.rclone(['cat', `${fixture.data}/five`]), 'abcde');
   },
@@ -132,7 +132,7 @@ export const TRANSFERS: Readonly<Record<string, Play>> = {
     const [one] = await found(fixture, '--metadata', fixture.data);
     equal(one?.Metadata?.['content-language'], 'de');
   },
-  'without a look whether the bucket is there, and without one at what was stored': async (fixture) => {
+  'copy without checking the bucket and the stored object': async (fixture) => {
     write(fixture.local, { a: 'x' });
     await fixture.rclone(['copy', fixture.local, fixture.data, '--s3-no-check-bucket', '--s3-no-head']);
     equal(await fixture.rclone(['cat', `${fixture.data}/a`]), 'x');

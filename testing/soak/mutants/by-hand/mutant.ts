@@ -35,6 +35,7 @@ export function patternOf({ suite, test }: Mutant): string {
 /** @throws Error unless the line is there once: a mutant of what is not there any more proves nothing */
 export function breakLine(text: string, line: string, broken: string): string {
   const parts = text.split(line);
-  if (parts.length !== 2) throw new Error(`${JSON.stringify(line)} is there ${parts.length - 1} times`);
+  if (parts.length !== 2)
+    throw new Error(`${JSON.stringify(line)} occurs ${parts.length - 1} times instead of once`);
   return parts.join(broken);
 }

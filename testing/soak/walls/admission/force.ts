@@ -67,7 +67,7 @@ export function forceOf(client: ApiClient): Force {
         () => false,
         (error: unknown) => String(error).includes(text),
       );
-    await eventually(says, { what: 'what was written to be in force' });
+    await eventually(says, { what: 'the written policies are in force' });
   }
 
   return {

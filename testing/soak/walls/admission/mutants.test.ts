@@ -43,12 +43,12 @@ describe('mutants of a policy', () => {
   it('take it away, and each rule, condition, exemption and resource alone', () => {
     const made = mutantsOf(policy);
     expect(made.map(({ change }) => change)).toEqual([
-      'taken away',
+      'removed',
       'allows 0: b || c',
       'allows 1: d',
       'without its condition somebody',
-      'does not see pods',
-      'does not see secrets',
+      'ignores pods',
+      'ignores secrets',
       'validations 0 without || b',
       'validations 0 without || c',
     ]);
@@ -68,10 +68,10 @@ describe('mutants of a policy', () => {
       spec: { matchResources: { namespaceSelector: { matchExpressions: [{ key: 'name', values }] } } },
     };
     expect(mutantsOf(binding).map(({ change }) => change)).toEqual([
-      'taken away',
-      'holds whatever name is',
-      'does not hold where name is home-system',
-      'does not hold where name is home-services',
+      'removed',
+      'applies for any name',
+      'does not apply if name is home-system',
+      'does not apply if name is home-services',
     ]);
   });
 

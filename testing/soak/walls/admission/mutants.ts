@@ -1,4 +1,4 @@
-/** Each admission policy of the chart, its bindings and each of its rules, taken away or narrowed, alone. No server in here. */
+/** The changes of each admission policy of the chart: it, a binding or a rule is removed or narrowed. This file needs no server. */
 import type { KubeObject } from '../../../../e2e/space/kube-object.ts';
 import { termsOf, without } from './cel.ts';
 
@@ -60,7 +60,7 @@ const LONGEST_TOLD = 90;
 export const ownName = ({ metadata }: KubeObject): string => metadata.name.replace(/^[a-z0-9]+-/, '');
 
 export function mutantsOf(object: KubeObject): Mutant[] {
-  const found = [{ change: 'taken away', edit: { does: 'remove' } } as const].concat();
+  const found = [{ change: 'removed', edit: { does: 'remove' } } as const].concat();
   const edits = POLICIES.has(object.kind)
     ? ofPolicy(object['spec'] as PolicySpec, GENERATED.has(ownName(object)))
     : ofBinding(object['spec']);
@@ -111,7 +111,8 @@ function ofRules(rules: readonly Rule[]): Change[] {
       rule[list].length === 1
         ? []
         : rule[list].map((word, j): Change => {
-            const change = `does not see ${list === 'resources' ? '' : `${rule.resources.join(', ')} by `}${word}`;
+            const change =
+              list === 'resources' ? `ignores ${word}` : `ignores ${rule.resources.join(', ')} (${word})`;
             const edit = { does: 'drop', path: [...at, i, list, j] } as const;
             return { change, edit, ...(list === 'operations' ? FINE : {}) };
           }),
@@ -120,7 +121,7 @@ function ofRules(rules: readonly Rule[]): Change[] {
       ? []
       : [
           {
-            change: `does not see ${rule.resources.join(', ')}`,
+            change: `ignores ${rule.resources.join(', ')}`,
             edit: { does: 'drop', path: [...at, i] },
           } as const,
         ]),
@@ -138,7 +139,10 @@ function ofBinding(spec: {
     ...(paramRef === undefined
       ? []
       : [
-          { change: `without its parameter: ${action}`, edit: { does: 'set', path, value: action } } as const,
+          {
+            change: `if its parameter is missing: ${action}`,
+            edit: { does: 'set', path, value: action },
+          } as const,
         ]),
     ...ofSelector(matchResources?.namespaceSelector, ['spec', 'matchResources', 'namespaceSelector']),
   ];
@@ -150,20 +154,20 @@ function ofSelector(selector: Selector | undefined, path: Path): Change[] {
   return [
     ...Object.entries(matchLabels).map(
       ([key, value]): Change => ({
-        change: `holds also without ${key}=${value}`,
+        change: `applies also without ${key}=${value}`,
         edit: { does: 'drop', path: [...path, 'matchLabels', key] },
       }),
     ),
     ...matchExpressions.flatMap(({ key, values = [] }, i): Change[] => [
       {
-        change: `holds whatever ${key} is`,
+        change: `applies for any ${key}`,
         edit: { does: 'drop', path: [...path, 'matchExpressions', i] },
       },
       ...(values.length < 2
         ? []
         : values.map(
             (value, j): Change => ({
-              change: `does not hold where ${key} is ${value}`,
+              change: `does not apply if ${key} is ${value}`,
               edit: { does: 'drop', path: [...path, 'matchExpressions', i, 'values', j] },
             }),
           )),

@@ -75,7 +75,7 @@ export async function record(
     const failed = ran.find((one) => one.failed !== undefined);
     if (ran.length === 0 || failed !== undefined)
       throw new Error(
-        `with all walls as they are, ${file} does not pass: ${failed?.name ?? 'no test ran'}: ${failed?.failed}`,
+        `without any change, ${file} does not pass: ${failed?.name ?? 'no test ran'}: ${failed?.failed}`,
       );
     const testAt = (at: number) => ran.find(({ from, to }) => at >= from && at <= to)?.name ?? 'set-up';
     return said.map(({ at, ...one }) => ({ ...one, test: testAt(at) }));

@@ -1,9 +1,9 @@
-/** Why no check can show that a statement is another: by its file and the change. docs/verify.md has them, too. */
+/** The reasons why no check can show a change of a statement, by file and change, as in docs/verify.md. */
 const REASONS: readonly (readonly [file: string, change: string, reason: string])[] = [
   [
     'db/isolation/statements.ts',
     'a role that stays may log in',
-    'access was cut before, by the same word; this says it again for a role that somebody has let in meanwhile',
+    'the same statement has cut its access before; this repeats it in case somebody has let the role in meanwhile',
   ],
 ];
 

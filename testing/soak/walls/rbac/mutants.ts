@@ -1,4 +1,4 @@
-/** Each rule of each role of a Space widened and taken away, alone, and each binding. No server in here. */
+/** The changes of each rule of each role of a Space, and of each binding. This file needs no server. */
 import type { KubeObject } from '../../../../e2e/space/kube-object.ts';
 
 interface Rule {
@@ -11,7 +11,7 @@ interface Rule {
 export interface Mutant {
   readonly object: KubeObject;
   readonly change: string;
-  /** What stands in its place; undefined where nothing does. */
+  /** The object that replaces it; undefined if it is removed. */
   readonly instead: KubeObject | undefined;
 }
 
@@ -49,7 +49,7 @@ function ofBinding(object: KubeObject): Mutant[] {
     { object, change: 'bound to everybody', instead: { ...object, subjects: [...subjects, everybody] } },
     {
       object,
-      change: 'bound to one account more',
+      change: 'bound to one more account',
       instead: { ...object, subjects: [...subjects, neighbour] },
     },
   ];
