@@ -1,5 +1,5 @@
-// The AWS SDK for Go, version 2, plays some cases. Standard input is a JSON object with endpoint, keys and names, standard
-// output a line of JSON a case.
+// Runs some cases with the AWS SDK for Go, version 2. Standard input is a JSON object with endpoint, keys and names; standard
+// output has one line of JSON for each case.
 package main
 
 import (
@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// Each builds on the one before.
+// Each case uses what the one before it has stored.
 func cases(client *s3.Client, names []string) []play {
 	data := aws.String("data")
 	large := make([]byte, 20<<20+1)
@@ -79,7 +79,7 @@ func cases(client *s3.Client, names []string) []play {
 		defer answer.Body.Close()
 		found, err := io.ReadAll(answer.Body)
 		if err == nil && !bytes.Equal(found, content) {
-			err = fmt.Errorf("%d bytes are not the %d", len(found), len(content))
+			err = fmt.Errorf("%d bytes were read that differ from the %d written", len(found), len(content))
 		}
 		return err
 	}
@@ -109,7 +109,7 @@ func cases(client *s3.Client, names []string) []play {
 			}
 			return nil
 		}},
-		{"put with metadata, encryption and owner asked for", func(ctx context.Context) error {
+		{"put with metadata, requested encryption and owner", func(ctx context.Context) error {
 			key := aws.String("go/asked")
 			_, err := client.PutObject(ctx, &s3.PutObjectInput{
 				Bucket: data, Key: key, Body: strings.NewReader("x"), ContentType: aws.String("text/csv"),
@@ -138,7 +138,7 @@ func cases(client *s3.Client, names []string) []play {
 				Bucket: data, Key: aws.String("go/large"), WriterAt: to,
 			})
 			if err == nil && !bytes.Equal(to.content, large) {
-				err = errors.New("other bytes")
+				err = errors.New("the downloaded bytes differ")
 			}
 			return err
 		}},
@@ -210,10 +210,10 @@ func cases(client *s3.Client, names []string) []play {
 			_, err = follow(gone.Method, gone.URL, gone.SignedHeader, "")
 			return err
 		}},
-		{"what is not there", func(ctx context.Context) error {
+		{"read a missing object", func(ctx context.Context) error {
 			var missing *types.NoSuchKey
 			if err := holds(ctx, "go/none", nil); !errors.As(err, &missing) {
-				return fmt.Errorf("%w is no NoSuchKey", err)
+				return fmt.Errorf("%w instead of NoSuchKey", err)
 			}
 			return nil
 		}},

@@ -1,5 +1,5 @@
-"""What the scripts beside this one have in common: standard input is one JSON object with the endpoint and keys, standard
-output one line of JSON a case, with its name and why it failed, if it did."""
+"""Shared by the scripts beside this one: standard input is one JSON object with endpoint and keys, standard output has one line
+of JSON for each case, with its name, and the error if it failed."""
 import json
 import sys
 
@@ -13,7 +13,7 @@ NAMES = ASKED["names"]
 
 
 def play(cases):
-    """Each builds on the one before."""
+    """Each case uses what the one before it has stored."""
     for act in cases:
         result = {"case": act.__name__.replace("_", " ")}
         try:

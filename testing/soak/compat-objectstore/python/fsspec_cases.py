@@ -77,7 +77,7 @@ def a_presigned_url():
         equal(answer.read(), b"hello again")
 
 
-def what_is_not_there():
+def read_a_missing_object():
     refused(FileNotFoundError, lambda: files.cat("data/fsspec/none"))
     equal(files.exists("data/fsspec/none"), False)
 
@@ -99,7 +99,7 @@ play(
         copy_and_move,
         metadata,
         a_presigned_url,
-        what_is_not_there,
+        read_a_missing_object,
         delete_all,
     ]
 )

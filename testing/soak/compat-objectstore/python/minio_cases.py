@@ -93,7 +93,7 @@ def presigned_urls():
         equal((answer.read(), answer.headers["content-type"]), (b"by url", "text/csv"))
 
 
-def what_is_not_there():
+def read_a_missing_object():
     refused(S3Error, lambda: read("minio/none"), "NoSuchKey")
 
 
@@ -115,7 +115,7 @@ play(
         copy_with_other_metadata,
         compose,
         presigned_urls,
-        what_is_not_there,
+        read_a_missing_object,
         delete_all,
     ]
 )

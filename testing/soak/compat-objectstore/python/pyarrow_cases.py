@@ -85,7 +85,7 @@ def copy_and_move():
     equal(s3.get_file_info("data/arrow/moved").size, len(LARGE))
 
 
-def what_is_not_there():
+def look_up_a_missing_object():
     equal(s3.get_file_info("data/arrow/none").type, fs.FileType.NotFound)
     refused(FileNotFoundError, lambda: s3.open_input_stream("data/arrow/none").read())
 
@@ -115,7 +115,7 @@ play(
         write_and_read_one_parquet_file,
         names_that_need_escaping,
         copy_and_move,
-        what_is_not_there,
+        look_up_a_missing_object,
         delete_a_file_and_keep_its_directory,
         delete_directories,
     ]

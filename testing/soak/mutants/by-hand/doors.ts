@@ -13,14 +13,14 @@ const NAMES = { file: 'core/names.test.ts' };
 export const DOORS = [
   ...mutantsOf('core/decide.ts', [
     [
-      'what is being dropped or closed is in conflict with a create',
+      'a create of a database that is being dropped or is closed is a conflict',
       "if (row.state === 'dropping' || row.closed) return { kind: 'conflict' };",
       "if (row.state === 'dropping') return { kind: 'conflict' };",
       DECIDE,
       'create',
     ],
     [
-      'a tombstone proves the drop of its own incarnation alone',
+      'a tombstone proves only the drop of its own incarnation',
       "(row.state === 'dropped' && row.incarnation !== incarnation)",
       'false',
       DECIDE,
@@ -36,14 +36,14 @@ export const DOORS = [
   ]),
   ...mutantsOf('core/names.ts', [
     [
-      'no other name enters a statement',
+      'statements contain only names that the broker generates',
       "if (!NAME.test(name)) throw new Error('not a name of ours');",
       '',
       NAMES,
       'enters no statement',
     ],
     [
-      'an unknown database is adopted by its own workload alone',
+      'an unknown database is adopted only by its own workload',
       'return databaseName(key, space, workload, name.slice(4, 16)) === name;',
       "return name.startsWith('spc_');",
       RESTORE,
@@ -59,7 +59,7 @@ export const DOORS = [
       'goes through the life of a Capsule',
     ],
     [
-      'a database is shut before it is dropped',
+      'a database is closed before it is dropped',
       'WITH ALLOW_CONNECTIONS false`] : []),',
       'WITH ALLOW_CONNECTIONS true`] : []),',
       MAJORS,
@@ -73,21 +73,21 @@ export const DOORS = [
       'lets every workload into its own database and no other',
     ],
     [
-      'a tenant makes no databases',
+      'a tenant cannot create databases',
       'LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE',
       'LOGIN NOSUPERUSER CREATEDB NOCREATEROLE',
       MAJORS,
       'gives a hostile tenant nothing outside its database',
     ],
     [
-      'a tenant makes no roles',
+      'a tenant cannot create roles',
       'NOCREATEDB NOCREATEROLE NOINHERIT',
       'NOCREATEDB CREATEROLE NOINHERIT',
       MAJORS,
       'gives a hostile tenant nothing outside its database',
     ],
     [
-      'nobody but a superuser is left in what is closed',
+      'only sessions of superusers stay in a database that is closed',
       'a.datname = ANY ($1) AND NOT r.rolsuper AND a.pid <> pg_backend_pid()',
       'false AND a.datname = ANY ($1)',
       COMMANDS,
@@ -96,21 +96,21 @@ export const DOORS = [
   ]),
   ...mutantsOf('spares/pool.ts', [
     [
-      'a spare was opened to nobody, and granted to nobody',
+      'a spare accepts no connections, and nobody was granted rights on it',
       "'d.datconnlimit <> -2 AND NOT d.datallowconn AND d.datacl IS NULL'",
       "'d.datconnlimit <> -2 AND NOT d.datallowconn'",
       SPARES,
       'a spare that somebody was granted is given to nobody, and another takes its place',
     ],
     [
-      'a spare that was opened goes',
+      'a spare that was opened is dropped',
       'OR (version = $3 AND spare AND spoilt)',
       '',
       SPARES,
       'a spare that somebody opened is no longer one: another takes its place',
     ],
     [
-      'what a newer replica made stays',
+      'spares of a newer replica are kept',
       'WHERE version < $3',
       'WHERE version <> $3',
       SPARES,
@@ -119,14 +119,14 @@ export const DOORS = [
   ]),
   ...mutantsOf('commands.ts', [
     [
-      'a closed database is cut',
+      'access to a database that is closed is cut',
       'if (closed) await cut(observed);',
       '',
       COMMANDS,
       'closes what is retained, which then stays closed, and opens it again',
     ],
     [
-      'a rotation ends sessions where that is asked for',
+      'a rotation terminates sessions if that was requested',
       'evicting = evicting OR $3',
       'evicting = evicting AND $3',
       COMMANDS,

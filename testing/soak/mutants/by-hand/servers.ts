@@ -8,35 +8,35 @@ const CONFIG = { file: 'servers/config.test.ts' };
 export const SERVERS = [
   ...mutantsOf('servers/decide.ts', [
     [
-      'a Capsule that is being moved is on no server',
+      'a Capsule that is being moved is assigned to no server',
       "if (placed.movingTo !== null) return { kind: 'moving' };",
       '',
       DECIDE,
       'that is being moved is on no server',
     ],
     [
-      'what was noted counts before what the first server has',
+      'a recorded placement takes precedence over the first server',
       'placed.server ?? (placed.onMain ? main : undefined)',
       'placed.onMain ? main : (placed.server ?? undefined)',
       DECIDE,
       'is where it was noted, whatever main has of it',
     ],
     [
-      'a server that drains gets nothing',
+      'a server that drains gets no new Capsule',
       'candidates.filter(({ drain }) => !drain)',
       'candidates.filter(() => true)',
       DECIDE,
       'takes the first of those with the fewest Capsules for their weight, and none that drains, is full or is silent',
     ],
     [
-      'whom two servers know is nobody',
+      'a principal that two servers know is refused',
       "if (more.length > 0) return { kind: 'unknown' };",
       '',
       DECIDE,
       'lets nobody in whom not exactly one server knows',
     ],
     [
-      'a server that is silent leaves open who somebody is',
+      'a principal that no server knows is unanswered while a server does not answer',
       "answers.includes(undefined) ? 'unanswered' : 'unknown'",
       "answers.length === 0 ? 'unanswered' : 'unknown'",
       DECIDE,
@@ -45,21 +45,21 @@ export const SERVERS = [
   ]),
   ...mutantsOf('servers/place.ts', [
     [
-      'a principal of the first server is refused elsewhere',
+      'a principal of the first server is refused for a Capsule on another server',
       'if (noted.usedHere && own !== main.name) throw inUse();',
       '',
       ROUTER,
       'is refused a principal that main has or had, where the Capsule is elsewhere',
     ],
     [
-      'a principal of another server is refused',
+      'a principal that another server has or had is refused',
       'if (answers.some((answer) => answer?.used)) throw inUse();',
       '',
       ROUTER,
       'is refused a principal that another server has or had',
     ],
     [
-      'a principal that was noted for another Capsule is refused, also where its server is away',
+      'a principal that is recorded for another Capsule is refused, even if its server is unavailable',
       'if ((await notePrincipal(session, capsule, principal)) !== capsule) throw inUse();',
       'await notePrincipal(session, capsule, principal);',
       ROUTER,
@@ -75,7 +75,7 @@ export const SERVERS = [
       'is refused a replacement that is in use',
     ],
     [
-      'what was noted meanwhile counts, not what was chosen',
+      'a placement that was recorded meanwhile takes precedence over the one just chosen',
       'follow(capsule, { ...placed, onMain: false })?.server ?? requireUsable(main)',
       'requireUsable(main)',
       ROUTER,
@@ -84,14 +84,14 @@ export const SERVERS = [
   ]),
   ...mutantsOf('servers/routes.ts', [
     [
-      'a Capsule that is being moved is forgotten',
+      'the remembered route of a Capsule that is being moved is deleted',
       'found.delete(capsule);',
       '',
       ROUTER,
       'is forgotten when the Capsule is being moved',
     ],
     [
-      'what nothing is known of stays unknown while the first server is away',
+      'a Capsule without a remembered route stays unknown while the first server is unavailable',
       'if (before === undefined ||',
       "if ((before === undefined && capsule === '') ||",
       ROUTER,

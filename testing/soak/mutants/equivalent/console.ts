@@ -10,13 +10,13 @@ export const CONSOLE: readonly Equivalent[] = [
     file: TEMPLATE,
     code: 'if (holes === undefined) {',
     change: 'holes === undefined → true',
-    reason: 'the template is only read again each time',
+    reason: 'the template is only parsed again each time',
   },
   {
     file: TEMPLATE,
     code: 'known.set(strings, holes);',
     change: 'known.set(strings, holes); → ;',
-    reason: 'the template is only read again each time',
+    reason: 'the template is only parsed again each time',
   },
   {
     file: 'console/html/visible.ts',
@@ -28,7 +28,7 @@ export const CONSOLE: readonly Equivalent[] = [
     file: CALLS,
     code: "url: `${protocol}//${host}${port === '' ? '' : `:${port}`}${path}`,",
     change: "port === '' → false",
-    reason: 'an empty port is the usual one',
+    reason: 'an empty port means the default port',
   },
   {
     file: CALLS,
@@ -82,6 +82,6 @@ export const CONSOLE: readonly Equivalent[] = [
     file: 'console/session/session.ts',
     code: 'if (own !== undefined) this.#sessions.delete(own);',
     change: 'own !== undefined → true',
-    reason: 'one is there, since there are too many: the comparison is for the compiler',
+    reason: 'a session exists, since there are too many: the comparison is for the compiler',
   },
 ];

@@ -28,13 +28,13 @@ export const EGRESS: readonly Equivalent[] = [
     file: SCRUB,
     code: 'if (to + bytes.length > held.length) {',
     change: 'to + bytes.length > held.length → true',
-    reason: 'what is held is only moved to the front more often',
+    reason: 'the held bytes are only moved to the front more often',
   },
   {
     file: SCRUB,
     code: 'if (to + bytes.length > held.length) {',
     change: 'to + bytes.length > held.length → to + bytes.length >= held.length',
-    reason: 'what is held is only moved to the front more often',
+    reason: 'the held bytes are only moved to the front more often',
   },
   {
     file: SCRUB,
@@ -105,19 +105,19 @@ export const EGRESS: readonly Equivalent[] = [
     file: TARGET,
     code: "if (!text.includes('%')) return text;",
     change: "!text.includes('%') → false",
-    reason: 'what has no escapes is decoded to itself',
+    reason: 'a text without escapes is decoded to itself',
   },
   {
     file: 'brokers/egress/core/spans.ts',
     code: 'if (last[0] <= start) {',
     change: 'last[0] <= start → last[0] < start',
-    reason: 'the range that begins at the same place is taken away, and the one that is added is the two',
+    reason: 'the range that begins at the same place is removed, and the added range covers both',
   },
   {
     file: 'brokers/egress/core/route.ts',
     code: 'const parameters = all.exact.size === 0 ? [] : target.parameters.map(readParameter);',
     change: 'all.exact.size === 0 → false',
-    reason: 'where no parameter selects a route, each is read for nothing',
+    reason: 'if no parameter selects a route, the parameters are only read in vain',
   },
   {
     file: TARGET,
@@ -136,7 +136,7 @@ export const EGRESS: readonly Equivalent[] = [
     file: CLIENT_HELLO,
     code: "if (message !== length - 4) return { fault: message > length - 4 ? 'hello_fragmented' : 'hello_malformed' };",
     change: 'message > length - 4 → message >= length - 4',
-    reason: 'the two differ here',
+    reason: 'the two values are never equal here',
   },
   {
     file: CLIENT_HELLO,

@@ -119,24 +119,24 @@ export const KIT: readonly Equivalent[] = [
     file: 'brokers/kit/net/address.ts',
     code: "text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));",
     change: "text === '' → false",
-    reason: 'nothing is read as one group of zeros then, and "::" stands for one at least',
+    reason: 'an empty text is then read as one group of zeros, and "::" stands for at least one',
   },
   {
     file: 'brokers/kit/request-head.ts',
     code: 'for (let i = 0; i < rawHeaders.length; i += 2) {',
     change: 'i < rawHeaders.length → i <= rawHeaders.length',
-    reason: 'behind the last name there is none',
+    reason: 'there is no name after the last one',
   },
   {
     file: 'brokers/kit/control/edge.ts',
     code: "if (line === undefined) throw new Error('request did not come through the listener');",
     change: 'line === undefined → false',
-    reason: 'what is done next fails without a line, and is told as the same error',
+    reason: 'the next step fails without a line, and is reported as the same error',
   },
   {
     file: 'brokers/kit/control/edge.ts',
     code: "if (line === undefined) throw new Error('request did not come through the listener');",
     change: "throw new Error('request did not come through the listener'); → ;",
-    reason: 'what is done next fails without a line, and is told as the same error',
+    reason: 'the next step fails without a line, and is reported as the same error',
   },
 ];

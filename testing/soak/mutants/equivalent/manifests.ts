@@ -17,7 +17,7 @@ export const MANIFESTS: readonly Equivalent[] = [
     file: 'manifests/egress/value.ts',
     code: '[/[^0-9a-zA-Z]/, 32],',
     change: '32 → nothing',
-    reason: 'eight characters, one of them of these, always have forty bits, and no number is not less',
+    reason: 'eight characters with one of these always have forty bits, and no number is less than undefined',
   },
   {
     file: 'manifests/egress/parameter.ts',

@@ -88,13 +88,12 @@ export const OBJECTSTORE: readonly Equivalent[] = [
     file: 'brokers/objectstore/byok/custody/anchor.ts',
     code: "const known = anchor === 'unreadable' ? undefined : anchor;",
     change: "anchor === 'unreadable' → false",
-    reason: 'a text has none of the numbers: the comparison is for the compiler',
+    reason: 'a string has none of the members that are compared: the comparison is for the compiler',
   },
   {
     file: GUARDED,
     code: "tls.once('close', () => reject(new Error('closed during the handshake')));",
     change: "tls.once('close', () => reject(new…('closed during the handshake'))); → ;",
-    reason:
-      'Node tells of a connection that ends during the handshake by an error, before it says that it is closed',
+    reason: 'Node reports a connection that ends during the handshake by an error before the event close',
   },
 ];

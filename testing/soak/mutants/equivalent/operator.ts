@@ -8,7 +8,7 @@ export const OPERATOR: readonly Equivalent[] = [
     code: '(node) => !able.includes(node) && isCandidate(atItsBest(node), found, wanted),',
     change:
       '!able.includes(node) && isCandidate(atItsBest(node), found, wanted) → (isCandidate(atItsBest(node), found, wanted))',
-    reason: 'nodes that rest are asked for only where no node is able, or where no able one has passed',
+    reason: 'nodes that rest are considered only if no node is able, or no able node has passed',
   },
   {
     file: 'operator/sandbox/gate.ts',
@@ -45,7 +45,8 @@ export const OPERATOR: readonly Equivalent[] = [
     code: 'runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass);',
     change:
       'runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass) → (createdAt(pod) < createdAt(runtimeClass))',
-    reason: 'without the class nothing is wanted, and nobody asks: the comparison is for the compiler',
+    reason:
+      'without the class no probe is wanted, so this is not evaluated: the comparison is for the compiler',
   },
   {
     file: 'operator/sandbox/probe.ts',
@@ -57,13 +58,13 @@ export const OPERATOR: readonly Equivalent[] = [
     file: 'operator/assistant/inputs/entered.ts',
     code: 'if (base64 === undefined) return undefined;',
     change: 'base64 === undefined → false',
-    reason: 'nothing cannot be decoded either: the comparison is for the compiler',
+    reason: 'an undefined text cannot be decoded either: the comparison is for the compiler',
   },
   {
     file: 'operator/assistant/decide.ts',
     code: "if (at !== bt) return (at ?? '') < (bt ?? '');",
     change: "(at ?? '') < (bt ?? '') → (at ?? '') <= (bt ?? '')",
-    reason: 'the two differ here',
+    reason: 'the two values are never equal here',
   },
   {
     file: 'operator/grants/sign.ts',

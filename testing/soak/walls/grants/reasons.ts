@@ -2,7 +2,7 @@
 const REASONS: readonly (readonly [file: string, change: string, reason: string])[] = [
   [
     'db/isolation/statements.ts',
-    'a role that stays may log in',
+    'a role that is kept after a drop may log in',
     'the same statement has cut its access before; this repeats it in case somebody has let the role in meanwhile',
   ],
 ];

@@ -33,8 +33,8 @@ import software.amazon.awssdk.services.s3.model.ServerSideEncryption;
 import software.amazon.awssdk.services.s3.presigner.S3Presigner;
 
 /**
- * The AWS SDK for Java, version 2, plays some cases. Its arguments are endpoint, both keys and names of objects in
- * Base64; standard output is a line a case: its name, a tab, and why it failed, if it did.
+ * Runs some cases with the AWS SDK for Java, version 2. Its arguments are endpoint, both keys and names of objects in
+ * Base64; standard output has one line for each case: its name, a tab, and the error if it failed.
  */
 public final class Compat {
   private interface Act {
@@ -86,7 +86,7 @@ public final class Compat {
     System.exit(0);
   }
 
-  /** Each builds on the one before. */
+  /** Each case uses what the one before it has stored. */
   private static Map<String, Act> cases(
       S3Client client, S3AsyncClient parallel, S3Presigner presigner, List<String> names) {
     var cases = new LinkedHashMap<String, Act>();
@@ -115,7 +115,7 @@ public final class Compat {
           }
         });
     cases.put(
-        "put with metadata, encryption and owner asked for",
+        "put with metadata, requested encryption and owner",
         () -> {
           client.putObject(
               request ->
@@ -235,14 +235,14 @@ public final class Compat {
           equal(found.headers().firstValue("content-type").orElse(""), "text/csv");
         });
     cases.put(
-        "what is not there",
+        "read a missing object",
         () -> {
           try {
             read(client, "java/none");
           } catch (NoSuchKeyException expected) {
             return;
           }
-          throw new AssertionError("was there");
+          throw new AssertionError("a missing object was found");
         });
     cases.put(
         "delete all",
