@@ -17,7 +17,7 @@ import { askNginx } from './egress-routes/nginx.ts';
  */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
-  console.log(`seed ${seed}`);
+  console.log(`The seed is ${seed}; SEED=${seed} repeats this run.`);
   const directory = await mkdtemp(join(tmpdir(), 'space-bench-routes-'));
   try {
     const { allowed, refused, microseconds } = fuzz(quick ? 100_000 : 1_000_000, seed);
@@ -27,17 +27,19 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       allowed.flatMap(({ method, sent, route }, index) =>
         routes[index] === route || routes[index] === -1
           ? []
-          : [`${name} takes ${method} ${sent} for route ${routes[index]}, the gateway for ${route}`],
+          : [`${name} dispatches ${method} ${sent} to route ${routes[index]}, the gateway to ${route}`],
       ),
     );
     if (holes.length > 0)
-      throw new Error(`${holes.length} holes, seed ${seed}\n${holes.slice(0, 9).join('\n')}`);
+      throw new Error(
+        `routers dispatch ${holes.length} targets to another route than the gateway; the seed is ${seed}\n${holes.slice(0, 9).join('\n')}`,
+      );
     const same = readings.map(([name, routes]) => {
       const count = routes.filter((route) => route !== -1).length;
       // A router that takes nothing would never disagree.
       if (count < allowed.length / 2)
-        throw new Error(`${name} took ${count} of ${allowed.length} for a route`);
-      return { what: `taken for the same route by ${name}, the others for none`, n: count };
+        throw new Error(`${name} dispatched only ${count} of ${allowed.length} targets to a route`);
+      return { what: `dispatched to the same route by ${name}; it has no route for the others`, n: count };
     });
     // The same question about what the gateway refuses: if they agreed on that, too, the targets would prove nothing.
     const doubted = await askEverybody(directory, refused);
@@ -45,16 +47,19 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       (_, index) => new Set(doubted.map(([, routes]) => routes[index])).size > 1,
     ).length;
     if (contested === 0)
-      throw new Error('the routers agree on all that was refused: the targets are too tame');
+      throw new Error('the routers agree about every refused target, so the targets prove nothing');
     return {
-      title: 'Route decisions of the egress gateway against the routers of upstreams',
+      title: 'Route decisions of the egress gateway, compared with the routers of upstreams',
       rows: [
         { what: 'targets decided', n: microseconds.length },
         { what: 'allowed', n: allowed.length },
-        { what: 'of them different', n: new Set(lines).size },
+        { what: 'different ones among the allowed', n: new Set(lines).size },
         ...same,
-        { what: 'taken for another route by one of them', n: holes.length },
-        { what: `of ${refused.length} refused, those on whose route they do not agree`, n: contested },
+        { what: 'dispatched to another route by some router', n: holes.length },
+        {
+          what: `of ${refused.length} refused targets, those about whose route the routers disagree`,
+          n: contested,
+        },
       ],
       figures: {
         seed,

@@ -59,7 +59,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const nsPerByte = (name: keyof typeof samples) =>
       round2(((cpu(samples[name]) - cpu(samples.unscrubbed)) * 1e9) / bytes);
     return {
-      title: `${rounds} bodies of ${bytes / MIB} MiB of JSON and ${events} events one after the other, through the egress gateway`,
+      title: `${rounds} bodies of ${bytes / MIB} MiB of JSON, and ${events} events one after another, through the egress gateway`,
       rows: [row('scrubbed'), row('unscrubbed'), row('worst')],
       figures: {
         cpu_scrubbed_over_unscrubbed: round3(cpu(samples.scrubbed) / cpu(samples.unscrubbed)),
@@ -71,9 +71,9 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
         ...texts,
       },
       notes: [
-        'text_ns_per_byte_… is the search alone, of texts that repeat more and more of the value: the same for all, or who has texts echoed is told of it.',
-        'The worst is a value of 4,091 times the same letter and five others, and a body of this letter alone.',
-        'The rates by the clock are those of caller and upstream, too, which are one Node process.',
+        'text_ns_per_byte_… is the time of the search alone, for texts that contain longer and longer parts of the value. It has to be the same for all of them: otherwise a caller who has texts echoed could learn the value from the time.',
+        'In the row “worst”, the value is 4,091 times the same letter and then five others, and the body consists of that letter.',
+        'The rates by the clock also depend on the caller and the upstream, which share one Node process.',
       ],
     };
   } finally {
@@ -157,7 +157,8 @@ function fetchBody(ours: Ours, bytes: number, query: string): Promise<Sample> {
           got += chunk.length;
         });
         response.on('close', () => {
-          if (got !== bytes) return reject(new Error(`${response.statusCode}: ${got} of ${bytes} bytes`));
+          if (got !== bytes)
+            return reject(new Error(`status ${response.statusCode}, ${got} of ${bytes} bytes`));
           resolve({ seconds: (performance.now() - began) / 1_000, cpuSeconds: ours.cpuSeconds() - before });
         });
       })

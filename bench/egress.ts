@@ -52,7 +52,8 @@ interface Options {
  */
 export async function run({ quick, only }: Options): Promise<Report> {
   const unknown = only?.find((name) => !PARTS.includes(name));
-  if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${PARTS.join(', ')}`);
+  if (unknown !== undefined)
+    throw new Error(`--only names the unknown part ${unknown}; the parts are ${PARTS.join(', ')}`);
   const wanted = (name: string) => only === undefined || only.includes(name);
   const seconds = secondsOf(quick);
   const fixture = await openFixture();
@@ -102,7 +103,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     comparePeers(figures);
     figures['inject_ours_peak_mib'] = Math.round(ours.peakMib());
     return {
-      title: `Egress over loopback, ${CALLERS} callers, answers of 1 KiB; caller, gateway and upstream share ${cpus().length} cores`,
+      title: `Egress over loopback: ${CALLERS} callers, answers of 1 KiB; callers, gateway and upstream share ${cpus().length} cores`,
       rows,
       figures,
     };

@@ -113,19 +113,19 @@ async function closeAndOpen({ client, space, seen, admission }: Watched, samples
 
 function reportOf(size: Size, samples: Samples): Report {
   const row = (what: string, values: readonly number[]): Row => ({
-    'after the change can be read': what,
+    'from the change until': what,
     'p50 ms': Math.round(quantile(values, 0.5)),
     'p99 ms': Math.round(quantile(values, 0.99)),
     'max ms': Math.round(Math.max(...values)),
   });
   return {
-    title: `The sandbox gate, ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rounds} rounds`,
+    title: `Effect of a lost and a restored RuntimeClass, with ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rounds} rounds`,
     rows: [
-      row('nothing is scheduled any more', samples.closes),
-      row('the last pod was let in by admission', samples.admits),
-      row('every Capsule and Assistant says so', samples.told),
-      row('the gate is open again', samples.opens),
-      row('every Capsule and Assistant says so again', samples.resumed),
+      row('the operator schedules nothing any more', samples.closes),
+      row('admission let in the last pod', samples.admits),
+      row('SandboxReady of every Capsule and Assistant is False', samples.told),
+      row('the operator schedules again', samples.opens),
+      row('SandboxReady of all of them is True again', samples.resumed),
     ],
     figures: {
       rounds: size.rounds,
@@ -136,7 +136,7 @@ function reportOf(size: Size, samples: Samples): Report {
       resumed_p99_ms: Math.round(quantile(samples.resumed, 0.99)),
     },
     notes: [
-      '“Can be read” is when a watch of our own delivered the change; a negative time means that the operator’s was faster.',
+      'Times begin when a watch of the benchmark delivered the change. A negative time means that the operator’s own watch delivered it earlier.',
     ],
   };
 }
@@ -164,10 +164,10 @@ async function guard({ server: { client } }: TestEnvironment, space: TestSpace) 
       );
   const bare = { ...body, spec: { ...body.spec, initContainers: [] } };
   await eventually(async () => !(await admitted(bare)) && (await admitted(body)), {
-    what: 'the policies hold',
+    what: 'the admission policies to take effect',
   });
   return {
-    open: () => eventually(() => admitted(body), { what: 'admission lets pods in' }),
+    open: () => eventually(() => admitted(body), { what: 'admission to let pods in' }),
     /** Asks without a pause until the pod is refused for good; answers when the last was let in. */
     async untilRefused(): Promise<number> {
       let last = Number.NEGATIVE_INFINITY;

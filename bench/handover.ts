@@ -75,15 +75,17 @@ async function measure(environment: TestEnvironment, rounds: number): Promise<Re
     [`${name}_max_ms`, Math.round(Math.max(...values))],
   ]);
   return {
-    title: `Hand-over of the lead, ${rounds} rounds each`,
+    title: `Time without a leading operator, ${rounds} rounds each`,
     rows: [
-      row('a process starts, and nobody leads', samples.starts),
-      row('the leader is told to end (SIGTERM)', samples.planned),
-      row('the leader is killed, and its pod goes', samples.gone),
-      row('the leader is killed, and nobody says so', samples.killed),
+      row('a process starts while no operator leads', samples.starts),
+      row('the leader gets SIGTERM, and a standby takes over', samples.planned),
+      row('the leader is killed and its pod deleted', samples.gone),
+      row('the leader is killed and its pod stays', samples.killed),
     ],
     figures: { rounds, ...Object.fromEntries(figures) },
-    notes: ['A start is measured by the process itself, from its beginning: no image, no container.'],
+    notes: [
+      'The process itself measures a start, from its own beginning; the time for its image and its container is not included.',
+    ],
   };
 }
 

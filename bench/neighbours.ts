@@ -42,7 +42,9 @@ interface Options {
 export async function run({ quick, only }: Options): Promise<Report> {
   const unknown = only?.find((part) => SERVICES[part.split('/')[0] ?? ''] === undefined);
   if (unknown !== undefined)
-    throw new Error(`no part ${unknown}; there are ${Object.keys(SERVICES).join(', ')}, and PART/ACT`);
+    throw new Error(
+      `--only names the unknown part ${unknown}; the parts are ${Object.keys(SERVICES).join(', ')}, and PART/ACT for one act of a part`,
+    );
   const wanted = (part: string) =>
     only === undefined || only.some((one) => part === one || part.startsWith(`${one}/`));
   const rows: Row[] = [];
@@ -69,14 +71,14 @@ export async function run({ quick, only }: Options): Promise<Report> {
   }
   const missed = rows.filter(({ goal }) => goal !== 'met').length;
   return {
-    title: 'A quiet tenant alone, and beside a hostile one at its limits (milliseconds)',
+    title: 'Latency of a quiet tenant alone, and beside a hostile one that uses its limits (milliseconds)',
     rows,
     figures: { ...figures, measured: rows.length, missed },
     notes: [
-      `The goal: p99 at most ${MOST_RATIO} times what it is alone, and no failure.`,
-      'Elsewhere: the same quiet tenant, while the hostile one says the same to a server that does nothing, and its sessions only compute: what the machine takes that both share with the load itself.',
-      'Straight: the same quiet tenant and the same load at the S3 server itself, by which the machine and that server are told from the service.',
-      'The hostile process has nice 19 and bounded rates; PostgreSQL runs its statements at the priority of all. Clients and servers share the machine, over loopback and without TLS.',
+      `The goal of each row is a p99 of at most ${MOST_RATIO} times the p99 alone, and no failure.`,
+      'The columns “elsewhere” are of the same quiet tenant while the hostile one sends the same to a server that does nothing, and its SQL sessions only compute. They show what the shared machine alone costs.',
+      'The columns “straight” are of the same quiet tenant and the same load sent to the S3 server directly. They show what the machine and that server cost without the broker.',
+      'The hostile process runs at nice 19 and sends at bounded rates; PostgreSQL runs its statements at the usual priority. Clients and servers share one machine, over loopback and without TLS.',
     ],
   };
 }
@@ -114,7 +116,7 @@ async function beside(
       ...ratioOf('elsewhere', machine, i),
       ...ratioOf('straight', straight, i),
       goal: failures === 0 && p99 <= MOST_RATIO * p99Alone ? 'met' : 'missed',
-      'what became of its acts': inWords(became),
+      'results of its acts': inWords(became),
     };
     rows.push(row);
     console.error(`${JSON.stringify(row)}, load ${loadavg()[0]?.toFixed(1)}`);

@@ -61,7 +61,8 @@ export async function run({ quick, only }: Options): Promise<Report> {
   const plan = quick ? QUICK : WHOLE;
   const parts = partsOf(plan);
   const unknown = only?.find((name) => !parts.includes(name));
-  if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${parts.join(', ')}`);
+  if (unknown !== undefined)
+    throw new Error(`--only names the unknown part ${unknown}; the parts are ${parts.join(', ')}`);
   const wanted = (name: string) => only === undefined || only.includes(name);
 
   const contestants = await startContestants();
@@ -77,16 +78,16 @@ export async function run({ quick, only }: Options): Promise<Report> {
     const peak = Math.round(broker.program.peakMib());
     figures['broker_peak_rss_mib'] = peak;
     targets.push({
-      what: "the broker's peak memory after all of this, at most 200 MiB",
+      what: "the broker's peak memory in this run is at most 200 MiB",
       at: `${peak} MiB`,
       met: peak <= 200,
     });
     return {
-      title: 'Objects through the broker and its peers, one S3 server, loopback',
+      title: 'Objects through the broker and other gateways, in front of one S3 server, over loopback',
       rows,
       figures: { ...figures, targets_missed: targets.filter(({ met }) => !met).length },
       notes: [
-        `Bodies over ${label(MIB)} are counted by their bytes and cut when the time is over, so they have no latencies. Contestants take turns, ${plan.rounds} times; of each the round in the middle is told. In a closed loop latency is clients ÷ rate; at one rate for all, each request is timed from when it was due.`,
+        `Bodies over ${label(MIB)} are measured by their bytes and cut off when the time is over, so they have no latencies. The gateways take turns, ${plan.rounds} times; each row is the median round of one of them. In a closed loop, latency is the number of clients divided by the rate; at a fixed rate, each request is timed from when it was due.`,
         targets.map(({ what, at, met }) => `${met ? 'met   ' : 'MISSED'}  ${what}: ${at}`).join('\n'),
       ],
     };

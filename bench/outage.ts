@@ -49,7 +49,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       },
       {
         name: 'cut',
-        what: 'the line to it is cut',
+        what: 'all connections to the API server are cut',
         seconds: short,
         usersAct: true,
         begin() {
@@ -60,7 +60,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       },
       {
         name: 'stalled',
-        what: 'nothing comes over the line any more',
+        what: 'the API server answers nothing any more',
         seconds: long,
         usersAct: true,
         begin() {
@@ -71,7 +71,10 @@ export async function run({ quick, only }: Options): Promise<Report> {
       },
     ];
     const wanted = outages.filter(({ name }) => only?.includes(name) !== false);
-    if (wanted.length === 0) throw new Error(`--only: ${outages.map(({ name }) => name).join(', ')}`);
+    if (wanted.length === 0)
+      throw new Error(
+        `--only names no outage; the outages are ${outages.map(({ name }) => name).join(', ')}`,
+      );
     return await measure(environment, proxy, wanted);
   } finally {
     await proxy.close();
@@ -99,17 +102,17 @@ async function measure(
     for (const outage of outages) rows.push(await suffer(outage, proxy, keeper, users));
     const worst = (of: string) => Math.max(...rows.map((row) => Number(row[of])));
     return {
-      title: 'An operator without its API server',
+      title: 'An operator during and after an outage of the API server',
       rows,
       figures: {
-        asked_per_second: worst('asked /s'),
-        asked_per_second_late: worst('… in its second half'),
+        asked_per_second: worst('requests/s'),
+        asked_per_second_late: worst('requests/s, 2nd half'),
         asked_peak: worst('most in 1 s'),
-        back_ms: worst('back after ms'),
+        back_ms: worst('all done after ms'),
         process_starts: keeper.starts,
       },
       notes: [
-        'While it is away: requests and connections of the operator, all kinds together. Back: from the end of the outage until an operator leads and all that users did, during the outage where they could, has been acted on.',
+        'Requests are all requests and connections of the operator during the outage. “Leads after” and “all done after” are counted from the end of the outage: until an operator leads, and until it has acted on all that users did. Where users could reach the API server, they acted during the outage.',
       ],
     };
   } finally {
@@ -147,12 +150,12 @@ async function suffer(
   return {
     outage: what,
     seconds,
-    'asked /s': perSecond(each),
-    '… in its second half': perSecond(late),
+    'requests/s': perSecond(each),
+    'requests/s, 2nd half': perSecond(late),
     'most in 1 s': Math.max(...each),
-    'process ended': keeper.starts - starts,
+    restarts: keeper.starts - starts,
     'leads after ms': Math.round(leads),
-    'back after ms': Math.round(performance.now() - ended),
+    'all done after ms': Math.round(performance.now() - ended),
   };
 }
 

@@ -28,12 +28,12 @@ export async function run({ quick, capsules, rest }: Options): Promise<Report> {
   const large = await inTestEnvironment(whole, restSeconds);
   const judged = judge({ ...whole, restSeconds }, small, large);
   return {
-    title: `${whole.capsules} Capsules and ${whole.assistants} Assistants, suspended from birth; half of them first`,
+    title: `Cost of ${whole.capsules} Capsules and ${whole.assistants} Assistants that are created suspended`,
     rows: judged.map(({ row }) => row),
     figures: Object.fromEntries(judged.map(({ key, figure }) => [key, figure])),
     notes: [
-      'Growth is that of the whole population against half of it: 2 is linear. A live change is counted from its request until its effect is told by a watch. A fail-over is counted from the signal to the old leader until the new one has served a change.',
-      'Half: ' + JSON.stringify(rounded(half, small)),
+      'Growth is the cost of the whole population divided by that of half of it, so 2 is linear. A live change takes from its request until a watch delivers its effect. A fail-over takes from the signal to the old leader until the new one has acted on a change.',
+      'Costs of half the population: ' + JSON.stringify(rounded(half, small)),
     ],
   };
 }

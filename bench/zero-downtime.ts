@@ -36,7 +36,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       await pause(BETWEEN_MS);
       during.push({ name: act.name, from, to: await clock() });
       done[act.name] = (done[act.name] ?? 0) + 1;
-      console.error(`… ${act.name}: ${await asked()} requests`);
+      console.error(`${act.name} is done; ${await asked()} requests so far`);
     }
     return report(await tell(space.rows, during), done);
   } finally {
@@ -75,7 +75,7 @@ async function tell(
     const [failed] = await rows(
       `SELECT coalesce(sum(failed), 0) FROM tally WHERE at BETWEEN '${from}' AND '${to}' AND failed > 0`,
     );
-    if (failed !== '0') acts.push(`${name}: ${failed} failed`);
+    if (failed !== '0') acts.push(`${name}: ${failed} requests failed`);
   }
   const sum = (of: 'requests' | 'failed') => kinds.reduce((all, kind) => all + kind[of], 0);
   return { kinds, acts, errors, total: sum('requests'), failed: sum('failed') };
@@ -86,7 +86,7 @@ function report(
   done: Readonly<Record<string, number>>,
 ): Report {
   return {
-    title: 'What one Assistant asked for in an open loop while its Space was looked after',
+    title: 'Requests of one Assistant, in an open loop, during maintenance of its Space',
     rows: kinds,
     figures: { requests: total, failed, ...done },
     notes: [

@@ -14,9 +14,9 @@ describe('the pages of the console', () => {
   });
 
   it.each([
-    [{ kb: 100.1 }, 'Capsules: kb 100.1, at most 100'],
-    [{ p95_ms: 51 }, 'Capsules: p95_ms 51.0, at most 50'],
-    [{ first_paint_p50_ms: 301 }, 'Capsules: first_paint_p50_ms 301.0, at most 300'],
+    [{ kb: 100.1 }, 'Capsules: kb is 100.1, the limit is 100'],
+    [{ p95_ms: 51 }, 'Capsules: p95_ms is 51.0, the limit is 50'],
+    [{ first_paint_p50_ms: 301 }, 'Capsules: first_paint_p50_ms is 301.0, the limit is 300'],
   ])('miss them with %o', (changes, says) => {
     const { rows, missed } = judge([page(changes), page({ page: 'Capsule' })], {});
     expect(missed).toEqual([says]);
@@ -25,7 +25,7 @@ describe('the pages of the console', () => {
 
   it('miss them with more memory than a Space is to pay for', () => {
     expect(judge([], { 'one session': 96, 'two sessions': 96.1 }).missed).toEqual([
-      'memory, two sessions: 96.1 MiB, at most 96',
+      'peak memory with two sessions: 96.1 MiB, the limit is 96 MiB',
     ]);
   });
 });

@@ -25,10 +25,10 @@ export function judge(
     return { ...page, verdict: missed.length === 0 ? 'met' : `MISSED ${missed.join(', ')}` };
   });
   const ofPages = pages.flatMap((page) =>
-    missedBy(page).map((key) => `${page.page}: ${key} ${page[key].toFixed(1)}, at most ${MOST[key]}`),
+    missedBy(page).map((key) => `${page.page}: ${key} is ${page[key].toFixed(1)}, the limit is ${MOST[key]}`),
   );
   const ofMemory = Object.entries(memory)
     .filter(([, mib]) => mib > MOST.memory_mib)
-    .map(([when, mib]) => `memory, ${when}: ${mib} MiB, at most ${MOST.memory_mib}`);
+    .map(([when, mib]) => `peak memory with ${when}: ${mib} MiB, the limit is ${MOST.memory_mib} MiB`);
   return { rows, missed: [...ofPages, ...ofMemory] };
 }

@@ -13,7 +13,7 @@ export async function createWarm(fixture: DatabaseFixture, spares: number, quick
   const warm = await measure(spares - 8, 1, fixture.createNext);
   const repeats = await measure(quick ? 100 : 500, 1, (i) => fixture.create(appName((i % 10) + 1)));
   return {
-    rows: [row('create, warm, 1 caller', warm), row('create again, 1 caller', repeats)],
+    rows: [row('create from the pool, 1 caller', warm), row('create repeated, 1 caller', repeats)],
     figures: {
       warm_create_p50_ms: p50(warm),
       warm_create_p99_ms: p99(warm),
@@ -29,7 +29,10 @@ export async function commit({ superuserUrl }: DatabaseFixture, quick: boolean):
     const alone = await measure(quick ? 100 : 500, 1, () =>
       client.query("SELECT pg_logical_emit_message(true, 'bench', '')"),
     );
-    return { rows: [row('COMMIT alone, 1 connection', alone)], figures: { commit_p50_ms: p50(alone) } };
+    return {
+      rows: [row('COMMIT of an empty transaction, 1 connection', alone)],
+      figures: { commit_p50_ms: p50(alone) },
+    };
   } finally {
     await client.end();
   }
@@ -42,8 +45,8 @@ export async function createMany(fixture: DatabaseFixture, spares: number, quick
   const sustained = await measure(quick ? 40 : 300, 4, fixture.createNext);
   return {
     rows: [
-      row(`create, burst of ${spares}, 8 callers`, burst),
-      row('create, sustained, 4 callers', sustained),
+      row(`create, a burst of ${spares}, 8 callers`, burst),
+      row('create, sustained after the burst, 4 callers', sustained),
     ],
     figures: {
       burst_per_second: round(rate(burst)),
@@ -59,7 +62,7 @@ export async function createByHand({ superuserUrl, settle }: DatabaseFixture, qu
   const alone = await byHand(superuserUrl, quick ? 20 : 100, 1);
   const together = await byHand(superuserUrl, quick ? 40 : 300, 4);
   return {
-    rows: [row('by hand, 1 connection', alone), row('by hand, 4 connections', together)],
+    rows: [row('create by SQL, 1 connection', alone), row('create by SQL, 4 connections', together)],
     figures: {
       by_hand_p50_ms: p50(alone),
       by_hand_per_second: round(rate(alone)),
@@ -111,8 +114,8 @@ export async function createByVault(
   const together = await vault.makeRoles(superuserUrl, quick ? 100 : 600, 8);
   return {
     rows: [
-      row('Vault plugin, role only, 1 caller', alone),
-      row('Vault plugin, role only, 8 callers', together),
+      row('role only, Vault plugin, 1 caller', alone),
+      row('role only, Vault plugin, 8 callers', together),
     ],
     figures: { vault_role_p50_ms: p50(alone), vault_roles_per_second: round(rate(together)) },
   };
@@ -125,7 +128,7 @@ async function byHand(superuserUrl: string, count: number, connections: number):
   try {
     return await measure(count, connections, async (i) => {
       const client = idle.pop();
-      if (client === undefined) throw new Error('more callers than connections');
+      if (client === undefined) throw new Error('there are more callers than connections');
       const name = `hand${connections}_${i}`;
       await client.query(`CREATE ROLE ${name} LOGIN PASSWORD 'x'`);
       await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);

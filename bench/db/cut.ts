@@ -31,7 +31,7 @@ export async function cut(fixture: DatabaseFixture, quick: boolean): Promise<Par
       row('drop, 1 caller', whole),
       row('drop, 8 callers', together.whole),
       row('access cut, 1 caller', alone),
-      row('access cut by hand, 1 connection', byHand),
+      row('access cut by SQL, 1 connection', byHand),
       row('access cut, 8 callers', together.cut),
     ],
     figures: {

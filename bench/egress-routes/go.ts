@@ -18,7 +18,7 @@ export async function askGo(directory: string, lines: readonly string[]): Promis
   const text = await run([program, SELECTOR, ...patterns], { input: `${lines.join('\n')}\n` });
   const answers = text.trimEnd().split('\n');
   if (answers.length !== lines.length)
-    throw new Error(`Go's dispatcher answered ${answers.length} of ${lines.length}`);
+    throw new Error(`the Go program answered ${answers.length} of ${lines.length} lines`);
   return answers.map((answer) => {
     const [index, kind = ''] = answer.split(' ');
     const route = known[Number(index)];

@@ -50,7 +50,7 @@ export async function tunnels(
   const open = () =>
     new Promise<void>((resolve, reject) => {
       const socket = connect(port, '127.0.0.1', () => socket.write(head));
-      const fail = () => reject(new Error(`${target}: the tunnel ended`));
+      const fail = () => reject(new Error(`the tunnel to ${target} ended before a TLS handshake`));
       socket.on('error', reject).on('close', fail);
       socket.once('data', (answer) => {
         if (!String(answer).startsWith('HTTP/1.1 200') && !String(answer).startsWith('HTTP/1.0 200'))
@@ -60,7 +60,7 @@ export async function tunnels(
           socket.off('close', fail).destroy();
           // 22: the host's half of the handshake; 21 would be an alert.
           if (bytes[0] === 22) resolve();
-          else reject(new Error('not a handshake'));
+          else reject(new Error('the host did not answer with a TLS handshake'));
         });
       });
     });

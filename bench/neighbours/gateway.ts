@@ -137,7 +137,7 @@ function injection(port: number, principal: string, agent: Agent): Promise<void>
       response.resume().once('error', reject);
       response.once('end', () => {
         if (response.statusCode === 200) resolve();
-        else reject(new Error(`injection: ${response.statusCode}`));
+        else reject(new Error(`the injection was answered with status ${response.statusCode}`));
       });
     })
       .on('error', reject)
@@ -153,7 +153,8 @@ async function handshakeThrough(port: number, principal: string, ca: string): Pr
     const headers = { host: `${HOST}:443`, 'proxy-authorization': `Bearer ${principal}` };
     socket.write(headOf(`CONNECT ${HOST}:443`, headers));
     const [head] = await once(socket, 'data');
-    if (!String(head).startsWith('HTTP/1.1 200')) throw new Error(`tunnel: ${String(head).slice(0, 12)}`);
+    if (!String(head).startsWith('HTTP/1.1 200'))
+      throw new Error(`the tunnel was answered with ${String(head).slice(0, 12)}`);
     const secure = connectTls({ socket, servername: HOST, ca });
     await once(secure, 'secureConnect');
     secure.destroy();

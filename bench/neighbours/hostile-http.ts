@@ -72,7 +72,7 @@ function afresh(act: HttpAct): HttpAct {
 async function ask(act: HttpAct, doing: Doing): Promise<void> {
   const socket = opened(act.port, act.from, doing);
   send(act, socket);
-  let status = 'ended unheard';
+  let status = 'ended without an answer';
   socket.once('data', (bytes) => {
     status = String(bytes).slice(9, 12);
   });
@@ -115,7 +115,7 @@ async function tunnel(act: HttpAct, doing: Doing): Promise<Socket> {
   const socket = opened(act.port, act.from, doing);
   send(act, socket);
   const [bytes] = await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => []);
-  doing.count(Buffer.isBuffer(bytes) ? String(bytes).slice(9, 12) : 'ended unheard');
+  doing.count(Buffer.isBuffer(bytes) ? String(bytes).slice(9, 12) : 'ended without an answer');
   return socket;
 }
 

@@ -184,7 +184,8 @@ function tenantOf(origin: string, token: string) {
       body: body ?? null,
     });
     const text = await answer.body.text();
-    if (answer.statusCode !== 200) throw new Error(`${method}: ${answer.statusCode} ${text.slice(0, 100)}`);
+    if (answer.statusCode !== 200)
+      throw new Error(`${method} was answered with status ${answer.statusCode}: ${text.slice(0, 100)}`);
     return text;
   };
   const keys = async () =>

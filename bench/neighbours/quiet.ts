@@ -47,7 +47,7 @@ async function atItsRate({ name, perSecond, once }: Habit, seconds: number): Pro
 async function inTime(work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer in 30 s')), LONGEST_MS);
+    timer = setTimeout(() => reject(new Error('there was no answer within 30 s')), LONGEST_MS);
   });
   await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

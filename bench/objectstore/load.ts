@@ -145,7 +145,8 @@ function open(contestant: Contestant, connections: number) {
         {
           onRequestStart: () => undefined,
           onResponseStart: (_, status) => {
-            if (status !== 200) throw new Error(`${contestant.name}: ${method} answered ${status}`);
+            if (status !== 200)
+              throw new Error(`${contestant.name} answered a ${method} with status ${status}`);
           },
           onResponseData: (_, chunk) => {
             received += chunk.length;
@@ -153,7 +154,7 @@ function open(contestant: Contestant, connections: number) {
           },
           onResponseEnd: () => {
             if (method === 'PUT' || received === size) resolve();
-            else reject(new Error(`${contestant.name}: ${received} bytes of ${size}`));
+            else reject(new Error(`${contestant.name} sent ${received} of ${size} bytes`));
           },
           onResponseError: (_, error) => reject(error),
         },

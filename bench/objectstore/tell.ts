@@ -38,8 +38,9 @@ export const byRate = ({ perSecond }: Measured) => perSecond;
 export const byP99 = ({ ms }: Measured) => quantile(ms, 0.99);
 
 export function lineOf(what: string, by: string, one: Measured): string {
-  const p99 = one.ms.length === 0 ? '' : `, p99 ${round(quantile(one.ms, 0.99))} ms of ${one.ms.length}`;
-  return `${what}, ${by}: ${round(one.perSecond)}/s, ${round(one.mibPerSecond)} MiB/s, ${round(one.cpu)} processors${p99}`;
+  const p99 =
+    one.ms.length === 0 ? '' : `, p99 ${round(quantile(one.ms, 0.99))} ms of ${one.ms.length} requests`;
+  return `${what}, ${by}: ${round(one.perSecond)}/s, ${round(one.mibPerSecond)} MiB/s, ${round(one.cpu)} cores${p99}`;
 }
 
 export function rowOf(
@@ -61,8 +62,8 @@ export function rowOf(
     'MiB/s': round(one.mibPerSecond),
     p50_ms: at(0.5),
     p99_ms: at(0.99),
-    'CPU of it': round(one.cpu),
-    'of direct': Number.isNaN(ratio) ? '' : percent(ratio),
+    'its cores': round(one.cpu),
+    'rate / direct': Number.isNaN(ratio) ? '' : percent(ratio),
   };
 }
 
@@ -77,15 +78,15 @@ export function targetsOf(what: string, results: Results): Target[] {
   const targets: Target[] = [];
   if (!steady && least !== undefined)
     targets.push({
-      what: `${what}, at least ${percent(least)} of direct`,
+      what: `${what}: the rate is at least ${percent(least)} of direct`,
       at: percent(ratio),
       met: ratio >= least,
     });
   if (!steady) {
     const ahead = broker.perSecond / other.perSecond;
     targets.push({
-      what: `${what}, ahead of ${OVERTAKEN}`,
-      at: `${round(ahead)} times as much`,
+      what: `${what}: the rate is above that of ${OVERTAKEN}`,
+      at: `${round(ahead)} times its rate`,
       met: ahead > 1,
     });
   }
@@ -93,7 +94,7 @@ export function targetsOf(what: string, results: Results): Target[] {
   if (smallGet && (steady || what.endsWith('× 1'))) {
     const more = quantile(broker.ms, 0.99) - quantile(direct.ms, 0.99);
     targets.push({
-      what: `${what}, p99 at most ${SMALL_GET_MS} ms over direct`,
+      what: `${what}: p99 is at most ${SMALL_GET_MS} ms above direct`,
       at: `${round(more)} ms`,
       met: more <= SMALL_GET_MS,
     });

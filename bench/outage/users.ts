@@ -53,11 +53,12 @@ export async function createUsers(space: TestSpace): Promise<Users> {
       const all = async () => {
         const found = (await space.list(ASSISTANT)).map(({ metadata }) => metadata.name);
         if (found.length !== present.size || !found.every((name) => present.has(name)))
-          throw new Error(`${found.length} Assistants instead of ${present.size}`);
+          throw new Error(`there are ${found.length} Assistants instead of ${present.size}`);
         const looked = await Promise.all(found.map(lookedAt));
         const missed = found.filter((_, i) => !looked[i]);
-        if (missed.length > 0) throw new Error(`not looked at: ${missed.join(', ')}`);
-        if (!(await space.get(NETWORK_POLICY, POLICY, namespace))) throw new Error('a guardrail is away');
+        if (missed.length > 0) throw new Error(`the operator has not reconciled ${missed.join(', ')}`);
+        if (!(await space.get(NETWORK_POLICY, POLICY, namespace)))
+          throw new Error(`the NetworkPolicy ${POLICY} is missing`);
         const ready = await space.condition(CAPSULE, home, 'Ready');
         if (ready !== 'True Ready') throw new Error(`the Capsule is ${ready}`);
         return true;

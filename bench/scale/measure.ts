@@ -81,18 +81,18 @@ async function stages(run: Run): Promise<Cost> {
   const { say } = run;
   const pod = { name: 'operator-a', uid: randomUUID() };
   const emptyRssMiB = await weighEmpty(run, pod);
-  say('creating');
+  say('creating the population');
   const population = await startPopulation(run);
-  say('settling');
+  say('the operator starts, and the population settles');
   const { operator, after, cost: settling } = await settle(run, population, pod);
   const resting = await rest(run, operator, after);
   const calm: number[] = [];
   while (calm.length < CALM_CHANGES) calm.push(await population.change());
   // The last one's status may not be written yet, and its end would be the restart's to write.
   await atRest(operator);
-  say('killed, and started again');
+  say('the operator is killed and started again');
   const { again, cost: restarting } = await restart(run, operator, pod);
-  say('handing over');
+  say('standbys take over');
   const failovers = await handOver(run, again, population.change);
   return { emptyRssMiB, ...settling, ...resting, calm, ...restarting, ...failovers };
 }
@@ -146,7 +146,7 @@ async function settle(run: Run, { capsules, assistants, change }: Population, po
   const settleSeconds = ((await all) - led) / 1000;
   await atRest(operator);
   const after = await accountsOf(run, operator);
-  say(`settled after ${settleSeconds.toFixed(1)} s; at rest, for ${run.restSeconds} s`);
+  say(`settled after ${settleSeconds.toFixed(1)} s; it now rests for ${run.restSeconds} s`);
   const { metrics, usage, events } = after;
   const assistantWrites = metrics.sum(WRITES, { kind: 'Assistant' });
   const capsuleWrites = metrics.sum(WRITES) - assistantWrites - 2 * live.length;
@@ -172,8 +172,8 @@ async function rest(run: Run, operator: OperatorProcess, before: Accounts) {
   const restEvents = (await countEvents(run.environment, run.space.names.namespace)).all;
   const after = await operator.measure();
   for (const name of [WRITES, 'controller_runtime_reconcile_total', 'rest_client_requests_total'])
-    for (const line of after.above(before.metrics, name)) say(`at rest, ${line}`);
-  if (operator.said() !== saidBefore) say(`at rest it said: ${operator.said().slice(-2_000)}`);
+    for (const line of after.above(before.metrics, name)) say(`changed during the rest: ${line}`);
+  if (operator.said() !== saidBefore) say(`logged during the rest: ${operator.said().slice(-2_000)}`);
   return {
     rssMiB: rested.rssMiB,
     peakRssMiB: rested.peakRssMiB,

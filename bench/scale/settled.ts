@@ -31,8 +31,11 @@ export async function settled(
   for (const one of assistants.store.list()) if (!isSettledAssistant(one)) open.add(`a ${one.metadata.name}`);
   capsules.store.onChange(({ now }) => now && look(`c ${now.metadata.name}`, ofCapsule(now)));
   assistants.store.onChange(({ now }) => now && look(`a ${now.metadata.name}`, isSettledAssistant(now)));
-  const late = setTimeout(() => done.reject(new Error(`${open.size} never settled`)), LIMIT_MS);
-  const telling = setInterval(() => say(`${open.size} are not settled yet`), TELL_MS);
+  const late = setTimeout(
+    () => done.reject(new Error(`${open.size} Capsules and Assistants did not settle in time`)),
+    LIMIT_MS,
+  );
+  const telling = setInterval(() => say(`${open.size} Capsules and Assistants are not settled yet`), TELL_MS);
   return done.promise.finally(() => {
     clearTimeout(late);
     clearInterval(telling);

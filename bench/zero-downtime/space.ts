@@ -45,7 +45,8 @@ export interface SpaceUnderLoad {
 /** Begins the load: so many requests a second of each kind. */
 export async function openSpaceUnderLoad(rates: Readonly<Record<string, number>>): Promise<SpaceUnderLoad> {
   const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
-  if (cluster?.node === undefined) throw new Error('no native cluster is up: npm run up -- --nodes 3');
+  if (cluster?.node === undefined)
+    throw new Error('no native cluster is running: start one with npm run up -- --nodes 3');
   const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
   const kubectl = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await kube.run(args);
@@ -86,7 +87,9 @@ async function nodeToDrain(kube: Kube, { furtherNodes = [] }: Cluster): Promise<
   const taken = servers.map(({ spec }) => spec.nodeName);
   const free = furtherNodes.find(({ name }) => !taken.includes(name));
   if (free === undefined)
-    throw new Error('every further node has a server of which there is one: npm run up -- --nodes 3');
+    throw new Error(
+      'PostgreSQL or the S3 server runs on every further node, so none can be drained: use a cluster of npm run up -- --nodes 3',
+    );
   return free.name;
 }
 
@@ -99,7 +102,7 @@ async function openOutside({ node }: Cluster, closers: (() => Promise<unknown>)[
     tls: { port: 443, ...(await pki.issue(TUNNEL, INPUT)) },
     answers: { '/v1/rates': { header: ['x-api-key', 'key-of-the-bench'], body: '{"rates":{}}' } },
   });
-  if (outside === undefined) throw new Error('no host outside');
+  if (outside === undefined) throw new Error('the cluster cannot provide a host outside it');
   closers.push(async () => outside[Symbol.asyncDispose]());
   const [address] = outside.addresses;
   return { egress: { extraCA: pki.authority, hosts: { [TUNNEL]: address, [INPUT]: address } } };

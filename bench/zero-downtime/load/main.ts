@@ -135,7 +135,7 @@ while (!ends) {
   const now = performance.now();
   for (const [kind, rate] of Object.entries(RATES)) {
     const ask = KINDS[kind];
-    if (ask === undefined) throw new Error(`there is no kind ${kind}`);
+    if (ask === undefined) throw new Error(`LOAD_RATES has the unknown kind ${kind}`);
     // What was missed while the process did not run is begun now: the loop is open.
     for (
       const due = ((now - begun) / 1_000) * rate;
