@@ -87,7 +87,7 @@ afterAll(() => judged?.stop());
 it.each(CASES)(
   '%s is set, changed and removed only by a caller with the verb %s',
   async (key, verb, value) => {
-    const says = `you may not change the annotation platform.space/${key}. It takes the verb ${verb} on capsules.platform.space/household`;
+    const says = `you may not change the annotation platform.space/${key}. You need the verb ${verb} on capsules.platform.space/household`;
     const born = {
       ...assistant('born', 'household'),
       metadata: { name: 'born', ...annotated(key, value).metadata },
@@ -149,7 +149,7 @@ it('an approver can name only themselves, beside the digest that they approve', 
         },
       },
     });
-  const wrong = refused(`as it is you who approves`);
+  const wrong = refused(`since you are the person who approves`);
   expect(await approve(one, `${one} system:serviceaccount:home:somebody`)).toEqual(wrong);
   expect(await approve(one, name)).toEqual(wrong);
   expect(await approve(one, `${other} ${name}`)).toEqual(wrong);
@@ -199,7 +199,7 @@ it('an earlier approval prevents neither other changes nor the approval of a new
 it('a person who adds a line to the record can end it only with their own name, and keeps or removes those of others', async () => {
   const line = (who: string) => `2026-11-22T20:00:00Z suspended - ${who}`;
   const [mine, other] = ['deploy', 'approve'].map((verb) => line(`system:serviceaccount:home:may-${verb}`));
-  const wrong = refused('who adds a line to platform.space/record ends it with their own name');
+  const wrong = refused('each line that you add to platform.space/record must end with your own name');
   const write = (path: string, lines: readonly (string | undefined)[]) =>
     asked('deploy', 'PATCH', path, annotated('record', lines.join('\n')));
   for (const path of [LEDGER, `${CAPSULES}/household`]) {
@@ -278,7 +278,7 @@ describe('where the API server does not write who made it', () => {
     ({ spec } = await client.call<{ spec: object }>({ method: 'GET', path }));
     await client.call({ method: 'DELETE', path });
     await eventually(async () => (await makes()) === undefined, { what: 'nobody writes it' });
-    const wrong = refused('when it is you who makes it');
+    const wrong = refused('if you create the object');
     const name = 'system:serviceaccount:home:may-deploy';
     const as = (by: string) => ({
       ...plain('judged'),

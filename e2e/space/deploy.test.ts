@@ -168,7 +168,7 @@ describe('out of a Capsule', () => {
 
   it('nobody else may delete, one by one or all at once', async () => {
     const says =
-      'may not delete from the Capsule cabin. It takes the verb deploy on capsules.platform.space/cabin';
+      'may not delete from the Capsule cabin. You need the verb deploy on capsules.platform.space/cabin';
     expect(await deployer('DELETE', neighbour)).toEqual(refused(says));
     expect(await deployer('DELETE', ASSISTANTS)).toEqual(refused(says));
     expect(await writer('DELETE', `${ASSISTANTS}/ledger`)).toEqual(

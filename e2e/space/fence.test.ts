@@ -152,7 +152,7 @@ beforeAll(async () => {
 afterAll(() => judged?.stop());
 
 const fenced = ({ text }: { readonly text: string }) =>
-  text.includes("writes to its Capsules' namespaces only");
+  text.includes('may write only to the namespaces of its Capsules');
 
 describe('the operator may', () => {
   it.each([
@@ -387,9 +387,9 @@ describe('beside its Capsules the operator may not', () => {
 describe('the operator may not make of a Capsule’s namespace', () => {
   const labels = (changes: object) => ({ metadata: { labels: changes } });
   const annotations = (changes: object) => ({ metadata: { annotations: changes } });
-  const LABELS = 'has the labels of its Space and Capsule';
-  const SECURITY = 'has Pod Security restricted';
-  const OWNER = 'changes neither whose a namespace is nor whether it is open';
+  const LABELS = 'must have the labels of its Space and its Capsule';
+  const SECURITY = 'must enforce the Pod Security level restricted';
+  const OWNER = 'may change neither the owner of a namespace nor its annotation platform.space/open';
   it.each<[string, object, string]>([
     ['none', labels({ 'platform.space/space': null, 'platform.space/capsule': null }), LABELS],
     ['one without a Space', labels({ 'platform.space/space': null }), LABELS],
@@ -432,7 +432,7 @@ describe('the operator may not make of a Capsule’s namespace', () => {
 describe('the operator may not let the console', () => {
   const all = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
   const named = { ...all, resourceNames: ['capsule-household-objectstore'] };
-  const NOTHING_ELSE = 'lets the console read principals for the object store, by name, and nothing else';
+  const NOTHING_ELSE = 'may let the console read only principals for the object store, each by its name';
   it.each<[string, readonly object[]]>([
     ['read every Secret', [all]],
     ['read every Secret, by an empty list', [{ ...all, resourceNames: [] }]],
@@ -469,7 +469,9 @@ describe('the operator may not change of a pod', () => {
   ])('%s', async (_, change) => {
     expect(await operator('PATCH', core(CAPSULE, 'pods/ledger'), change)).toEqual({
       status: 422,
-      text: expect.stringContaining('changes nothing of a pod but one annotation'),
+      text: expect.stringContaining(
+        'may change nothing of a pod except the annotation platform.space/granted',
+      ),
     });
   });
 });

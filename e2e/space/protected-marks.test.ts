@@ -116,7 +116,7 @@ describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) =
   const path = (name: string) => `${SPACE}/${plural}/${name}`;
 
   it('is removed by nobody else', async () => {
-    const says = `${finalizer} is the operator's`;
+    const says = `only the operator removes ${finalizer}`;
     for (const ask of [deployer, administrator]) {
       expect(await ask('PATCH', path('closed'), without)).toEqual(refused(says));
       expect(await ask('PATCH', path('closed'), { metadata: { finalizers: null } })).toEqual(refused(says));
@@ -144,7 +144,7 @@ it('an object without the operator’s finalizer is changed by anybody who has t
 it('a Capsule is not deleted by the cluster for somebody who may not, by an owner that is gone', async () => {
   const gone = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'gone' };
   const metadata = { ownerReferences: [gone] };
-  const says = refused('It takes the verb delete on capsules.platform.space/plain in the namespace home');
+  const says = refused('You need the verb delete on capsules.platform.space/plain in the namespace home');
   expect(await deployer('PATCH', `${SPACE}/capsules/plain`, { metadata })).toEqual(says);
   expect(await administrator('PATCH', `${SPACE}/capsules/plain`, { metadata })).toEqual(done);
   const kept = { name: 'owned', ownerReferences: [gone] };
@@ -156,7 +156,7 @@ it('a Capsule is not deleted by the cluster for somebody who may not, by an owne
   });
   const path = `${SPACE}/capsules/owned`;
   const other = { metadata: { ownerReferences: [{ ...gone, name: 'other' }] } };
-  expect(await deployer('PATCH', path, other)).toEqual(refused('It takes the verb delete on'));
+  expect(await deployer('PATCH', path, other)).toEqual(refused('You need the verb delete on'));
   expect(await deployer('PATCH', path, { metadata: { labels: { a: 'b' } } })).toEqual(done);
   expect(await deployer('PATCH', path, { metadata: { ownerReferences: null } })).toEqual(done);
   // For Assistants, the right to deploy decides (deploy.yaml).

@@ -223,7 +223,9 @@ describe('of a Capsule’s namespace', () => {
 describe('the marks of a Capsule’s namespace', () => {
   const forbidden = {
     status: 403,
-    text: expect.stringContaining('they take the right to create Capsules in namespace home'),
+    text: expect.stringContaining(
+      'You need the verb create on capsules.platform.space in the namespace home',
+    ),
   };
   const resources = WAYS.map((way) => `namespaces${way}`);
   const spaces = [{ apiGroups: [''], resources, verbs: ['get', 'create', 'update', 'patch'] }];

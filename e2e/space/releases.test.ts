@@ -148,7 +148,7 @@ it('what Helm will do next is written by nobody who only enters stored inputs', 
   const { metadata: found, type, data } = await insider.call<KubeObject>({ method: 'GET', path });
   const refused = expect.objectContaining({
     status: 403,
-    message: expect.stringContaining('what Helm knows of'),
+    message: expect.stringContaining("Helm's records of"),
   });
   const contentType = 'application/merge-patch+json';
   const mine = { data: { release: Buffer.from('mine').toString('base64') } };

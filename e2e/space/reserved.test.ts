@@ -27,7 +27,7 @@ let operator: Caller;
 
 const refused = (says: string) => ({ status: 403, text: expect.stringContaining(says) });
 const done = { status: expect.toBeOneOf([200, 201]), text: expect.any(String) };
-const ALONE = 'but the Space home itself';
+const ALONE = 'only programs of the Space home itself may run in';
 
 const pod = (spec: object = {}, labels: object = { app: 'x' }) => ({
   metadata: { name: 'x', labels },
@@ -101,9 +101,13 @@ beforeAll(async () => {
   const holds = async () => {
     for (const place of [SYSTEM, SERVICES]) {
       expect(await editor('POST', core(place, 'pods'), pod())).toEqual(refused(ALONE));
-      expect(await editor('DELETE', `${policies(place)}/default-deny`)).toEqual(refused('the walls of this'));
+      expect(await editor('DELETE', `${policies(place)}/default-deny`)).toEqual(
+        refused('may change the network policies'),
+      );
     }
-    expect(await editor('POST', SECRETS, named('x'))).toEqual(refused('what the operator keeps'));
+    expect(await editor('POST', SECRETS, named('x'))).toEqual(
+      refused('only the operator writes the Secrets and ConfigMaps'),
+    );
     expect(await editor('POST', LEASE, named('home-operator2'))).toEqual(done);
     expect(await administrator('POST', SECRETS, named('x'))).toEqual(done);
     expect(await opener('POST', SECRETS, named('x'))).toEqual(done);
@@ -148,10 +152,14 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
 
   it('nobody changes, moves or deletes a network policy', async () => {
     const open = { ...named('hole'), spec: { podSelector: {}, ingress: [{}] } };
-    expect(await editor('POST', policies(place), open)).toEqual(refused('the walls of this namespace'));
+    expect(await editor('POST', policies(place), open)).toEqual(
+      refused('may change the network policies of this namespace'),
+    );
     const wall = `${policies(place)}/default-deny`;
-    expect(await editor('PATCH', wall, { spec: { ingress: [{}] } })).toEqual(refused('the walls'));
-    expect(await editor('DELETE', wall)).toEqual(refused('the walls'));
+    expect(await editor('PATCH', wall, { spec: { ingress: [{}] } })).toEqual(
+      refused('may change the network policies'),
+    );
+    expect(await editor('DELETE', wall)).toEqual(refused('may change the network policies'));
     expect(await administrator('PATCH', wall, { spec: { ingress: [{}] } })).toEqual(done);
     expect(await editor('POST', policies('home'), open)).toEqual(done);
   });
@@ -164,7 +172,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
         ...named('hole'),
       });
     await eventually(async () => (await wall('home')).status === 201, { what: 'the kind is served' });
-    expect(await wall(place)).toEqual(refused('the walls of this namespace'));
+    expect(await wall(place)).toEqual(refused('may change the network policies of this namespace'));
   });
 
   it('the cluster’s controllers create the pods of a Deployment', async () => {
@@ -179,7 +187,7 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
 describe('the services can be reached only inside the cluster', () => {
   const services = core(SERVICES, 'services');
   const service = (spec: object) => ({ ...named('y'), spec: { ports: [{ port: 80 }], ...spec } });
-  const says = 'reached inside the cluster alone';
+  const says = 'may be reachable only from inside the cluster';
 
   it.each([
     ['at a port of every node', { type: 'NodePort' }],
@@ -234,12 +242,12 @@ it('nobody else can request a token for an account of the operator’s namespace
   for (const ask of [editor, administrator, operator, opener])
     for (const account of ['home-operator', 'home-keys'])
       expect(await ask('POST', SECRETS, lasting(account))).toEqual(
-        refused('nobody makes a lasting token of a service account of the Space home'),
+        refused('nobody may create a lasting token of a service account of the Space home'),
       );
 });
 
 describe('in the operator’s namespace', () => {
-  const says = 'needs the verb open on all capsules.platform.space in the namespace home';
+  const says = 'you need the verb open on all capsules.platform.space in the namespace home';
   const ofCapsule = { 'platform.space/space': 'home', 'platform.space/capsule': 'x' };
 
   it.each([
@@ -325,9 +333,9 @@ describe('in the operator’s namespace', () => {
     expect(await operator('PUT', path, JSON.parse(text) as object)).toEqual(done);
     const change = { spec: { holderIdentity: 'somebody' } };
     expect(await editor('PATCH', path, change)).toEqual(
-      refused('says which operator of the Space home works'),
+      refused('decides which operator of the Space home may write'),
     );
-    expect(await opener('PATCH', path, change)).toEqual(refused('says which operator'));
+    expect(await opener('PATCH', path, change)).toEqual(refused('decides which operator'));
     expect(await administrator('PATCH', path, change)).toEqual(done);
     expect(await editor('POST', LEASE, named('mine'))).toEqual(done);
     // A Lease of this name in another namespace is not reserved.
@@ -337,8 +345,8 @@ describe('in the operator’s namespace', () => {
 });
 
 describe('of what Helm knows of the releases in the namespace of the Space', () => {
-  const INSTALLS = 'what Helm knows of the Space home is written by whoever installs it';
-  const LISTS = 'what Helm knows of a release is written by whoever may list';
+  const INSTALLS = "only the installer of the Space home may write Helm's records of it";
+  const LISTS = "may write Helm's records of a release, as Helm itself does";
   const own = { owner: 'helm', name: 'home', status: 'deployed', version: '1' };
   const other = { ...own, name: 'books' };
   const RECORD = 'sh.helm.release.v1.home.v1';
@@ -421,8 +429,8 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   it('a person who enters stored inputs writes no record of any release', async () => {
     const data = { data: { release: 'eA==' } };
     // Two rules refuse these, and the API server chooses which of them it reports.
-    expect(await insider('PATCH', `${secrets}/${RECORD}`, data)).toEqual(refused('what Helm knows of'));
-    expect(await insider('POST', secrets, named('x', own))).toEqual(refused('what Helm knows of'));
+    expect(await insider('PATCH', `${secrets}/${RECORD}`, data)).toEqual(refused("Helm's records of"));
+    expect(await insider('POST', secrets, named('x', own))).toEqual(refused("Helm's records of"));
     const record = `${secrets}/sh.helm.release.v1.books.v1`;
     expect(await insider('PATCH', record, data)).toEqual(refused(LISTS));
     expect(await insider('POST', secrets, named('x', other))).toEqual(refused(LISTS));
@@ -449,7 +457,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   );
 
   it('a person who enters stored inputs gets no token of an account of that namespace', async () => {
-    const says = refused('you may not have a token of the service account editor');
+    const says = refused('you may not get a token of the service account editor');
     expect(await insider('POST', secrets, token('lasting', 'editor'))).toEqual(says);
     expect(await editor('POST', secrets, token('lasting', 'editor'))).toEqual(done);
     await judged.create(secrets, token('theirs', 'insider'));

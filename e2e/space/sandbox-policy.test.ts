@@ -173,7 +173,7 @@ describe('a Capsule admits', () => {
     const old = but((_, __, attester) => Object.assign(attester, { image: OLD_ATTESTER }));
     expect(await verdict(old)).toBe('');
     const strange = but((_, __, attester) => Object.assign(attester, { image: `${OLD_ATTESTER}1` }));
-    expect(await verdict(strange)).toContain('its first init container must be the attester');
+    expect(await verdict(strange)).toContain('first init container must be the attester');
   });
 
   // Some versions of Kubernetes write the user into each such container.
@@ -229,7 +229,7 @@ describe('a Capsule refuses', () => {
     async (target) => {
       const command = ['/attest', target, '+PostgreSQL=10.96.0.7:5432'];
       const pod = but((_, __, attester) => Object.assign(attester, { command }));
-      expect(await verdict(pod)).toContain('tries the canary at 10.96.1.77');
+      expect(await verdict(pod)).toContain('must test the canary at 10.96.1.77');
     },
   );
 
@@ -240,7 +240,7 @@ describe('a Capsule refuses', () => {
     ['the command of a listener', ['/attest', 'listen', '7002']],
   ])('an attester with %s', async (_, command) => {
     const pod = but((_pod, _spec, attester) => Object.assign(attester, { command }));
-    expect(await verdict(pod)).toMatch(/first init container must be the attester|tries the canary at/);
+    expect(await verdict(pod)).toMatch(/first init container must be the attester|must test the canary at/);
   });
 
   const ATTESTER_FIRST = 'first init container must be the attester';
@@ -310,7 +310,7 @@ describe('a Capsule refuses', () => {
       but((_, spec) => {
         spec[field] = true;
       }),
-      'shares no namespace of its node',
+      'must not share a namespace of its node',
     ]),
     [
       'a hostPath volume',
@@ -322,7 +322,7 @@ describe('a Capsule refuses', () => {
       but((_, spec) => {
         spec.resourceClaims = [{ name: 'gpu', resourceClaimName: 'gpu' }];
       }),
-      'claims no device',
+      'claim no device',
     ],
     [
       'a privileged container',
@@ -336,7 +336,7 @@ describe('a Capsule refuses', () => {
       but((_, spec) => {
         spec.nodeName = 'n1';
       }),
-      'names no node',
+      'must not name a node',
     ],
     ...[
       'dev.gvisor.flag.network',
@@ -352,7 +352,7 @@ describe('a Capsule refuses', () => {
       but((pod) => {
         pod.metadata.annotations = { [key]: 'x' };
       }),
-      'no annotation that its runtime or network might read',
+      'only annotations that neither its runtime nor its network plugin reads',
     ]),
   ])('%s', async (_, pod, reason) => expect(await verdict(pod)).toContain(reason));
 
@@ -394,10 +394,10 @@ describe('a pod that was let in', () => {
       'an annotation that speaks to its runtime',
       CAPSULE,
       flag,
-      'no annotation that its runtime or network might read',
+      'only annotations that neither its runtime nor its network plugin reads',
       '',
     ],
-    ['one that says nothing to it', CAPSULE, empty, 'no annotation that its runtime', ''],
+    ['one that says nothing to it', CAPSULE, empty, 'only annotations that neither its runtime', ''],
     ...[
       'dev.gvisor.flag.network',
       'io.katacontainers.config.hypervisor.path',
@@ -421,7 +421,7 @@ describe('a pod that was let in', () => {
       `the annotation ${key} with its status`,
       CAPSULE,
       { metadata: { annotations: { [key]: 'x' } } },
-      'no annotation that its runtime or network might read',
+      'only annotations that neither its runtime nor its network plugin reads',
       '/status',
     ]),
   ])('never gets %s', async (_, namespace, change, reason, subresource) => {
@@ -485,9 +485,13 @@ describe('a pod that was let in', () => {
   });
 
   it.each([
-    ['annotation', { annotations: { 'dev.gvisor.flag.network': 'host' } }, 'no annotation that its runtime'],
-    ['label of ours', { labels: { 'platform.space/assistant': 'other' } }, 'keeps the labels'],
-    ['label of what made it', { labels: { 'pod-template-hash': 'other' } }, 'keeps the labels'],
+    [
+      'annotation',
+      { annotations: { 'dev.gvisor.flag.network': 'host' } },
+      'only annotations that neither its runtime',
+    ],
+    ['label of ours', { labels: { 'platform.space/assistant': 'other' } }, 'must not change the labels'],
+    ['label of what made it', { labels: { 'pod-template-hash': 'other' } }, 'must not change the labels'],
   ])('gets no %s by its binding', async (_, metadata, reason) => {
     for (const text of await Promise.all(bound(CAPSULE, metadata))) expect(text).toContain(reason);
     // Pods of the Space's own programs get no such label either; their annotations are not restricted.

@@ -182,19 +182,19 @@ describe('a deployer of A may not', () => {
     [
       'approve its own powers',
       () => annotate('assistant', `${a}-mine`, 'approved', digest),
-      'It takes the verb approve',
+      'You need the verb approve',
     ],
-    ['rotate', () => annotate('assistant', `${a}-mine`, 'rotate'), 'It takes the verb rotate'],
-    ['open its own Assistant', () => annotate('assistant', `${a}-mine`, 'open'), 'It takes the verb open'],
+    ['rotate', () => annotate('assistant', `${a}-mine`, 'rotate'), 'You need the verb rotate'],
+    ['open its own Assistant', () => annotate('assistant', `${a}-mine`, 'open'), 'You need the verb open'],
     [
       'take the operator’s finalizer off',
       () => merge('assistant', `${a}-mine`, { metadata: { finalizers: [] } }),
-      "is the operator's",
+      'only the operator removes',
     ],
     [
       'take it off B’s',
       () => merge('assistant', `${b}-theirs`, { metadata: { finalizers: [] } }),
-      /operator's|deploy/,
+      /only the operator removes|deploy/,
     ],
     [
       'have the cluster’s collector of garbage delete B’s for it',
@@ -255,21 +255,21 @@ describe('an administrator of A may not', () => {
         merge('capsule', a, {
           metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'gone' }] },
         }),
-      'It takes the verb delete',
+      'You need the verb delete',
     ],
     ['make another Capsule', () => capsule(unique('third')), RBAC],
     ['change B', () => merge('capsule', b, { spec: { approval: 'manual' } }), RBAC],
     [
       'approve in B',
       () => annotate('assistant', `${b}-theirs`, 'approved', digest),
-      'It takes the verb approve',
+      'You need the verb approve',
     ],
-    ['rotate B', () => annotate('assistant', `${b}-theirs`, 'rotate'), 'It takes the verb rotate'],
-    ['open A', () => annotate('capsule', a, 'open'), 'It takes the verb open'],
+    ['rotate B', () => annotate('assistant', `${b}-theirs`, 'rotate'), 'You need the verb rotate'],
+    ['open A', () => annotate('capsule', a, 'open'), 'You need the verb open'],
     [
       'take the finalizer off A',
       () => merge('capsule', a, { metadata: { finalizers: [] } }),
-      "is the operator's",
+      'only the operator removes',
     ],
     [
       'write A’s status',
