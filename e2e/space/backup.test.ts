@@ -182,7 +182,7 @@ describe('the chart refuses, with what to do', () => {
     [
       'a bucket that is named before an address',
       ['backup.s3.endpoint=https://203.0.113.7', 'backup.s3.addressing=virtual-host'],
-      /no bucket can be named/,
+      /cannot contain the name of a bucket/,
     ],
     ['no way there', ['backup.s3.cidrs=null'], /backup.s3.cidrs or its pods/],
     ['every pod there is', ['backup.s3.pods.namespace=vault'], /backup.s3.pods.labels/],
@@ -211,8 +211,8 @@ describe('the chart refuses, with what to do', () => {
       template(...SOME_BACKUP, ...[...values, ...more].flatMap((value) => ['--set', value]));
     const said = ['postgres.external.ownBackup=true', 'postgres.servers[0].ownBackup=true'];
     const sentences = [
-      /nothing of postgres\.external, postgres\.servers\[0\] \(b\) is in it\. .*ownBackup: true/,
-      /nothing of postgres\.servers\[0\] \(b\) is in it/,
+      /and nothing of postgres\.external, postgres\.servers\[0\] \(b\)\. .*ownBackup: true/,
+      /and nothing of postgres\.servers\[0\] \(b\)\./,
     ];
     for (const [index, sentence] of sentences.entries())
       expect(await made(...said.slice(0, index))).toMatchObject({
@@ -238,6 +238,6 @@ describe('the chart refuses, with what to do', () => {
       'existingSecrets.s3Root=s3',
     ].flatMap((value) => ['--set', value]);
     const { code, stderr } = await template(...SOME_BACKUP, ...own);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('would be lost with its backup')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('its backup is lost with it')]);
   });
 });

@@ -507,7 +507,7 @@ describe('the chart', () => {
     const { code, stderr } = await template('home', '--set', 'objectStore.defaultQuotaBytes=5368709121');
     expect(code).not.toBe(0);
     expect(stderr).toContain(
-      'objectStore.defaultQuotaBytes is 5368709121, more than the disk that all Capsules share, s3.storage.size: 5Gi',
+      'objectStore.defaultQuotaBytes is 5368709121, which is more than the disk that all Capsules share (s3.storage.size: 5Gi)',
     );
     const flags = ['--set', 's3.storage.size=1.5Ti,objectStore.defaultQuotaBytes=1649267441664'];
     expect(environment(await render(...flags))).toContainEqual({
@@ -521,7 +521,7 @@ describe('the chart', () => {
     const { code, stderr } = await template('home', ...larger, '--set', 'postgres.storage.size=8Gi');
     expect(code).not.toBe(0);
     expect(stderr).toContain(
-      'dbBroker.defaultQuotaBytes is 8589934593, more than the disk that all Capsules share, postgres.storage.size: 8Gi',
+      'dbBroker.defaultQuotaBytes is 8589934593, which is more than the disk that all Capsules share (postgres.storage.size: 8Gi)',
     );
     const rendered = await render('--set', 'dbBroker.defaultQuotaBytes=8589934592,postgres.storage.size=8Gi');
     const broker = rendered.find(
@@ -669,7 +669,9 @@ describe('the chart', () => {
     const oidc = ['issuer=https://id.example.org:8443/home', 'clientId=space', 'groups={stewards}'];
     const set = (...more: readonly string[]) =>
       [...oidc, ...more].flatMap((value) => ['--set', `console.oidc.${value}`]);
-    expect((await template('home', ...set())).stderr).toContain('name in console.oidc.users whom');
+    expect((await template('home', ...set())).stderr).toContain(
+      'name the users whom the console may act as in console.oidc.users',
+    );
     const groups = {
       ...{ apiGroups: [''], resources: ['groups'] },
       ...{ resourceNames: ['oidc:stewards'], verbs: ['impersonate'] },
@@ -697,7 +699,7 @@ describe('the chart', () => {
         `console.oidc.cidrs=${none}`,
       );
       expect(unreachable.stderr).toContain(
-        'no NetworkPolicy lets the console to it: name its addresses in console.oidc.cidrs',
+        'no NetworkPolicy permits connections to it: name its addresses in console.oidc.cidrs',
       );
     }
     for (const own of ['groups={system:masters}', 'users={system:admin}', 'prefix=system:'])
@@ -952,7 +954,7 @@ describe('the chart', () => {
     async (grace) => {
       const { code, stderr } = await template('home', '--set', `retention.grace=${grace}`);
       expect(code === 0).toBe(readGrace(grace) !== undefined);
-      if (code !== 0) expect(stderr).toContain(`retention.grace is ${grace}: say 366d at most`);
+      if (code !== 0) expect(stderr).toContain(`retention.grace is ${grace}; it may be 366d at most`);
     },
   );
 

@@ -112,12 +112,12 @@ describe('an image of the chart', () => {
     [
       'a tag and no digest where digests are demanded',
       [...inParts, 'egress.image.digest=null', 'egress.image.tag=v1'],
-      'no digest is in egress.image: ',
+      'there is no digest in egress.image: ',
     ],
     [
       'a repository alone, though tags are allowed',
       [...inParts, 'egress.image.digest=null', 'image.allowTags=true'],
-      'neither digest nor tag is in egress.image: ',
+      'there is neither a digest nor a tag in egress.image: ',
     ],
     ['parts without a repository', [...inParts, 'egress.image.repository=null'], 'egress.image'],
     ['half a digest', [...inParts, 'egress.image.digest=sha256:01'], 'egress.image.digest'],
@@ -152,7 +152,7 @@ describe('an image of the chart', () => {
         `egress.image=${someImage('egress')}`,
         'image.registry=registry.test',
       ],
-      'image.registry is set, and a whole reference is in egress.image: ',
+      'image.registry is set, but there is a complete reference in egress.image, ',
     ],
     [
       'an accepted attester by its tag',
@@ -161,7 +161,7 @@ describe('an image of the chart', () => {
         'sandbox.attester.accepted[0].repository=space/attester',
         'sandbox.attester.accepted[0].tag=v1',
       ],
-      'no digest is in sandbox.attester.accepted[0]: ',
+      'there is no digest in sandbox.attester.accepted[0]: ',
     ],
   ])('is refused as %s', async (_, values, message) => {
     const { code, stderr } = await helm.templateBare(...set(...values));

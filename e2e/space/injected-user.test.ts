@@ -67,7 +67,7 @@ describe('the user of the Space’s own pods', () => {
     const { code, stderr } = await helm.template(...set(INJECTED));
     expect(code).not.toBe(0);
     expect(stderr).toContain(
-      'podSecurity.runAsUser is injected, and the embedded PostgreSQL runs as the user 999 alone',
+      'podSecurity.runAsUser is injected, but the embedded PostgreSQL can run only as the user 999',
     );
     expect(stderr).toContain('postgres.external.host');
   });

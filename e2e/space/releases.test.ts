@@ -171,7 +171,7 @@ it.each(['postgres', 's3'])(
     const size = `${part}.storage.size`;
     const refused = await upgrade('home', 'home', '--set', `${size}=41Gi`, '--set', 'operator.replicas=3');
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain(`${size} is 41Gi, and the volume was made with `);
+    expect(refused.stderr).toContain(`${size} is 41Gi, but the volume was created with `);
     expect(refused.stderr).toContain('docs/postgres.md, "A larger volume"');
     expect((await operator())['spec']).toEqual(before['spec']);
     // The same size in another unit is not another size.

@@ -243,7 +243,7 @@ describe('a Space with several PostgreSQL servers', () => {
   const without = (beginning: string) => SERVERS.filter((value) => !value.startsWith(beginning));
 
   it.each([
-    ['two of one name', and(`${C}.name=b`), /postgres\.servers\[1\] is b, and so is one before it/],
+    ['two of one name', and(`${C}.name=b`), /postgres\.servers\[1\] is b, as is a server before it/],
     ['one of the first’s name', and(`${B}.name=main`), /name of the first server/],
     ['one of no name', and(`${B}.name=`), /name/],
     ['one of a name that is none', and(`${B}.name=B_1`), /name/],
@@ -262,11 +262,19 @@ describe('a Space with several PostgreSQL servers', () => {
     [
       'two that Assistants could not tell apart',
       and(`${C}.assistants.host=pg-b.db.svc`),
-      /know something else/,
+      /already use the name .* for something else/,
     ],
-    ['one that they would take for the first', and(`${B}.assistants.host=postgres`), /know something else/],
+    [
+      'one that they would take for the first',
+      and(`${B}.assistants.host=postgres`),
+      /already use the name .* for something else/,
+    ],
     ['one that they would take for their files', and(`${B}.assistants.host=objectstore`), /something else/],
-    ['all drained', and(`${B}.drain=true`, 'postgres.drain=true'), /every server is drained.*leave one open/],
+    [
+      'all drained',
+      and(`${B}.drain=true`, 'postgres.drain=true'),
+      /every server is drained.*leave at least one/,
+    ],
   ])('refuses %s, and says what to do', async (_, values, reason) => {
     const { code, stderr } = await template(values);
     expect(code).not.toBe(0);

@@ -200,7 +200,7 @@ describe('an upgrade from one namespace for people and operator', () => {
   it('is refused without images, which that chart had by default', () => {
     expect(unnamed).toEqual([
       expect.stringContaining('no image is set in console.image, dbBroker.image, '),
-      expect.stringContaining('no digest is in dbBroker.image, '),
+      expect.stringContaining('there is no digest in dbBroker.image, '),
     ]);
   });
 

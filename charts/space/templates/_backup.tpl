@@ -3,33 +3,33 @@
 {{- if (.Values.backup).enabled }}
 {{- $at := .Values.backup.s3 }}
 {{- if not .Values.objectStore.enabled }}
-{{- fail "backup.enabled is set, and the program that carries backups away is of the object store: set objectStore.enabled=true, or back PostgreSQL up by yourself" }}
+{{- fail "backup.enabled is set, but the program that stores backups is part of the object store: set objectStore.enabled=true, or back up PostgreSQL by other means" }}
 {{- end }}
 {{- if not .Values.backup.recipient }}
-{{- fail "backup.enabled is set: make a key with age-keygen, keep it where this cluster is not, and put its public half, age1…, into backup.recipient" }}
+{{- fail "backup.enabled is set: create a key with age-keygen, keep it outside of this cluster, and put its public half (age1…) into backup.recipient" }}
 {{- end }}
 {{- if not $at.bucket }}
-{{- fail "backup.enabled is set: name an S3 server and a bucket that are not of this Space in backup.s3.endpoint and backup.s3.bucket" }}
+{{- fail "backup.enabled is set: name an S3 server and a bucket that do not belong to this Space in backup.s3.endpoint and backup.s3.bucket" }}
 {{- end }}
 {{- if not (hasPrefix "https://" $at.endpoint) }}
-{{- fail (printf "backup.s3.endpoint is %q: backups go over https alone" $at.endpoint) }}
+{{- fail (printf "backup.s3.endpoint is %q, but backups are sent only over https" $at.endpoint) }}
 {{- end }}
 {{- if and (eq $at.addressing "virtual-host") (regexMatch "^https://([0-9.]+|\\[.*\\])(:[0-9]+)?$" $at.endpoint) }}
-{{- fail (printf "backup.s3.addressing is virtual-host, and in %s, an address, no bucket can be named: use path, or the server's name" $at.endpoint) }}
+{{- fail (printf "backup.s3.addressing is virtual-host, but the host of %s is an address, which cannot contain the name of a bucket: use path, or the name of the server" $at.endpoint) }}
 {{- end }}
 {{- if not .Values.existingSecrets.backupS3 }}
-{{- fail (printf "backup.enabled is set: make a Secret with access-key and secret-key of the bucket for backups in the namespace %s and name it in existingSecrets.backupS3" (include "space.services" .)) }}
+{{- fail (printf "backup.enabled is set: create a Secret with access-key and secret-key of the bucket for backups in the namespace %s and name it in existingSecrets.backupS3" (include "space.services" .)) }}
 {{- end }}
 {{- if not (or $at.cidrs $at.pods.namespace) }}
-{{- fail "backup.s3.endpoint is set, and no NetworkPolicy lets anybody to it: name its addresses in backup.s3.cidrs or its pods in backup.s3.pods" }}
+{{- fail "backup.s3.endpoint is set, but no NetworkPolicy permits connections to it: name its addresses in backup.s3.cidrs or its pods in backup.s3.pods" }}
 {{- end }}
 {{- include "space.external.validate" (dict "pods" $at.pods "at" "backup.s3") }}
 {{- with include "space.backup.unsaid" . | fromJsonArray }}
-{{- fail (printf "backup.enabled is set, and the backup of a Space has what is on its embedded PostgreSQL alone: nothing of %s is in it. Have each backed up by its own means, and say so in the values, with ownBackup: true beside its host (docs/operations.md, \"A server beside main\")" (join ", " .)) }}
+{{- fail (printf "backup.enabled is set, but the backup of a Space contains only its embedded PostgreSQL, and nothing of %s. Back up each of these servers by its own means, and confirm that in the values with ownBackup: true beside its host (docs/operations.md, \"A server beside main\")" (join ", " .)) }}
 {{- end }}
 {{- $own := .Values.objectStore.external | default dict }}
 {{- if and (eq $at.endpoint ($own.endpoint | default "")) (eq $at.bucket ($own.bucket | default "")) }}
-{{- fail (printf "backup.s3 and objectStore.external name the same bucket, %s: what is lost with it would be lost with its backup" $at.bucket) }}
+{{- fail (printf "backup.s3 and objectStore.external name the same bucket, %s: if that bucket is lost, its backup is lost with it" $at.bucket) }}
 {{- end }}
 {{- end }}
 {{- end }}

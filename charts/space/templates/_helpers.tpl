@@ -26,10 +26,10 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 */}}
 {{- define "space.validate" -}}
 {{- if not (and (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) (le (len .Release.Name) 40)) }}
-{{- fail (printf "the release name %q cannot name a Space: use a lowercase letter, then letters, digits and single hyphens, 40 at most" .Release.Name) }}
+{{- fail (printf "the release name %q cannot name a Space: use a lowercase letter, then lowercase letters, digits and single hyphens, at most 40 characters" .Release.Name) }}
 {{- end }}
 {{- if has .Release.Namespace (list (include "space.system" .) (include "space.services" .)) }}
-{{- fail (printf "the namespace %s is made by the chart for what the Space itself runs; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
+{{- fail (printf "the chart creates the namespace %s for the programs of the Space itself; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
 {{- end }}
 {{- /* Two Spaces in one namespace would each act on the other's Capsules, and could read what the other keeps there. */}}
 {{- $namespace := lookup "v1" "Namespace" "" .Release.Namespace | default dict }}
@@ -55,7 +55,7 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- $grace := (.Values.retention).grace | default "0" }}
 {{- $seconds := dict "s" 1 "m" 60 "h" 3600 "d" 86400 }}
 {{- if gt (mul (regexFind "^[0-9]+" $grace | int64) (get $seconds (regexFind "[smhd]$" $grace) | default 0)) 31622400 }}
-{{- fail (printf "retention.grace is %s: say 366d at most" $grace) }}
+{{- fail (printf "retention.grace is %s; it may be 366d at most" $grace) }}
 {{- end }}
 {{- end }}
 
@@ -102,7 +102,7 @@ fsGroup: 1000
 
 {{- define "space.podUser.validate" -}}
 {{- if and (include "space.podUser.injected" .) (include "space.postgres.embedded" .) }}
-{{- fail "podSecurity.runAsUser is injected, and the embedded PostgreSQL runs as the user 999 alone, which its image and its volume know: name a PostgreSQL of yours in postgres.external.host, or leave podSecurity.runAsUser fixed and let the pods of the Space use the users that they name, as docs/chart.md says under OpenShift" }}
+{{- fail "podSecurity.runAsUser is injected, but the embedded PostgreSQL can run only as the user 999, to which its image and its volume belong: name a PostgreSQL of yours in postgres.external.host, or leave podSecurity.runAsUser fixed and permit the pods of the Space the users that they name, as docs/chart.md says under OpenShift" }}
 {{- end }}
 {{- end }}
 
@@ -265,7 +265,7 @@ there needs a credential. Each pod's own policy decides whether it may connect t
 {{/* Refuses a selector without labels, which would select every pod: (dict "pods" .Values.….external.pods "at" "….external") */}}
 {{- define "space.external.validate" -}}
 {{- if and (.pods).namespace (not .pods.labels) }}
-{{- fail (printf "%s.pods.namespace is set: name the labels of the server's pods in %s.pods.labels, or every pod there could be reached" .at .at) }}
+{{- fail (printf "%s.pods.namespace is set: name the labels of the server's pods in %s.pods.labels, since without them every pod of that namespace could be reached" .at .at) }}
 {{- end }}
 {{- end }}
 
@@ -291,7 +291,7 @@ there needs a credential. Each pod's own policy decides whether it may connect t
 {{- $quota := .quota.defaultQuotaBytes | int64 }}
 {{- $size := .disk.storage.size }}
 {{- if gt $quota (include "space.bytes" $size | int64) }}
-{{- fail (printf "%s.defaultQuotaBytes is %d, more than the disk that all Capsules share, %s.storage.size: %s; lower the quota or enlarge the disk" .of $quota .on (toString $size)) }}
+{{- fail (printf "%s.defaultQuotaBytes is %d, which is more than the disk that all Capsules share (%s.storage.size: %s); lower the quota or enlarge the disk" .of $quota .on (toString $size)) }}
 {{- end }}
 {{- end }}
 
@@ -302,7 +302,7 @@ there needs a credential. Each pod's own policy decides whether it may connect t
 {{- $had := dig "spec" "resources" "requests" "storage" "" . | toString }}
 {{- if regexMatch "^[0-9]+([KMGTP]i|[kMGTP])?$" $had }}
 {{- if ne (include "space.bytes" $had) (include "space.bytes" $.size) }}
-{{- fail (printf "%s.storage.size is %s, and the volume was made with %s: enlarge the claim and delete the StatefulSet without its pod first (docs/postgres.md, \"A larger volume\"); nothing was changed" $.of (toString $.size) $had) }}
+{{- fail (printf "%s.storage.size is %s, but the volume was created with %s: enlarge the claim and delete the StatefulSet without its pod first (docs/postgres.md, \"A larger volume\"); nothing was changed" $.of (toString $.size) $had) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -68,10 +68,10 @@ template puts them together. A digest identifies the image, so a tag beside it i
 {{- if $missing }}
 {{- fail (printf "no image is set in %s: build and push the images and name each by its digest, as docs/chart.md says under Images" (join ", " $missing)) }}
 {{- else if $bare }}
-{{- fail (printf "neither digest nor tag is in %s: write the digest that its registry told when the image was pushed, as docs/chart.md says under Images" (join ", " $bare)) }}
+{{- fail (printf "there is neither a digest nor a tag in %s: write the digest that the registry reported when the image was pushed, as docs/chart.md says under Images" (join ", " $bare)) }}
 {{- else if $tagged }}
-{{- fail (printf "no digest is in %s: a tag means whatever its registry says today; write NAME@sha256:…, or set image.allowTags=true" (join ", " $tagged)) }}
+{{- fail (printf "there is no digest in %s: a tag can refer to another image tomorrow; write NAME@sha256:…, or set image.allowTags=true" (join ", " $tagged)) }}
 {{- else if and .Values.image.registry $whole }}
-{{- fail (printf "image.registry is set, and a whole reference is in %s: it would not be put before that one; write repository and digest, and a registry of its own where it is elsewhere" (join ", " $whole)) }}
+{{- fail (printf "image.registry is set, but there is a complete reference in %s, to which it does not apply; write repository and digest, and a registry beside them if the image is in another one" (join ", " $whole)) }}
 {{- end }}
 {{- end }}

@@ -13,7 +13,7 @@
 {{- end }}
 {{- range $value, $role := $secrets }}
 {{- if not (get $.Values.existingSecrets $value) }}
-{{- fail (printf "postgres.external.host is set: make a Secret with the password of the role %s in the namespace %s, key password, and name it in existingSecrets.%s" $role (include "space.services" $) $value) }}
+{{- fail (printf "postgres.external.host is set: create a Secret with the password of the role %s in the namespace %s, under the key password, and name it in existingSecrets.%s" $role (include "space.services" $) $value) }}
 {{- end }}
 {{- end }}
 {{- include "space.postgres.validateServer" (dict "root" . "server" $external "at" "postgres.external" "since" "postgres.external.host is set") }}
@@ -28,17 +28,17 @@ where "at" is the path of its values and "since" says why they are needed.
 {{- define "space.postgres.validateServer" -}}
 {{- $server := .server }}
 {{- if not ($server.assistants).addresses }}
-{{- fail (printf "%s, and Assistants, who have no DNS, cannot find it: name its addresses, or the ClusterIP of its Service, in %s.assistants.addresses" .since .at) }}
+{{- fail (printf "%s, but Assistants have no DNS and cannot find it: name its addresses, or the ClusterIP of its Service, in %s.assistants.addresses" .since .at) }}
 {{- end }}
 {{- if not (or $server.cidrs ($server.pods).namespace) }}
-{{- fail (printf "%s, and no NetworkPolicy lets anybody to it: name its addresses in %s.cidrs or its pods in %s.pods" .since .at .at) }}
+{{- fail (printf "%s, but no NetworkPolicy permits connections to it: name its addresses in %s.cidrs or its pods in %s.pods" .since .at .at) }}
 {{- end }}
 {{- include "space.external.validate" (dict "pods" $server.pods "at" .at) }}
 {{- if and (eq $server.sslmode "verify-full") (not $server.ca) }}
-{{- fail (printf "%s: put the PEM of the authority that signed its certificate into %s.ca, with which brokers and Assistants verify it" .since .at) }}
+{{- fail (printf "%s: put the PEM of the authority that signed its certificate into %s.ca, since brokers and Assistants verify the server with it" .since .at) }}
 {{- end }}
 {{- if and (eq $server.sslmode "disable") .root.Values.tls.enabled }}
-{{- fail (printf "%s.sslmode is disable, and passwords and rows would go there in plain text: use verify-full, or set tls.enabled=false for the whole Space" .at) }}
+{{- fail (printf "%s.sslmode is disable, so passwords and rows would be sent in plain text: use verify-full, or set tls.enabled=false for the whole Space" .at) }}
 {{- end }}
 {{- end }}
 

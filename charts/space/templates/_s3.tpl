@@ -63,16 +63,16 @@
 {{- $external := .Values.objectStore.external | default dict }}
 {{- if and .Values.objectStore.enabled $external.endpoint }}
 {{- if not .Values.existingSecrets.s3Root }}
-{{- fail (printf "objectStore.external.endpoint is set: make a Secret with its access-key and secret-key in the namespace %s and name it in existingSecrets.s3Root" (include "space.services" .)) }}
+{{- fail (printf "objectStore.external.endpoint is set: create a Secret with its access-key and secret-key in the namespace %s and name it in existingSecrets.s3Root" (include "space.services" .)) }}
 {{- end }}
 {{- if and .Values.tls.enabled (not (hasPrefix "https:" $external.endpoint)) }}
-{{- fail (printf "objectStore.external.endpoint is %s, and objects would go there in plain text: use https, or set tls.enabled=false for the whole Space" $external.endpoint) }}
+{{- fail (printf "objectStore.external.endpoint is %s, so objects would be sent in plain text: use https, or set tls.enabled=false for the whole Space" $external.endpoint) }}
 {{- end }}
 {{- if and (eq $external.addressing "virtual-host") (regexMatch "^https?://([0-9.]+|\\[.*\\])(:[0-9]+)?$" $external.endpoint) }}
-{{- fail (printf "objectStore.external.addressing is virtual-host, and in %s, an address, no bucket can be named: use path, or the server's name" $external.endpoint) }}
+{{- fail (printf "objectStore.external.addressing is virtual-host, but the host of %s is an address, which cannot contain the name of a bucket: use path, or the name of the server" $external.endpoint) }}
 {{- end }}
 {{- if not (or $external.cidrs $external.pods.namespace) }}
-{{- fail "objectStore.external.endpoint is set, and no NetworkPolicy lets the broker to it: name its addresses in objectStore.external.cidrs or its pods in objectStore.external.pods" }}
+{{- fail "objectStore.external.endpoint is set, but no NetworkPolicy permits connections to it: name its addresses in objectStore.external.cidrs or its pods in objectStore.external.pods" }}
 {{- end }}
 {{- include "space.external.validate" (dict "pods" $external.pods "at" "objectStore.external") }}
 {{- end }}

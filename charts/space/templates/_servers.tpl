@@ -23,25 +23,25 @@ the registries of both brokers. A JSON array.
 {{- $at := printf "postgres.servers[%d]" $index }}
 {{- $since := printf "%s is %s" $at .name }}
 {{- if eq .name "main" }}
-{{- fail (printf "%s, which is the name of the first server, embedded or postgres.external: give it another in %s.name" $since $at) }}
+{{- fail (printf "%s, which is the name of the first server (embedded or postgres.external): set another name in %s.name" $since $at) }}
 {{- end }}
 {{- if has .name $names }}
-{{- fail (printf "%s, and so is one before it: give it another name in %s.name" $since $at) }}
+{{- fail (printf "%s, as is a server before it: set another name in %s.name" $since $at) }}
 {{- end }}
 {{- if not .existingSecret }}
-{{- fail (printf "%s: make a Secret with the password of its role space_broker in the namespace %s, key password, and name it in %s.existingSecret" $since (include "space.services" $) $at) }}
+{{- fail (printf "%s: create a Secret with the password of its role space_broker in the namespace %s, under the key password, and name it in %s.existingSecret" $since (include "space.services" $) $at) }}
 {{- end }}
 {{- include "space.postgres.validateServer" (dict "root" $ "server" . "at" $at "since" $since) }}
 {{- $host := include "space.postgres.assistantsHost" . }}
 {{- if has $host $hosts }}
-{{- fail (printf "%s, and Assistants know something else as %s already: name it otherwise, as its certificate does, in %s.assistants.host" $since $host $at) }}
+{{- fail (printf "%s, but Assistants already use the name %s for something else: set another name, which its certificate contains, in %s.assistants.host" $since $host $at) }}
 {{- end }}
 {{- $names = append $names .name }}
 {{- $hosts = append $hosts $host }}
 {{- if not .drain }}{{ $drained = false }}{{ end }}
 {{- end }}
 {{- if $drained }}
-{{- fail "every server is drained (postgres.drain, and drain of each in postgres.servers), and no new Capsule could be placed: leave one open" }}
+{{- fail "every server is drained (postgres.drain, and drain of each in postgres.servers), so no new Capsule could be placed: leave at least one that is not drained" }}
 {{- end }}
 {{- end }}
 

@@ -98,7 +98,7 @@ s3: { service: s3, names: [] }
 {{- range $key, $_ := include "space.tls.services" . | fromYaml }}
 {{- $given := get $.Values.tls.existingSecrets $key }}
 {{- if and $.Values.tls.existingCA (not $given) }}
-{{- fail (printf "tls.existingCA is set, so nothing is signed: name a Secret in tls.existingSecrets.%s" $key) }}
+{{- fail (printf "tls.existingCA is set, so the Space signs no certificates: name a Secret in tls.existingSecrets.%s" $key) }}
 {{- else if and $given (not $.Values.tls.existingCA) }}
 {{- fail (printf "tls.existingSecrets.%s is set: name the ConfigMap of the authority that signed it in tls.existingCA" $key) }}
 {{- end }}
