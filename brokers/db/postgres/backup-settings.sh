@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes what pgBackRest has to know, where the chart has mounted a place for backups; else it writes nothing. Keys are in the
-# file alone, which lies in memory: not in the environment, and on no command line.
+# Writes pgBackRest's configuration if the chart has mounted the credentials for backups; otherwise it writes nothing. Keys are
+# only in this file, which is on a volume in memory, and neither in the environment nor on a command line.
 set -eu
 umask 077
 
@@ -12,7 +12,7 @@ fail() {
   echo "backup: $1" >&2
   exit 1
 }
-# A line's end inside of one would begin an option of its own.
+# A newline within a value would begin another option.
 value() {
   text=$(cat "$1") || fail "cannot read $1"
   case $text in
@@ -26,7 +26,7 @@ access_key=$(value "$from/access-key")
 secret_key=$(value "$from/secret-key")
 passphrase=$(value "${BACKUP_KEYS_DIRECTORY:-/etc/space/backup-keys}/postgres")
 
-# Each container writes its own, and both are the same.
+# Both containers write the same file, so each writes a temporary one and renames it.
 cat >"$to.$$" <<SETTINGS
 [global]
 repo1-type=s3
@@ -45,8 +45,8 @@ repo1-retention-full-type=time
 repo1-retention-full=${BACKUP_KEEP_DAYS:?}
 repo1-bundle=y
 repo1-block=y
-# Of a file in blocks a restore asks for each by itself, and most of a database's 300 files are small: those are copied whole, so
-# that a restore asks for many at once.
+# A restore requests each block of a file by itself. Most of the 300 files of a database are small, so files below 4 MiB are
+# copied whole, and a restore gets many of them with one request.
 repo1-block-size-map=4MiB=64KiB
 repo1-block-size-map=16MiB=128KiB
 repo1-block-size-map=128MiB=256KiB
@@ -55,7 +55,7 @@ compress-type=zst
 compress-level=1
 start-fast=y
 archive-async=y
-# Beyond it the server goes on without: what it could not archive is lost to the archive, until the next backup.
+# If more than this waits, the server drops it and continues, and the archive has a gap until the next copy.
 archive-push-queue-max=${BACKUP_QUEUE_BYTES:?}
 spool-path=/tmp/pgbackrest
 lock-path=/tmp/pgbackrest-lock

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Backs the server up, beside it in its pod: a whole copy now and then, what has changed since in between. Its log of
-# changes the server archives by itself, so that a restore may end at any moment since the oldest copy.
-#   backup.sh        from time to time, for as long as it is let
-#   backup.sh now    once
+# Backs up the server from a container beside it: full copies, and incremental ones between them. The server archives its
+# write-ahead log itself, so a restore can reach any moment since the oldest copy.
+#   backup.sh        makes a copy whenever one is due, until it is stopped
+#   backup.sh now    makes one copy
 set -eu
 
 here=$(dirname "$0")
 sockets=${SOCKET_DIRECTORY:-/run/postgresql}
 repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space "$@"; }
-# Names of copies begin with the time at which they began.
+# The name of a copy begins with its start time.
 newest() { repository repo-ls backup/space --filter="$1" 2>/dev/null | sort | tail -n 1 | cut -c -15; }
-# Whether that many hours have gone by since the newest that is named like this.
+# Whether $2 hours have passed since the newest copy whose name matches $1.
 is_due() {
   last=$(newest "$1")
   [ -z "$last" ] && return 0
@@ -20,7 +20,7 @@ is_due() {
 once() {
   repository stanza-create
   if is_due '^[0-9-]+F$' "$((${BACKUP_FULL_DAYS:?} * 24))"; then kind=full; else kind=incr; fi
-  # It waits for the log that belongs to the copy: a busy server may have more than a minute of it still to archive.
+  # A copy is complete when its part of the log is archived, which may take a busy server more than a minute.
   repository "--type=$kind" --archive-timeout=900 backup
   echo "backup: $kind done"
 }
@@ -32,7 +32,7 @@ if [ "${1:-}" = now ]; then
   exit
 fi
 trap 'exit 0' TERM INT
-# What failed is tried again after a minute; a child that is waited for lets a signal through, and `sleep` alone would not.
+# A failed copy is tried again after a minute. `wait` returns at a signal, while a `sleep` in the foreground would delay the trap.
 while :; do
   if is_due '^[0-9-]+F(_[0-9-]+[DI])?$' "${BACKUP_HOURS:?}" && ! once; then echo 'backup: failed' >&2; fi
   sleep 60 &

@@ -1,4 +1,4 @@
--- What the owner of a PostgreSQL server (15 or later) runs once, as superuser, before a Space may use it:
+-- The owner of a PostgreSQL server (15 or later) runs this once, as superuser, before a Space may use it:
 --   psql -f bootstrap.sql -f registry.sql postgres     and then, in psql:  \password space_broker
 -- Running it again changes nothing. The embedded server runs it at every start, one statement at a time: a blank
 -- line ends a statement.
@@ -9,24 +9,24 @@ DO $$ BEGIN
   END IF;
 END $$;
 
--- Never superuser. CREATEROLE and CREATEDB are all it takes, since the broker owns every database it makes.
+-- The role is never a superuser. CREATEROLE and CREATEDB suffice, since the broker owns every database that it creates.
 ALTER ROLE space_broker LOGIN CREATEROLE CREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS;
 
--- A drop must be able to end the sessions of the role it takes away.
+-- A drop must be able to end the sessions of the role that it removes.
 GRANT pg_signal_backend TO space_broker;
 
--- It puts out who takes what is everybody's: locks, old transactions, room on the disk. For that it must see them.
+-- The broker's watch ends sessions that use too much of shared resources, and needs the statistics of all sessions for that.
 GRANT pg_read_all_stats TO space_broker;
 
--- Whatever tenants do, there is a place left for the broker. The role exists from PostgreSQL 16 on.
+-- The broker may use reserved connections, which tenants cannot take. The role exists from PostgreSQL 16 on.
 DO $$ BEGIN
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
     GRANT pg_use_reserved_connections TO space_broker;
   END IF;
 END $$;
 
--- What sessions say (errors with values of rows, RAISE LOG) is not for the server's log: it is tenants' data, and theirs to
--- fill a disk with. No tenant may change it; what the server says of itself is logged all the same.
+-- Messages of sessions (errors with values of rows, RAISE LOG) do not go to the server's log: they contain tenants' data, and a
+-- tenant could fill the disk with them. No tenant may change this setting. Messages of the server itself are still logged.
 ALTER ROLE ALL SET log_min_messages = fatal;
 
 -- By default every role may connect to these two and list all databases and roles from there.

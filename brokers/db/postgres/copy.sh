@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copies one database of a tenant into an empty one of the same name on another server, and compares the two. Standard
-# input has their URLs, the source's first. It has no more rights than the tenant: whatever the tenant left in its database
-# runs as the tenant, on either side. Ends with 0 when both are the same.
+# input has their URLs, the source's first. It logs in as the tenant on both sides, so code that the tenant left in its
+# database gets no further rights. Ends with 0 if both are equal.
 set -eu
 umask 077
 
@@ -21,8 +21,8 @@ fail() {
   exit 1
 }
 
-# Runs a program, and says of its complaints which object failed and why: no detail, context or statement, which quote rows, and
-# no value within a message.
+# Runs a program and prints from its errors only which object failed and why. Details, contexts and statements may quote rows, so
+# they are left out, as are values within a message.
 quietly() {
   "$@" 2>"$work/complaints" && return
   sed -nE -e '/^(pg_dump|pg_restore|psql|ERROR|FATAL):/!d' \
@@ -33,13 +33,13 @@ quietly() {
   return 1
 }
 
-# Settings of the tenant's role do not count here: they may end a session, or have it read or write values in another way.
+# These override settings of the tenant's role, which could end a session or change how values are read and written.
 OPTIONS='-c client_encoding=UTF8 -c standard_conforming_strings=on -c search_path=pg_catalog -c row_security=off
   -c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=3 -c bytea_output=hex -c lc_monetary=C
   -c local_preload_libraries= -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=60s
   -c idle_session_timeout=0'
 
-# A password is neither on a command line nor in an environment.
+# Passwords go into a service file, so that they are neither on a command line nor in an environment.
 service() {
   read -r url
   rest=${url#postgresql://}
@@ -55,10 +55,10 @@ service() {
 }
 { service from && service to; } >"$PGSERVICEFILE"
 
-# Says what one statement answers; it is never read as a command of psql's.
+# Prints the result of one statement. With -c and no input, psql reads none of its own commands from the statement.
 ask() { psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -c "$2" </dev/null; }
 
-# The network may let a new pod in only a moment after it began.
+# The network may admit a new pod only a moment after its start.
 for side in from to; do
   tries=0
   until ask $side "SELECT current_setting('server_version_num')::int / 10000" >"$work/$side.major" 2>"$work/said"; do
@@ -66,7 +66,7 @@ for side in from to; do
     [ $tries -lt "${COPY_TRIES:-60}" ] || fail "the database $side cannot be entered: $(cat "$work/said")"
     sleep 0.5
   done
-  # Earlier versions let nobody in who sets it.
+  # Earlier versions do not know this setting and would refuse the session.
   [ "$(cat "$work/$side.major")" -lt 17 ] ||
     sed -i "/^\[$side\]/,/^options=/s/^options=/&-c transaction_timeout=0 /" "$PGSERVICEFILE"
 done
@@ -86,10 +86,10 @@ hidden=$(ask from "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
     AND NOT (SELECT rolbypassrls FROM pg_roles WHERE rolname = current_user)")
 [ -z "$hidden" ] || fail "rows are hidden from their owner, who has to ALTER TABLE … NO FORCE ROW LEVEL SECURITY: $hidden"
 
-# What the tenant's functions write while they are restored is nobody's quota yet.
+# No quota counts yet what functions of the tenant write during the restore, so the growth is limited here.
 size() { ask "$1" 'SELECT pg_database_size(current_database())'; }
 most=$(($(size from) * 2 + ${COPY_SPARE_BYTES:-268435456}))
-# Whoever waits for what this program says does not wait for a sleep that outlives it.
+# The sleep does not inherit the output: a reader of it would otherwise wait until a left-over sleep has ended.
 while sleep 2 >/dev/null 2>&1; do
   now=$(size to 2>/dev/null) || continue
   [ "$now" -gt "$most" ] || continue
@@ -99,22 +99,22 @@ while sleep 2 >/dev/null 2>&1; do
 done &
 watching=$!
 
-# Whole, before anything is made of it: a session that waits for its client is put out as soon as a drop of anybody's waits
-# for the session. Nor is it restored in one transaction, whose locks and age are limited: what was cut short is begun anew.
+# The dump is complete before the restore begins, since a session that waits for its client is terminated as soon as any drop
+# waits for it. The restore is not one transaction, since its locks and its age are limited; an interrupted one is repeated.
 quietly timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-owner --file="$work/dump" ||
   fail 'the database cannot be dumped'
 restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner "$@" "$work/dump"; }
 quietly restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
 
-# Grants that name roles of other tenants cannot be made again, and open nothing.
+# Grants to roles of other tenants cannot be repeated, and gave no access.
 pg_restore --list "$work/dump" | grep -E '^[0-9]+; [0-9]+ [0-9]+ (DEFAULT )?ACL ' >"$work/grants" || true
 if [ -s "$work/grants" ]; then
   restore --use-list="$work/grants" 2>"$work/said" || echo 'some grants were not copied' >&2
 fi
 rm "$work/dump"
 
-# Only in a session that has an extension's library may a role set what that defines, such as hnsw.ef_search: it is loaded when a
-# function of it is looked up, which a plan does that nobody runs.
+# A role may set an extension's parameter, such as hnsw.ef_search, only in a session that has loaded its library. EXPLAIN of a
+# function of the extension loads the library without calling the function.
 libraries=$(quietly ask to "SELECT coalesce(string_agg(plan, ' '), '') FROM (
   SELECT DISTINCT ON (p.probin) format('EXPLAIN SELECT %I.%I(%s);', n.nspname, p.proname,
       (SELECT string_agg(format('(SELECT NULL::%s)', format_type(type, NULL)), ', ' ORDER BY number)
@@ -133,7 +133,7 @@ unknown=$(quietly ask to "$libraries SELECT concat('unknown ', string_agg(name, 
 unknown=$(printf '%s\n' "$unknown" | sed -n '$s/^unknown //p')
 [ -z "$unknown" ] || fail "the role has settings that the target does not know: its Assistant has to take them away, with ALTER ROLE CURRENT_USER RESET $unknown"
 
-# Each is set by the tenant's own role, which may set nothing that it could not set before.
+# The tenant's own role sets them, so it gets no setting that it could not set itself.
 settings=$(quietly ask from "SELECT coalesce(string_agg(format(
     'SELECT pg_catalog.set_config(%L, %L, false); ALTER ROLE CURRENT_USER %s SET %s FROM CURRENT;',
     split_part(one, '=', 1), substr(one, strpos(one, '=') + 1),
@@ -146,8 +146,8 @@ quietly ask to "$libraries ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT
 
 ask to 'ANALYZE' >/dev/null 2>&1 || true
 
-# Every row of every table, each sequence, each large object, and which settings there are (60s becomes 1min); then what all
-# of them are, as pg_dump tells it.
+# Compares a hash of the rows of every table, each sequence, each large object, and the names of settings (their values may be
+# written differently: 60s becomes 1min). Definitions are compared as pg_dump writes them.
 contents() {
   timeout "$LONGEST_SECONDS" psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -f - <<'SQL'
 SELECT format('SELECT %L, count(*), sum(hashtextextended(textin(record_out(t.*)), 0)::numeric) FROM ONLY %I.%I t',
@@ -178,7 +178,7 @@ objects() {
     timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" --schema-only --no-owner --no-privileges |
       sed -e '/^-- Dumped /d' -e '/^\\\(un\)\{0,1\}restrict /d'
   else
-    # Two versions write the same object in two ways.
+    # Two versions of PostgreSQL may write the same definition differently, so only the lists of objects are compared.
     timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" -Fc --schema-only --no-owner --no-privileges --file="$work/$1.list" &&
       pg_restore --list "$work/$1.list" | sed -n 's/^[0-9][0-9]*; [0-9]* [0-9]* //p' | LC_ALL=C sort
   fi
@@ -189,7 +189,7 @@ for side in from to; do
 done
 for what in contents objects; do
   cmp -s "$work/from.$what" "$work/to.$what" || {
-    # Lines of tables that differ name them; no row is shown.
+    # Prints the names of tables that differ, and no rows.
     [ "$what" = objects ] || diff "$work/from.$what" "$work/to.$what" | sed -n 's/^[<>] \([^|]*\)|.*/differs: \1/p' | sort -u | head -n 20 >&2
     fail "the copy is not the same: its $what differ"
   }

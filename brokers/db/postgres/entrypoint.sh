@@ -1,18 +1,18 @@
 #!/bin/sh
-# Starts the embedded PostgreSQL. The first start prepares a draft of the data directory and renames it when it is
-# whole, so one that was killed in the middle begins anew. Every start brings the broker's role and password in line
-# with the mounted file, in single-user mode: no listener, nothing logged, nothing on a command line.
+# Starts the embedded PostgreSQL. The first start prepares the data directory under another name and renames it when it is
+# complete, so a start that was killed halfway is repeated. Every start sets the broker's role and its password from the
+# mounted file. It does so in single-user mode, so that no listener is open and no password is logged or on a command line.
 set -eu
 umask 077
 
 programs=${PG_PROGRAMS:-/usr/lib/postgresql/17/bin}
 data=${PGDATA:-/var/lib/postgresql/data/17}
 password_file=${PASSWORD_FILE:-/etc/space/admin/password}
-# Of the object-storage broker, where the Space has one.
+# The password of the object-storage broker, if the Space has one.
 objectstore_file=${OBJECTSTORE_PASSWORD_FILE:-/etc/space/objectstore/password}
 tls=${TLS_DIRECTORY:-/etc/space/tls}
 sockets=${SOCKET_DIRECTORY:-/run/postgresql}
-# All that the image has, and the place where the server looks for those that there are.
+# The directory with all extensions of the image, and the value with those that tenants may create.
 all_extensions=${EXTENSIONS_FROM:-/usr/share/postgresql/17/extension.all}
 extensions=${EXTENSIONS:-}
 here=$(dirname "$0")
@@ -38,9 +38,9 @@ if [ -e "$objectstore_file" ]; then
   checked "$objectstore_file" "$objectstore_password"
 fi
 
-# One server at a time, in whatever pod: the lock is held until the last of its processes has ended. So what PostgreSQL's
-# own lock file says, where one is left, is of a server that was killed. It names a process by a number that one of this
-# container has, too, since few have begun: PostgreSQL would take that for a server that runs, and never start again.
+# The lock admits one server at a time, in whatever pod, and is held until the last process of that server has ended. A lock
+# file of PostgreSQL's own is therefore left over from a killed server. It is removed, since another process of this container
+# may have the process id in it, and PostgreSQL would then believe that a server runs and refuse to start.
 mkdir -p "$(dirname "$data")"
 exec 9>"$data.lock"
 if ! flock -n 9; then
@@ -49,14 +49,14 @@ if ! flock -n 9; then
 fi
 rm -f "$data/postmaster.pid"
 
-# Where there is a place for backups, what the server does before it listens is archived afterwards, too.
+# With a backup, changes from before the server listens are archived, too.
 sh "$here/backup-settings.sh"
 settings=$sockets/pgbackrest.conf
 archive_mode=off
 if [ -e "$settings" ]; then archive_mode=on; fi
 
-# Reads statements on standard input; the first that fails ends it. `printf` is of the shell itself, so the password
-# is in no process list, and statements are never logged.
+# Reads statements from standard input and ends at the first that fails. `printf` is a builtin of the shell, so the password
+# appears in no list of processes, and statements are never logged.
 single_user() {
   "$programs/postgres" --single -j -D "$1" \
     -c exit_on_error=on -c log_statement=none -c log_min_error_statement=panic -c log_min_duration_statement=-1 \
@@ -79,8 +79,8 @@ has_objectstore() {
     grep '"space_objectstore"' >/dev/null
 }
 
-# A tenant may create what is trusted and there. What is listed and not trusted, no tenant could create, and a person who
-# lists it has something else in mind: it is refused.
+# Tenants may create the trusted extensions that the server finds. An extension that is listed but not trusted is refused:
+# no tenant could create it, so its entry is a mistake.
 offer() {
   control=$all_extensions/$1.control
   [ -e "$control" ] || fail "extension $1 is not in the image"
@@ -103,7 +103,7 @@ if [ ! -e "$data/PG_VERSION" ]; then
 else
   role_and_password | single_user "$data" >/dev/null || fail 'cannot apply the password'
 fi
-# A Space that was there before its object store gets the registry at the start that brings it.
+# A Space that gets an object store later gets its registry at the next start.
 if [ -n "$objectstore_password" ] && ! has_objectstore "$data"; then
   single_user "$data" <"$here/objectstore-registry.sql" >/dev/null || fail 'cannot make the registry of the object store'
 fi
@@ -120,18 +120,17 @@ if [ $archive_mode = on ]; then
     -c archive_command="pgbackrest --config=$settings --stanza=space archive-push %p"
 fi
 
-# What one process may have for itself; PostgreSQL tells the query that asks for more, and no other. What all of them share
-# is not counted.
+# Limits the private memory of each process, so that only the query that needs more fails. Shared memory is not counted.
 ulimit -d "${SESSION_MEMORY_KIB:-131072}"
 
-# The guard reads it, too.
+# The guard reads this variable, too.
 : "${MAX_CONNECTIONS:=$(sed -n 's/^max_connections = //p' "$here/settings.conf")}"
 export MAX_CONNECTIONS
 
-# Who is the server's own account in this container is the superuser on its socket.
+# On the socket, the account that the server runs as is the superuser.
 printf 'server %s postgres\n' "$(id -un)" >"$sockets/ident.conf"
 
-# Beside the server, which is its parent from the next line on; without the lock, which is the server's.
+# The guard runs beside the server, which becomes its parent with the `exec` below. It must not inherit the lock.
 perl "$here/guard.pl" "$data" "$sockets" "${PORT:-5432}" "$programs" 9>&- &
 
 exec "$programs/postgres" -D "$data" \

@@ -1,8 +1,8 @@
-# Keeps the server up against its tenants where PostgreSQL itself and the broker's watch cannot: looks twice a second at
-# the server's processes, and ends those of tenants that endanger all with SIGTERM, as pg_terminate_backend does. SIGKILL
-# restarts the server for everybody: it is for a session that hears nothing else and holds up everybody's drops, and
-# rare. What must work when nobody can log in asks the server for nothing. A tenant's process says so in its title;
-# nobody else's is ever touched but one that has not logged in.
+# Protects the server against its tenants where PostgreSQL and the broker's watch cannot. Twice a second it checks the
+# server's processes, and ends those of tenants that endanger the others with SIGTERM, as pg_terminate_backend does. SIGKILL
+# restarts the server for everybody, so it is used rarely, for a session that ignores SIGTERM and blocks all drops. Checks
+# that must work while nobody can log in do not query the server. Processes of tenants are recognised by their titles; of
+# others only those are ended that have not logged in.
 use strict;
 use warnings;
 use List::Util qw(min sum0);
@@ -13,7 +13,7 @@ my ($data, $sockets, $port, $programs) = @ARGV;
 my $server = getppid();
 my $questions = $0 =~ s/\.pl$/.sql/r;
 my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
-# Who has said its name holds a place that others have no more.
+# Each process that logs in occupies a connection slot, so at most a third of the slots may be occupied in this way.
 my $at_door = ($ENV{MAX_CONNECTIONS} or die "guard: MAX_CONNECTIONS is not set\n") / 3;
 my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
 my $reserve_files = $ENV{DISK_RESERVE_FILES} // 20_000;
@@ -22,18 +22,17 @@ my $psql = $ENV{PSQL} // "$programs/psql";
 my $cgroup = $ENV{CGROUP_DIRECTORY} // '/sys/fs/cgroup';
 my $analyze_seconds = $ENV{ANALYZE_SECONDS} // 60;
 my $deaf_seconds = $ENV{DEAF_SECONDS} // 60;
-# The least time between two restarts; 0 for none at all.
+# The shortest time between two restarts; 0 means no restarts.
 my $restart_hours = $ENV{RESTART_HOURS} // 6;
-# A tenant that has kept processors busy for so many seconds, of which each counts half as much ten seconds later, comes
-# after those that have not; 0 for never.
+# A tenant whose processor time exceeds this gets a lower priority; time counts half as much after ten seconds. 0 turns this off.
 my $busy_seconds = $ENV{BUSY_SECONDS} // 2;
 my $fading = 0.5 ** (1 / 20);
-# A process of such a tenant gets a tenth of what another gets, where both want all. It keeps this for as long as it lives:
-# nobody but root gives it back, and it costs nothing while processors are free.
+# The nice value of its processes, which get a tenth of the processor time of others when both want all of it. They keep it for
+# their lifetime, since only root may raise a priority; it costs nothing while processors are free.
 my $yielding = 10;
-# A backup with jobs exports one.
+# A dump by parallel jobs exports one snapshot.
 my $most_snapshots = 256;
-# Of the container's limit, before the kernel ends the whole of it.
+# The share of the container's memory limit at which the guard acts, before the kernel kills the container.
 my $full = 0.85;
 
 sub content {
@@ -43,7 +42,7 @@ sub content {
   return <$file> // '';
 }
 
-# Who is at the other end of each TCP connection, by the inode of its socket.
+# Returns the remote address of each TCP connection, by the inode of its socket.
 sub peers {
   my %peer;
   for my $table ('tcp', 'tcp6') {
@@ -98,10 +97,10 @@ sub crowds {
     my $address = address($_, $peer) // next;
     push @{ $from{$address} }, { pid => $_, role => "address $address" };
   }
-  # However many addresses there are, they leave places to others, and each has one.
+  # The limit for each address is lowered until all of them together leave slots to others; one is always permitted.
   my $most = $per_address;
   $most-- while $most > 1 && sum0(map { min(scalar @$_, $most) } values %from) > $at_door;
-  # Who came first may still log in.
+  # The first ones may still log in.
   finish('too many at the door', splice(@$_, $most)) for grep { @$_ > $most } values %from;
 }
 
@@ -120,14 +119,14 @@ sub memory {
 
 my %processor;
 
-# Counts what each process has used since it was last seen for its tenant. What one used that has ended meanwhile is not seen.
+# Adds the processor time that each process used since the last check to its tenant. Processes that ended meanwhile are missed.
 sub busy {
   my ($tenants) = @_;
   return unless $busy_seconds;
   my (%of, %now);
   for my $tenant (@$tenants) {
     for my $pid ($tenant->{pid}, @{ $tenant->{helpers} }) {
-      # After the name, which may hold anything: state is the first field, user and system time are 12th and 13th, nice is the 17th.
+      # The name may contain anything, so fields are counted after it: user and system time are the 12th and 13th, nice is the 17th.
       my @stat = split ' ', content("/proc/$pid/stat") =~ s/.*\)//sr;
       next if @stat < 20;
       my $one = "$pid $stat[19]";
@@ -149,7 +148,7 @@ sub busy {
   %processor = (spent => \%now, late => \%late);
 }
 
-# What a query shares with its helpers is a file, which counts for no process. What is everybody's has several users.
+# The memory that a query shares with its parallel workers is a file, which counts for no process. Files that several sessions use are left out.
 sub shared {
   my ($tenants) = @_;
   my %kib = map { $_ => (-s $_ // 0) / 1024 } glob "'$data/pg_dynshmem/mmap.*'";
@@ -171,7 +170,7 @@ sub shared {
   finish('helpers share too much memory', grep { ($_->{shared} // 0) > $session_kib } @$tenants);
 }
 
-# Each is a file until its transaction ends, whose name begins with who exported it, and whose text says the process.
+# An exported snapshot is a file until its transaction ends. Its name begins with the exporting backend, and its text has the process id.
 sub snapshots {
   my ($tenants) = @_;
   opendir(my $directory, "$data/pg_snapshots") or return;
@@ -184,7 +183,7 @@ sub snapshots {
   finish('too many snapshots', grep { $many{ $_->{pid} } } @$tenants);
 }
 
-# The database with the most files, by what the server calls it; undefined where that cannot be asked.
+# Returns the name of the database with the most files; undefined if the server cannot be asked for the name.
 sub crowded {
   my ($most, $oid) = (0, undef);
   for my $path (glob "'$data/base/[0-9]*'") {
@@ -202,7 +201,7 @@ sub files {
   my ($tenants) = @_;
   my (undef, $line) = split /\n/, `df -Pi '$data' 2>/dev/null`;
   my (undef, $all, undef, $free) = split ' ', $line // '';
-  # Some file systems have no such number.
+  # Some file systems do not report a number of inodes.
   return unless ($all // '') =~ /^[1-9]\d*$/ && $free < $reserve_files;
   my $role = $free < $reserve_files / 2 ? undef : crowded();
   finish('the disk runs out of files', defined $role ? grep { $_->{role} eq $role } @$tenants : @$tenants);
@@ -218,7 +217,7 @@ sub disk {
   finish('temporary files fill the disk', grep { $_->{role} eq $role } @$tenants) if defined $role;
 }
 
-# The tenant whose queries have written most beside memory, which counts for no quota.
+# Returns the tenant with the most temporary files, which count for no quota.
 sub sprawling {
   my ($tenants) = @_;
   my %bytes;
@@ -261,14 +260,14 @@ sub restart {
   kill 'KILL', $deaf->{pid};
 }
 
-# A full table of locks keeps everybody out, and the watch too when it has to begin anew.
+# A full lock table prevents every login, also that of the broker's watch after a restart.
 sub ask {
   my ($tenants) = @_;
   return unless -x $psql;
   local $ENV{QUERY} = content($questions);
   my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>&1`;
   my $full = $said =~ /out of shared memory/;
-  # One that makes away with what it had for itself, on its way out, hears nothing more.
+  # A session that still exists after it was told to end is busy with its own clean-up and does not react to signals.
   my ($leaving) = grep { $full && $barring{ $_->{pid} } } @$tenants;
   restart('nobody can log in for one that does not end', $leaving) if $leaving;
   finish('nobody can log in', @$tenants) if $full;

@@ -1,9 +1,9 @@
--- What the guard asks now and then: who outstays, one a line.
--- - Sessions in a database that takes none: they were told to end.
--- - Workers that run a tenant's functions, to analyse its indexes or to summarise them.
--- - When no worker is free, all but the last in one database, or the first of all: a tenant may have its tables vacuumed as
---   slowly as it likes.
--- And whether somebody waits until every process of the server has heard of a drop.
+-- The guard asks this every few seconds for processes that may have to be ended, one a line:
+-- - sessions in a database that accepts no connections, which were already told to end;
+-- - autovacuum workers that run functions of a tenant, to analyse or summarise its indexes;
+-- - when no worker is free, all workers but the newest in one database, or the oldest of all, since a tenant can make the
+--   vacuum of its tables as slow as it likes.
+-- The last column says whether a process waits until all processes of the server have reacted to a drop.
 WITH worker AS (
   SELECT *, count(*) OVER () >= current_setting('autovacuum_max_workers')::int AS taken,
     row_number() OVER (PARTITION BY datid ORDER BY backend_start DESC) AS place, row_number() OVER (ORDER BY backend_start) AS turn

@@ -1,30 +1,30 @@
 #!/bin/sh
-# Fetches the server's log out of the backup while the server recovers.
-#   log.sh get FILE PATH     its restore_command
-#   log.sh ahead FILE        fetches that file and those after it before they are asked for, until one is not there
-#   log.sh end               removes what was fetched and not asked for
-# pgBackRest would fetch ahead, too; but of two of its processes each may wait for what the other was told to fetch, and a
-# server asks for its last file again as its recovery ends. Here what is not there yet is fetched as if there was no other.
+# Fetches the server's write-ahead log from the backup while the server recovers.
+#   log.sh get FILE PATH     is the server's restore_command
+#   log.sh ahead FILE        fetches that file and the following ones in advance, until one does not exist
+#   log.sh end               removes files that were fetched and not used
+# pgBackRest can fetch in advance, too, but two of its processes may wait for each other's files, and the server requests its
+# last file a second time when its recovery ends. Here, a file that is not there yet is simply fetched.
 set -eu
 umask 077
 
 sockets=${SOCKET_DIRECTORY:-/run/postgresql}
 ahead=${LOG_DIRECTORY:?}
-# As many files, of 16 MiB, are kept at most; and as many processes fetch them, since each waits for the bucket.
+# The most files of 16 MiB that are kept, and the number of processes, several since each waits for the bucket.
 most=16
 processes=4
 
 fetch() {
   pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --pg1-path="${PGDATA:?}" --no-archive-async archive-get "$1" "$2"
 }
-# A name is a timeline, and a number in two parts. The server waits for each file, so no program is begun to read one.
+# A file name is a timeline and a number in two parts. The server waits for each file, so the shell computes this without a program.
 number() {
   rest=${1#????????}
   number=$((0x${rest%????????} * 256 + 0x${rest#????????}))
 }
 named() { printf '%s%08X%08X' "$1" $(($2 / 256)) $(($2 % 256)); }
 asked() {
-  # It is not there before the first, and empty while that is written.
+  # The file does not exist before the first request, and is empty while that is written.
   read -r asked 2>/dev/null <"$ahead/asked" || asked=0
   asked=$((asked))
 }
@@ -33,14 +33,14 @@ case ${1:-} in
   get)
     case $2 in *[!0-9A-F]*) ;; *)
       number "$2"
-      # Always of one length and written over the one before, so that nobody reads half of it.
+      # The line has a fixed length and overwrites the one before, so that no reader sees half of it.
       printf '0x%014X\n' "$number" 1<>"$ahead/asked"
       if [ -e "$ahead/$2" ] && mv "$ahead/$2" "$3" 2>/dev/null; then exit; fi
       ;;
     esac
     code=0
     fetch "$2" "$3" || code=$?
-    # To the server, whatever fails is the end of the log. Of a file that is not there it is (1); of anything else it must stop.
+    # The server regards a failure as the end of the log. That is right if the file does not exist (1); it must stop for any other.
     [ "$code" -le 1 ] || code=255
     exit "$code"
     ;;
@@ -61,7 +61,7 @@ case ${1:-} in
           else
             file=$ahead/$(named "$timeline" "$next")
             fetch "$(named "$timeline" "$next")" "$file.part" 2>/dev/null && mv "$file.part" "$file" || break
-            # The server may have been faster, and does not come back for it.
+            # The server may have fetched it meanwhile, and will not request it again.
             asked
             [ "$next" -gt "$asked" ] || rm -f "$file"
             next=$((next + processes))
@@ -72,7 +72,7 @@ case ${1:-} in
     wait
     ;;
   end)
-    # Whoever still fetches finds no place for it, and stops. What is removed is nobody's any more, so it stays empty.
+    # Processes that still fetch cannot write here any more and stop, so nothing is added while the directory is removed.
     mv "$ahead" "$ahead.over"
     rm -rf "$ahead.over"
     ;;

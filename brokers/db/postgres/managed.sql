@@ -1,7 +1,7 @@
--- What the administrator of a provider's PostgreSQL (15 or later), who is no superuser there, runs once before a Space may
--- use it, in the place of the other files here:
+-- For a provider's PostgreSQL (15 or later), where you are no superuser: run this once, instead of the other files here,
+-- before a Space may use the server:
 --   psql -f managed.sql postgres     and then, in psql:  \password space_broker  \password space_objectstore
--- Settings and log_min_messages are the provider's to set; what of them is missing is in the broker's log.
+-- Only the provider can change the server's settings and log_min_messages; the broker's log names those that are missing.
 
 CREATE ROLE space_broker LOGIN CREATEROLE CREATEDB;
 
@@ -9,7 +9,7 @@ CREATE ROLE space_objectstore LOGIN;
 
 GRANT pg_signal_backend, pg_read_all_stats TO space_broker;
 
--- The role exists from PostgreSQL 16 on, and some providers keep it for themselves.
+-- The role exists from PostgreSQL 16 on, and some providers do not let you grant it.
 DO $$ BEGIN
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
     GRANT pg_use_reserved_connections TO space_broker, space_objectstore;
@@ -18,7 +18,7 @@ EXCEPTION WHEN insufficient_privilege THEN
   RAISE WARNING 'pg_use_reserved_connections is not yours to grant';
 END $$;
 
--- Whoever is in a role may make a database for it.
+-- A member of a role may create a database that the role owns.
 GRANT space_broker, space_objectstore TO CURRENT_USER;
 
 CREATE DATABASE space_registry OWNER space_broker TEMPLATE template0 ENCODING 'UTF8';
@@ -29,5 +29,5 @@ REVOKE ALL ON DATABASE space_registry, space_objectstore FROM PUBLIC;
 
 REVOKE space_broker, space_objectstore FROM CURRENT_USER;
 
--- Where it is yours; what is not goes into postgres.external.acceptOpenDatabases.
+-- If this database is not yours, name it in postgres.external.acceptOpenDatabases instead.
 REVOKE ALL ON DATABASE postgres FROM PUBLIC;

@@ -1,5 +1,5 @@
--- The object-storage broker's role, which has no power over databases or roles, and owns nothing but its registry.
--- What a server's owner runs once, as superuser, where a Space has an object store:
+-- The object-storage broker's role, which may create neither databases nor roles, and owns only its registry.
+-- The owner of a server runs this once, as superuser, if the Space has an object store:
 --   psql -f objectstore.sql -f objectstore-registry.sql postgres     and then:  \password space_objectstore
 -- Running it again changes nothing. The embedded server runs it at every start, one statement at a time: a blank
 -- line ends a statement.
@@ -12,7 +12,7 @@ END $$;
 
 ALTER ROLE space_objectstore LOGIN NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS;
 
--- Whatever tenants of the database do, there is a place left for the object store. The role exists from PostgreSQL 16 on.
+-- The object store may use reserved connections, which tenants cannot take. The role exists from PostgreSQL 16 on.
 DO $$ BEGIN
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
     GRANT pg_use_reserved_connections TO space_objectstore;

@@ -1,5 +1,5 @@
--- The broker's own database: who may do what, never a password. The broker closes it again
--- when it starts.
+-- The broker's own database, which records who may do what and contains no password. The broker revokes the rights of
+-- others to it again at each start.
 
 CREATE DATABASE space_registry OWNER space_broker TEMPLATE template0 ENCODING 'UTF8';
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Has the server read its mounted certificate anew when that was exchanged; one that is no good is left, and the one in
-# use stays. The readiness probe runs it.
+# Makes the server reload its certificate after the mounted file has changed. If the new one is invalid, the server keeps the
+# one in use. The readiness probe runs this.
 set -eu
 
 tls=${TLS_DIRECTORY:-/etc/space/tls}

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Asks the backup what is in it, and changes nothing.
-#   repository.sh copies [LABEL]     which copies of the server there are, or which databases are in one: JSON of pgBackRest
-#   repository.sh files PATH         what lies below PATH, with sizes and times: JSON of pgBackRest
-#   repository.sh committed FILE     the time of the last transaction in a file of the log, or nothing where it has none
-#   repository.sh broken <FILES      which of these files of the log, a line each, are not whole
-#   repository.sh broken FILE        the same of one
+# Prints what the backup contains, and changes nothing.
+#   repository.sh copies [LABEL]     the copies of the server, or the databases in one of them: JSON of pgBackRest
+#   repository.sh files PATH         the files below PATH, with sizes and times: JSON of pgBackRest
+#   repository.sh committed FILE     the time of the last transaction in a file of the log, or nothing if it has none
+#   repository.sh broken <FILES      those of these files of the log, a line each, that are incomplete
+#   repository.sh broken FILE        the same for one file
 set -eu
 umask 077
 
@@ -17,19 +17,19 @@ case ${1:-} in
   copies) repository --output=json ${2:+"--set=$2"} info ;;
   files) repository --output=json --recurse repo-ls "$2" ;;
   committed)
-    # The program knows a file of the log by its name.
+    # pg_waldump needs the file under its own name.
     segment=$(basename "$2" | cut -c -24)
     place=$(mktemp -d)
     trap 'rm -rf "$place"' EXIT
     repository repo-get "$2" >"$place/sealed"
     zstd -dqc "$place/sealed" >"$place/$segment"
-    # It ends with an error where a record goes on in the next file, as most last ones do.
+    # It ends with an error if the last record continues in the next file, which is usual.
     TZ=UTC "$programs/pg_waldump" --rmgr=Transaction "$place/$segment" 2>/dev/null |
       grep -Eo '(COMMIT|ABORT)( PREPARED)? [0-9-]+ [0-9:.]+' | grep -Eo '[0-9-]+ [0-9:.]+$' | sort | tail -n 1 || :
     ;;
   broken)
     if [ $# -eq 1 ]; then
-      # Two at a time, since each waits for the bucket.
+      # Two run at a time, since each waits for the bucket.
       xargs -r -n 1 -P 2 sh "$0" broken
       exit
     fi

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Puts a backup into an empty volume and lets the server go through its log up to the moment that is asked for, or to the end
-# of what there is: `restore.sh [TIME [OPTION…]]`, such as 2026-11-21 10:30:00+00; a TIME that is empty is the end, and options
-# are pgBackRest's. Nothing may listen to it, or archive, meanwhile. With STAYS it is for scratch.sh: the server goes on as it
-# is, and as nothing of it is kept, no disk is waited for.
+# Restores a backup into an empty volume and replays the log up to a moment, or to its end: `restore.sh [TIME [OPTION…]]`.
+# TIME is such as 2026-11-21 10:30:00+00, or empty for the end; options are pgBackRest's. Meanwhile the server neither listens
+# nor archives. STAYS is for scratch.sh: the server keeps running, and nothing is synchronised to disk, since nothing is kept.
 set -eu
 umask 077
 
@@ -35,16 +34,16 @@ said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 rm -rf "$draft" "$draft.log" "$draft.log.over"
 mkdir -p "$draft"
 [ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
-# More than there are processors are in each other's way.
+# More processes than processors would only slow each other down.
 processors=$(nproc)
 [ "$processors" -le 4 ] || processors=4
-# Each database is some 300 files, and a disk that is waited for after each takes most of the time. Until the end nothing of
-# this is believed, so all of it is waited for at once, there.
+# Each database is some 300 files, and an fsync after each would take most of the time. Nothing relies on these files before
+# the end, so one sync there is enough.
 LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" \
   "--recovery-option=restore_command=sh $here/log.sh get %f %p" restore || fail 'the backup cannot be restored: the lines above say why'
 said 'the files are there'
-# A page of a shell has nothing in it. Where its file is empty, the server does not read each that the log changes. Where the log
-# has a page whole, the file grows up to it, so large ones are left as they are, which takes no place on a disk.
+# Excluded databases are restored as files of zeros. Truncated to nothing, they spare the server reading each page that the log
+# changes. Large files stay, since they are sparse and would grow again at the first page that the log has in full.
 [ -z "${STAYS:-}" ] || printf '%s\n' "$@" | sed -n "s|^--db-exclude=|$draft/base/|p" |
   xargs -r sh -c 'find "$@" -type f -size +128k -size -64M -exec truncate -s 0 {} +' sh
 
@@ -59,8 +58,8 @@ end_of_log() {
   grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
   fail "the log of changes does not reach ${time:-its end}: name an earlier time"
 }
-# As the entry point starts it, but for listeners, and nobody asks it anything before it has recovered, for which pg_ctl does
-# not wait. It ends with an error where the log ends before the moment that is asked for.
+# The settings are those of the entry point, but without listeners and without a hot standby, so `pg_ctl -w` returns before
+# the recovery has ended. The server ends with an error if the log ends before the requested moment.
 "$programs/pg_ctl" -D "$draft" -w -t "${RECOVERY_SECONDS:-86400}" -l "$log" start -o "-c config_file=$here/settings.conf \
   -c hba_file=${HBA_FILE:-$here/pg_hba.conf} -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
   ${MAX_CONNECTIONS:+-c max_connections=$MAX_CONNECTIONS} -c fsync=off -c archive_mode=off -c hot_standby=off \
@@ -72,7 +71,7 @@ done
 said 'the log is followed'
 reached=$(grep -Eo 'last completed transaction was at log time .*' "$log" | tail -n 1 | cut -d ' ' -f 8-)
 if [ -n "${STAYS:-}" ]; then
-  # Pages that the log changes and a shell has not are meant to be missing. Any other is not.
+  # Missing pages are expected in excluded databases. In any other they are an error.
   shells=$(printf '%s\n' "$@" | sed -n 's/^--db-exclude=//p' | paste -s -d '|')
   if grep -E 'page [0-9]+ of relation ' "$log" | grep -Ev " of relation base/($shells)/" >&2; then
     fail 'the copy lacks these pages: name an earlier time, for which an older copy is taken'
@@ -81,7 +80,7 @@ if [ -n "${STAYS:-}" ]; then
   exit
 fi
 "$programs/pg_ctl" -D "$draft" -w -m fast stop >/dev/null
-# What it was restored with is of no use to it from now on.
+# Removes the settings of the recovery.
 : >"$draft/postgresql.auto.conf"
 printf '%s' "${time:-the end}" >"$draft/restored-to"
 sync -f "$draft"

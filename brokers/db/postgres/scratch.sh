@@ -1,11 +1,11 @@
 #!/bin/sh
-# A server that nobody else reaches, with what the Space's had at a moment: what is wanted of it is taken out, and it goes.
-#   scratch.sh TIME [OPTION…]     puts it there as restore.sh does, which goes on with it
-# Most of what it gets are empty shells of others' databases, 300 files each: more than two processes are in each other's way
-# there. Shells lack pages that the log changes, for which a server would stop; restore.sh looks whose they are. What a server
-# reads while it recovers is in memory still, so nothing is read ahead.
-# Whoever is in its container comes in by the socket, as whatever role they like. Nothing of it outlives the container, so it
-# waits for no disk, and no tenant's code runs by itself.
+# Runs a temporary server with the state of the Space's server at a moment, from which single databases are copied out.
+#   scratch.sh TIME [OPTION…]     restores with restore.sh and leaves the server running
+# Most databases are excluded, so they are restored as 300 files of zeros each, for which more than two processes are slower.
+# Their missing pages would stop a server, so invalid pages are ignored; restore.sh checks afterwards whose pages they were.
+# Pages that the recovery reads are still in memory, so it prefetches none.
+# A process in this container can log in through the socket as any role. Nothing outlives the container, so nothing waits for the
+# disk, and autovacuum is off, so that no code of a tenant runs by itself.
 set -eu
 umask 077
 
