@@ -1,6 +1,6 @@
-// Sends GET requests at a constant rate whatever becomes of those before, and measures each from when it was due: who
-// is slow does not get less to do, and waiting for one's turn counts. The first second, in which the connections are opened,
-// is not told. Prints the milliseconds of each of the others, and how many seconds they took together.
+// Sends GET requests at a constant rate, also while earlier ones are unanswered, and measures each from when it was due. So a slow
+// server gets no fewer requests, and waiting for a connection counts. The first second, in which connections are opened, is
+// left out. Prints the milliseconds of each other request, and how many seconds these took together.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Arguments: URL, requests a second, seconds, headers as `Name: value`.
+// The arguments are the URL, requests a second, seconds, and headers as `Name: value`.
 func main() {
 	url, headers := os.Args[1], os.Args[4:]
 	rate, err := strconv.Atoi(os.Args[2])
@@ -26,7 +26,7 @@ func main() {
 	seconds, err := strconv.Atoi(os.Args[3])
 	check(err)
 	client := &http.Client{
-		// As many at once as one Assistant may have. Who waits for one of the connections waits, and that counts.
+		// One Assistant may have this many requests at once. A request that waits for a connection is measured with its wait.
 		Transport:     &http.Transport{MaxConnsPerHost: 32, MaxIdleConnsPerHost: 32, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       30 * time.Second,
@@ -34,7 +34,7 @@ func main() {
 	count := rate * (1 + seconds)
 	took := make([]float64, count)
 	var all sync.WaitGroup
-	// Sleeping on a thread of its own is exact to some 60 us; the runtime's timers are to 1 ms.
+	// nanosleep on a locked thread is exact to some 60 us, timers of the runtime only to 1 ms.
 	runtime.LockOSThread()
 	began := time.Now()
 	for i := range count {

@@ -1,6 +1,6 @@
-// Reads lines "METHOD TARGET" and says for each which path Go's net/http would dispatch it to and what its selector
-// would be: the index among the patterns of the command line (-1 for none), a space, and the first value in hex.
-// The request goes through net/http's own parser and ServeMux. The first argument names the parameter.
+// Reads lines "METHOD TARGET" and prints for each the pattern to which Go's net/http dispatches it and the value of its selector:
+// the index among the patterns of the command line (-1 for none), a space, and the first value in hex. The request goes
+// through net/http's own parser and ServeMux. The first argument is the name of the query parameter.
 package main
 
 import (

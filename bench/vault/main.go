@@ -1,5 +1,5 @@
-// Creates roles with Vault's PostgreSQL plugin and prints how long each took, for bench/db-broker.ts. Measured only;
-// nothing of it is shipped.
+// Creates roles with Vault's PostgreSQL plugin and prints how long each took, for bench/db-broker.ts. It is only measured,
+// and not part of any image.
 //
 // Standard input: {"url": "postgresql://…", "count": 100, "callers": 8}. Standard output: {"ms": […], "seconds": …}.
 package main
@@ -38,7 +38,7 @@ func main() {
 	_, err = database.Initialize(ctx, dbplugin.InitializeRequest{
 		Config: map[string]interface{}{
 			"connection_url": given.URL,
-			// The broker sends verifiers only, so this does too.
+			// The broker sends only SCRAM verifiers of passwords, so the plugin does the same.
 			"password_authentication": "scram-sha-256",
 		},
 		VerifyConnection: true,
