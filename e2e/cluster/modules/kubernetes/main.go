@@ -1,5 +1,5 @@
-// Command kubernetes is every Kubernetes program in one: the name it is called by says which one it is.
-// One link instead of six and one copy of what they share: 132 MiB instead of 466.
+// Command kubernetes contains all programs of Kubernetes; the name by which it is called selects one. They are linked once
+// and share their code, which takes 132 MiB instead of 466.
 package main
 
 import (
@@ -21,13 +21,13 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 )
 
-// commands are made only when called: each registers flags and metrics of its own.
+// Only the selected command is created, since each registers flags and metrics globally.
 var commands = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 	"kube-proxy":              proxy.NewProxyCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	// Not a signal context: a process may make only one, and the kubelet makes its own.
+	// A process may create only one context for signals, and the kubelet creates its own.
 	"kubelet": func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	"kubectl": kubectl.NewDefaultKubectlCommand,
 }

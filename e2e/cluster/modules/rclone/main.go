@@ -1,4 +1,4 @@
-// Command rclone is rclone with the parts alone that are compared and tried: S3 on both sides.
+// Command rclone is rclone with only the parts that benchmarks and compatibility tests use, S3 as a client and as a server.
 package main
 
 import (

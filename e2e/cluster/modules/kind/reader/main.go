@@ -1,7 +1,7 @@
-// Command reader tells what kind makes of a cluster's configuration, by kind's own code: the files that its node would
-// get. Its arguments are the configuration and the node's /etc/containerd/config.toml; it prints both files as JSON.
+// Command reader prints the files that a node would get from a cluster's configuration, according to kind's own code. Its
+// arguments are the configuration and the node's /etc/containerd/config.toml; the result is JSON.
 //
-// The code is internal to kind, so this module's name begins with that of kind's.
+// That code is internal to kind, so the name of this module has to begin with that of kind's.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with the plugins that this cluster's DNS and kubeadm's use and no other: it shares what it compiles with
-// Kubernetes, where the whole would take a minute and a half of its own.
+// Command coredns is CoreDNS with only the plugins that the DNS of this cluster and of kubeadm use. It shares compiled packages with
+// Kubernetes, while the complete program would take another minute and a half to compile.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	// The order in which a query passes them.
+	// A query passes the plugins in this order.
 	dnsserver.Directives = []string{
 		"reload", "ready", "health", "prometheus", "errors", "loop", "cache", "loadbalance", "kubernetes", "forward",
 	}
