@@ -1,14 +1,14 @@
 #!/bin/bash
-# The Docker engine of the lab, in mount, network and process namespaces that `unshare` made for it.
+# Starts the Docker engine of the lab in mount, network and process namespaces that `unshare` has created.
 set -euo pipefail
 lab=$1
 mount --make-rprivate /
 mount -t proc proc /proc
-# It writes a key into /etc/docker, and asks slirp4netns for names.
+# dockerd writes a key into /etc/docker, and slirp4netns is its DNS server, so it gets an /etc of its own.
 mkdir -p "$lab/etc" "$lab/etc.work"
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$lab/etc,workdir=$lab/etc.work" /etc
 rm -f /etc/resolv.conf && echo nameserver 10.199.0.3 > /etc/resolv.conf
-mount -t tmpfs tmpfs /run # else it would find a containerd of the machine's
+mount -t tmpfs tmpfs /run # so that it does not find a containerd of the machine
 ip link set lo up
 sysctl --quiet --write net.ipv4.ip_forward=1
 export PATH="$lab/wrap:$lab/programs/usr/sbin:$lab/programs/usr/bin:$PATH"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# runc where root lacks CAP_SYS_RESOURCE, which `--privileged` asks for, and so may not lower an oom_score_adj either.
+# runc for a root user without CAP_SYS_RESOURCE: `--privileged` would add that capability, and lowering oom_score_adj needs it.
 set -euo pipefail
 file='' previous=''
 for argument in "$@"; do

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Felix first, and only when it says that every wall it knows of stands, the network of pods: the runtime starts no pod
-# before. The configuration is in the node's /run, so that a node that starts again begins with none.
+# Starts Felix, and writes the CNI configuration only after Felix has reported that it enforces all policies, since the runtime
+# starts no pods without that file. It is in the node's /run, so a restarted node begins without it.
 set -u
 while true; do
-  calico-felix # ends once when it has read its configuration
+  calico-felix # exits once after it has read its configuration
   sleep 0.2
 done &
 

@@ -1,4 +1,4 @@
-/* Holds the namespaces of a pod and reaps what is orphaned in it, until told to stop. */
+/* Keeps the namespaces of a pod open and reaps its orphaned processes until it gets SIGINT or SIGTERM. */
 #include <signal.h>
 #include <stddef.h>
 #include <sys/wait.h>

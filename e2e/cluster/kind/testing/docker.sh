@@ -1,10 +1,10 @@
 #!/bin/sh
-# Answers as the Docker command does, of an engine that is a directory: a file for each container and network. A container's
-# file has its network, its label and whether it runs, a line each.
+# Imitates the Docker command. Its engine is a directory with a file for each container and network. The file of a container
+# has three lines: its network, its label, and whether it runs.
 set -eu
 cd "$FAKE_ENGINE"
 id() { printf '%s' "$1" | sha256sum | cut -c 1-12; }
-# The name of the container or network ($1 is the directory) that $2, a name or an identifier, means.
+# Prints the name of the container or network with the name or identifier $2; $1 is the directory.
 find_one() {
   for name in $(ls "$1"); do
     if [ "$2" = "$name" ] || [ "$2" = "$(id "$name")" ]; then echo "$name" && return; fi
@@ -12,7 +12,7 @@ find_one() {
   echo "Error response from daemon: No such ${1%s}: $2" >&2
   exit 1
 }
-# The test kills whoever waits here.
+# The test kills the process that waits here.
 pause_at() {
   if [ "${FAKE_PAUSE:-}" = "$1" ]; then touch paused && sleep 600; fi
 }

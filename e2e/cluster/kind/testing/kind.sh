@@ -1,5 +1,5 @@
 #!/bin/sh
-# Does to the directory that docker.sh takes for an engine what kind does to an engine.
+# Imitates kind: changes the directory that docker.sh uses as its engine in the way in which kind changes an engine.
 set -eu
 cd "$FAKE_ENGINE"
 pause_at() {
