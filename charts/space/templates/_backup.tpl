@@ -124,7 +124,7 @@
 {{- end }}
 {{- end }}
 
-{{/* The container beside the server, which uses its socket and its volume: only so all data can be read, and no listener is needed. */}}
+{{/* The container beside the server, which uses its socket and its volume, so it can read all data and needs no listener. */}}
 {{- define "space.backup.postgres.container" -}}
 {{- if (.Values.backup).enabled }}
 - name: backup
