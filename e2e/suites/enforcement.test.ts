@@ -5,7 +5,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { finish } from '../space/kube.ts';
-import { LOOK, sightingsIn } from '../verify/look.ts';
+import { resultsIn, TRY_TARGETS } from '../verify/look.ts';
 import { enforceAll, type Hole, letting, openMatrix } from './support/one-way.ts';
 import {
   assistant,
@@ -156,7 +156,7 @@ describe('walls that hold one way alone', () => {
     const command = [
       'perl',
       '-e',
-      LOOK,
+      TRY_TARGETS,
       '3',
       '20',
       `tcp ${await serviceAddress('kubernetes', 'default')} 443`,
@@ -175,7 +175,7 @@ describe('walls that hold one way alone', () => {
     const found = await until('its first look', async () => {
       const { metadata } = await runningPod(namespace, 'later');
       const args = ['logs', '-n', namespace, metadata.name, '-c', 'assistant'];
-      return sightingsIn((await kube.run(args)).stdout);
+      return resultsIn((await kube.run(args)).stdout);
     });
     expect([...found.values()].map(({ seen }) => seen)).toEqual(['silence']);
   });

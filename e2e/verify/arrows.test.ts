@@ -11,8 +11,8 @@ import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_BACKUP, SOME_IMAGES } from '../space/chart.ts';
 import { finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
-import { leads, type Party, type Picture } from './arrows.ts';
-import { type End, lets, type Policy } from './testing/judge.ts';
+import { isAllowed, type Party, type Picture } from './arrows.ts';
+import { type Endpoint, type Policy, policiesAllow } from './testing/judge.ts';
 
 const names = {
   space: 'home',
@@ -30,7 +30,7 @@ const inCapsule = (name: string) => ({
 const place = (name: string) => ({ name, labels: { 'platform.space/space': 'home' } });
 const [system, services] = [place('home-system'), place('home-services')];
 
-const part = (namespace: { name: string; labels: Record<string, string> }, component: string): End => ({
+const part = (namespace: { name: string; labels: Record<string, string> }, component: string): Endpoint => ({
   namespace,
   labels: { 'platform.space/space': 'home', 'platform.space/component': component },
 });
@@ -38,7 +38,7 @@ const part = (namespace: { name: string; labels: Record<string, string> }, compo
  * Each party, and two pods that have no arrow: one without labels in a namespace of the Space, and one in a
  * Capsule's.
  */
-const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; readonly end: End }>> = {
+const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; readonly end: Endpoint }>> = {
   ...Object.fromEntries(
     (
       [
@@ -97,7 +97,7 @@ const PORTS = [53, 80, 3128, 5432, 7001, 7002, 7003, 7011, 7012, 7013, 7070, 808
 
 /** Every open connection from or to a pod that has policies. */
 function open(policies: readonly Policy[]): string[] {
-  return ways((from, to, protocol, port) => lets(policies, from.end, to.end, protocol, port));
+  return ways((from, to, protocol, port) => policiesAllow(policies, from.end, to.end, protocol, port));
 }
 
 type Placed = (typeof ENDS)[string];
@@ -123,7 +123,7 @@ const drawn = (picture: Picture = { backup: false }) =>
       from !== 'nobody' &&
       to !== 'nobody' &&
       from !== 'dns' &&
-      leads(picture, from, to, protocol === 'TCP' ? 'tcp' : 'udp', port),
+      isAllowed(picture, from, to, protocol === 'TCP' ? 'tcp' : 'udp', port),
   );
 
 let directory: string;
@@ -280,7 +280,7 @@ const WALLED = Object.entries(ENDS).filter(
 );
 
 const byAddress = (of: readonly Policy[], address: string, port: number) =>
-  WALLED.filter(([, { end }]) => lets(of, end, { address }, 'TCP', port)).map(([name]) => name);
+  WALLED.filter(([, { end }]) => policiesAllow(of, end, { address }, 'TCP', port)).map(([name]) => name);
 
 const sameAddresses = (others: readonly Policy[]) =>
   [443, 80].every(

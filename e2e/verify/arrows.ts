@@ -87,7 +87,7 @@ const ARROWS: readonly Arrow[] = [
 export type Protocol = 'tcp' | 'udp' | 'icmp';
 
 /** Whether there is an arrow from one to the other. */
-export function leads(
+export function isAllowed(
   picture: Picture,
   from: Party,
   to: Party | Beyond,

@@ -1,9 +1,9 @@
 /** Makes pods try targets, by a command in a container with the program that its image has for it. */
 import type { Kube } from '../space/kube.ts';
 import type { Picture } from './arrows.ts';
-import type { Looking } from './discover.ts';
-import { LOOK, type Sighting, sightingsIn } from './look.ts';
-import { expectedOf, isOwn, type Seen, type Source, type Target, targetKey } from './matrix.ts';
+import type { SourcePod } from './discover.ts';
+import { resultsIn, type TargetResult, TRY_TARGETS } from './look.ts';
+import { expectedOf, isOwn, type Outcome, type Source, type Target, targetKey } from './matrix.ts';
 
 /** The time for a target that should be closed; one that should be open gets longer. */
 const LEAST_SECONDS = 3;
@@ -12,13 +12,13 @@ const MOST_SECONDS = 20;
 const ATTESTER_TARGETS = 24;
 
 export interface Answer {
-  readonly seen: ReadonlyMap<string, Seen>;
+  readonly seen: ReadonlyMap<string, Outcome>;
   /** Why the pod could not be asked. */
   readonly note?: string;
 }
 
 /** The program's arguments: targets that should be open are waited for. */
-export const lookAt = (picture: Picture, source: Source, targets: readonly Target[]): string[] =>
+export const targetArguments = (picture: Picture, source: Source, targets: readonly Target[]): string[] =>
   targets.flatMap((target) => {
     const expected = expectedOf(picture, source, target);
     if (expected === undefined && !isOwn(source, target)) return [];
@@ -28,7 +28,7 @@ export const lookAt = (picture: Picture, source: Source, targets: readonly Targe
 export async function ask(
   kube: Kube,
   picture: Picture,
-  source: Looking,
+  source: SourcePod,
   targets: readonly Target[],
 ): Promise<Answer> {
   const { metadata, spec } = source.pod;
@@ -36,16 +36,25 @@ export async function ask(
   const run = (argv: readonly string[]) =>
     kube.run(['exec', '-n', metadata.namespace ?? '', metadata.name, '-c', container, '--', ...argv]);
   if (source.speaks !== undefined) return askAttester(run, picture, source, targets);
-  const asked = lookAt(picture, source, targets);
+  const asked = targetArguments(picture, source, targets);
   const seconds = [`${LEAST_SECONDS}`, `${MOST_SECONDS}`];
-  const { stdout, stderr } = await run(['env', '-u', 'LISTEN', 'perl', '-e', LOOK, ...seconds, ...asked]);
-  const found = sightingsIn(stdout);
+  const { stdout, stderr } = await run([
+    'env',
+    '-u',
+    'LISTEN',
+    'perl',
+    '-e',
+    TRY_TARGETS,
+    ...seconds,
+    ...asked,
+  ]);
+  const found = resultsIn(stdout);
   return found
-    ? { seen: seenOf(found) }
+    ? { seen: outcomesOf(found) }
     : { seen: new Map(), note: `${source.name}: ${firstLine(stderr) || 'its program printed no result'}` };
 }
 
-export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string, Seen> =>
+export const outcomesOf = (found: ReadonlyMap<string, TargetResult>): ReadonlyMap<string, Outcome> =>
   new Map([...found].map(([target, { seen }]) => [target, seen]));
 
 type Run = (argv: readonly string[]) => ReturnType<Kube['run']>;
@@ -54,10 +63,10 @@ type Run = (argv: readonly string[]) => ReturnType<Kube['run']>;
 async function askAttester(
   run: Run,
   picture: Picture,
-  source: Looking,
+  source: SourcePod,
   targets: readonly Target[],
 ): Promise<Answer> {
-  const seen = new Map<string, Seen>();
+  const seen = new Map<string, Outcome>();
   const asked = targets.filter(
     (target) => expectedOf(picture, source, target) !== undefined || isOwn(source, target),
   );

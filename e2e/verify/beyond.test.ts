@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../space/kube-object.ts';
 import { targetsBeyond } from './beyond.ts';
-import type { Around } from './discover.ts';
+import type { Discovered } from './discover.ts';
 import { targetKey } from './matrix.ts';
 
 const object = (name: string, spec: object, status: object = {}): KubeObject => ({
@@ -11,7 +11,7 @@ const object = (name: string, spec: object, status: object = {}): KubeObject => 
   spec,
   status,
 });
-const around = (dns: Partial<Around['dns']>): Around => ({
+const around = (dns: Partial<Discovered['dns']>): Discovered => ({
   space: 'home',
   picture: { backup: false },
   pods: [],
@@ -24,7 +24,7 @@ const around = (dns: Partial<Around['dns']>): Around => ({
   kubernetes: 'v1',
   plugins: [],
 });
-const keysOf = (dns: Partial<Around['dns']>, to: string) =>
+const keysOf = (dns: Partial<Discovered['dns']>, to: string) =>
   targetsBeyond(around(dns), [])
     .filter((target) => target.to === to)
     .map(targetKey);

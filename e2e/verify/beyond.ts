@@ -3,7 +3,7 @@
  */
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Protocol } from './arrows.ts';
-import { type Around, addressesOf, portsOf, shown } from './discover.ts';
+import { addressesOf, type Discovered, portsOf, shown } from './discover.ts';
 import type { Place, Target } from './matrix.ts';
 
 const DNS_PORT = 53;
@@ -25,7 +25,7 @@ function at(
 
 /** `outside` are addresses beyond the cluster at which something answers. */
 export function targetsBeyond(
-  around: Around,
+  around: Discovered,
   outside: readonly { readonly address: string; readonly port: number }[],
 ): Target[] {
   const { pods, nodes, apiServer, apiServerEnds } = around;
@@ -56,7 +56,7 @@ export function targetsBeyond(
 /**
  * The DNS Services at each of their ports, and their pods at the port that answers queries and at every other one.
  */
-function targetsAtDns({ dns: { services, pods } }: Pick<Around, 'dns'>): Target[] {
+function targetsAtDns({ dns: { services, pods } }: Pick<Discovered, 'dns'>): Target[] {
   const place = (serves: boolean): Place => (serves ? 'dns' : 'other ports of dns');
   const ofServices = services.flatMap((service) =>
     clusterIPs(service).flatMap((address) =>

@@ -1,7 +1,7 @@
 /** Pods of a run that are not Assistants. They wait for a command, and answer at one port. */
 import type { Party, Picture } from './arrows.ts';
 import { COMPONENT } from './discover.ts';
-import { LOOK } from './look.ts';
+import { TRY_TARGETS } from './look.ts';
 
 /** Marks everything that a run creates, so that the next run finds what a killed one has left. */
 export const MARK = 'platform.space/verify';
@@ -20,7 +20,7 @@ export interface Place {
 }
 
 /** A namespace that has nothing to do with the Space. */
-export const strangers = ({ run }: Place) => `verify-${run}`;
+export const strangerNamespace = ({ run }: Place) => `verify-${run}`;
 
 interface Bystander {
   readonly name: string;
@@ -40,7 +40,7 @@ export function bystandersOf(place: Place, picture: Picture, image: string): Bys
     at('client', 'client', namespace, { 'platform.space/client': 'true' }),
     at('neighbour', 'neighbour', namespace),
     // It has the labels of a component, which must open nothing in a namespace of its own.
-    at('stranger', 'stranger', strangers(place), {
+    at('stranger', 'stranger', strangerNamespace(place), {
       [SPACE]: space,
       [COMPONENT]: 'operator',
       'platform.space/assistant': 'x',
@@ -79,7 +79,7 @@ function podOf(place: Place, name: string, namespace: string, image: string, lab
         {
           name: 'bystander',
           image,
-          command: ['perl', '-e', LOOK, '0', '0'],
+          command: ['perl', '-e', TRY_TARGETS, '0', '0'],
           env: [{ name: 'LISTEN', value: `${PORT}` }],
           resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { cpu: '1', memory: '128Mi' } },
           securityContext: {

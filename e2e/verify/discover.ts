@@ -25,7 +25,7 @@ const PARTS: readonly string[] = [
 const isPart = (component: string | undefined): component is Party =>
   component !== undefined && PARTS.includes(component);
 
-export interface Around {
+export interface Discovered {
   readonly space: string;
   readonly picture: Picture;
   readonly pods: readonly KubeObject[];
@@ -48,7 +48,7 @@ async function json(kube: Kube, args: readonly string[]) {
   return JSON.parse(stdout);
 }
 
-export async function lookAround(kube: Kube, space: string): Promise<Around> {
+export async function discover(kube: Kube, space: string): Promise<Discovered> {
   const places = [`${space}-system`, `${space}-services`];
   const all = async (kind: string) =>
     (await Promise.all(places.map((place) => kube.list(kind, place)))).flat();
@@ -135,9 +135,9 @@ export function blocksOf(component: string, policies: readonly KubeObject[]): Bl
     );
 }
 
-export type Looking = Source & { readonly pod: KubeObject };
+export type SourcePod = Source & { readonly pod: KubeObject };
 
-export const sourcesOf = ({ pods, policies }: Around): Looking[] =>
+export const sourcesOf = ({ pods, policies }: Discovered): SourcePod[] =>
   pods.map((pod) => ({
     name: nameOf(pod, pods),
     party: partOf(pod),
@@ -195,7 +195,7 @@ export function targetsAtPod(
 }
 
 /** Every pod and every Service of the Space. */
-export const targetsInside = (around: Around): Target[] => [
+export const targetsInside = (around: Discovered): Target[] => [
   ...sourcesOf(around).flatMap(({ name, party, pod }) => {
     const [tcp, udp] = (['tcp', 'udp'] as const).map((protocol) =>
       portsWhere(pod, (port) => protocolOf(port) === protocol),
@@ -212,7 +212,7 @@ interface ServicePort {
 }
 
 /** Targets at Services with pods of the Space behind them. */
-function targetsAtServices({ services, pods }: Around): Target[] {
+function targetsAtServices({ services, pods }: Discovered): Target[] {
   return services.flatMap(({ metadata, spec }) => {
     const behind = pods.filter(
       ({ metadata: { namespace, labels = {} } }) =>

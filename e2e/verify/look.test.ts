@@ -5,19 +5,19 @@ import { type AddressInfo, createServer } from 'node:net';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../../testing/ports.ts';
-import { LOOK, sightingsIn } from './look.ts';
+import { resultsIn, TRY_TARGETS } from './look.ts';
 
 const run = promisify(execFile);
 const look = async (...args: readonly string[]) =>
-  sightingsIn((await run('perl', ['-e', LOOK, ...args])).stdout) ?? new Map();
+  resultsIn((await run('perl', ['-e', TRY_TARGETS, ...args])).stdout) ?? new Map();
 
 describe('the program that tries targets', () => {
   it('is short enough for an argument of a manifest', () => {
-    expect(LOOK.length).toBeLessThanOrEqual(4_096);
+    expect(TRY_TARGETS.length).toBeLessThanOrEqual(4_096);
   });
 
   it('contains nothing that the kubelet expands as a variable, since it turns two $ into one', () => {
-    expect(LOOK).not.toMatch(/\$[$(]/);
+    expect(TRY_TARGETS).not.toMatch(/\$[$(]/);
   });
 
   it('reports what answers, what refuses and what is silent, over TCP and UDP', async () => {
@@ -55,7 +55,9 @@ describe('the program that tries targets', () => {
     'listens at %s when it has finished, while others try it',
     async (address) => {
       const port = await freePort();
-      const listening = spawn('perl', ['-e', LOOK, '0', '0'], { env: { ...process.env, LISTEN: `${port}` } });
+      const listening = spawn('perl', ['-e', TRY_TARGETS, '0', '0'], {
+        env: { ...process.env, LISTEN: `${port}` },
+      });
       try {
         await once(listening.stdout, 'data');
         const target = `tcp ${address} ${port}`;
@@ -67,9 +69,9 @@ describe('the program that tries targets', () => {
   );
 
   it('prints nothing before it has finished, and nothing about unknown targets', () => {
-    expect(sightingsIn('tcp 10.0.0.1 80\tconnected\t1\t0\n')).toBeUndefined();
+    expect(resultsIn('tcp 10.0.0.1 80\tconnected\t1\t0\n')).toBeUndefined();
     expect(
-      sightingsIn('warning: x\ntcp 10.0.0.1 80\tsilence\t4\t-\ntcp 10.0.0.1 81\tblue\t1\t-\ndone\n'),
+      resultsIn('warning: x\ntcp 10.0.0.1 80\tsilence\t4\t-\ntcp 10.0.0.1 81\tblue\t1\t-\ndone\n'),
     ).toEqual(new Map([['tcp 10.0.0.1 80', { seen: 'silence', tried: 4 }]]));
   });
 });

@@ -1,4 +1,4 @@
-import type { Seen } from './matrix.ts';
+import type { Outcome } from './matrix.ts';
 
 /**
  * Tries targets again and again from its first instruction on, often at first, then at longer intervals, until each
@@ -10,7 +10,7 @@ import type { Seen } from './matrix.ts';
  * of both address families, and continues to do so afterwards. If the kernel gives it no socket for a protocol, the
  * result is `unable`.
  */
-export const LOOK = String.raw`
+export const TRY_TARGETS = String.raw`
 use strict; use Socket qw(:DEFAULT :addrinfo inet_pton pack_sockaddr_in6 AF_INET6); use Fcntl; use POSIX ();
 $| = 1;
 $SIG{TERM} = sub { exit };
@@ -110,20 +110,26 @@ print "done\n";
 if ($door) { my $guest; while (1) { accept($guest, $door) and close $guest } }
 `.replace(/^ +/gm, '');
 
-export interface Sighting {
-  readonly seen: Seen;
+export interface TargetResult {
+  readonly seen: Outcome;
   readonly tried: number;
 }
 
-const SEEN: readonly string[] = ['connected', 'refused', 'unreachable', 'silence', 'unable'] satisfies Seen[];
-const isSeen = (text: string | undefined): text is Seen => text !== undefined && SEEN.includes(text);
+const SEEN: readonly string[] = [
+  'connected',
+  'refused',
+  'unreachable',
+  'silence',
+  'unable',
+] satisfies Outcome[];
+const isSeen = (text: string | undefined): text is Outcome => text !== undefined && SEEN.includes(text);
 
 /** The program's results by target; undefined until it has finished. */
-export function sightingsIn(printed: string): ReadonlyMap<string, Sighting> | undefined {
+export function resultsIn(printed: string): ReadonlyMap<string, TargetResult> | undefined {
   const lines = printed.split('\n');
   if (!lines.includes('done')) return undefined;
   return new Map(
-    lines.flatMap((line): [string, Sighting][] => {
+    lines.flatMap((line): [string, TargetResult][] => {
       const [target, seen, tried] = line.split('\t');
       return target !== undefined && isSeen(seen) ? [[target, { seen, tried: Number(tried) }]] : [];
     }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Party, Picture } from './arrows.ts';
-import { lookAt } from './ask.ts';
-import { compare, expectedOf, type Seen, type Source, type Target, targetKey } from './matrix.ts';
+import { targetArguments } from './ask.ts';
+import { compare, expectedOf, type Outcome, type Source, type Target, targetKey } from './matrix.ts';
 
 const PLAIN: Picture = { backup: false };
 
@@ -105,7 +105,7 @@ describe('a Space that is backed up', () => {
 
 describe('the targets of a pod', () => {
   it('are all that it may not reach, those that it may with a mark, and itself, to show whether it listens', () => {
-    const asked = lookAt(PLAIN, inOne, [
+    const asked = targetArguments(PLAIN, inOne, [
       target('postgres', 5432, '10.0.1.1'),
       target('s3', 7070, '10.0.1.4'),
       target('assistant', 8080, '10.0.0.1'),
@@ -117,7 +117,7 @@ describe('the targets of a pod', () => {
 
 describe('a cell', () => {
   const other = source('other', 's3', '10.0.9.9');
-  const judge = (seen: Seen, to: Target, met: readonly string[] = [], from = inOne) =>
+  const judge = (seen: Outcome, to: Target, met: readonly string[] = [], from = inOne) =>
     compare(
       PLAIN,
       [from],
@@ -136,7 +136,7 @@ describe('a cell', () => {
     ],
   });
   const ping = target('node', 0, '192.0.2.1', { protocol: 'icmp' });
-  it.each<[string, Seen, Target, readonly string[], boolean]>([
+  it.each<[string, Outcome, Target, readonly string[], boolean]>([
     ['agrees when what is drawn answers', 'connected', postgres, [], true],
     ['disagrees when what is drawn is silent', 'silence', postgres, [], false],
     ['disagrees when what is drawn refuses', 'refused', postgres, ['tcp 10.0.1.1 5432'], false],
@@ -173,7 +173,7 @@ describe('a cell', () => {
     const met = target('canary', 7002, '10.0.1.5');
     const own = target('assistant', 8080, '10.0.0.9');
     const owner = source('Assistant of two', 'assistant', '10.0.0.9');
-    const saw = (...all: [Target, Seen][]) => new Map(all.map(([to, seen]) => [targetKey(to), seen]));
+    const saw = (...all: [Target, Outcome][]) => new Map(all.map(([to, seen]) => [targetKey(to), seen]));
     const cells = compare(
       PLAIN,
       [inOne, free, owner],

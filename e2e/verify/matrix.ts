@@ -1,5 +1,5 @@
 /** Compares the picture with observations: which probe is asked about which target, and the expected result. It uses no cluster. */
-import { type Beyond, FREE, leads, type Party, type Picture, type Protocol } from './arrows.ts';
+import { type Beyond, FREE, isAllowed, type Party, type Picture, type Protocol } from './arrows.ts';
 import { type Block, covers } from './blocks.ts';
 
 /** Targets that are no pods of the Space, by their names in a report. */
@@ -28,7 +28,7 @@ export interface Target {
 }
 
 /** The result that look.ts prints; `unasked` if it printed none. */
-export type Seen = 'connected' | 'refused' | 'unreachable' | 'silence' | 'unable' | 'unasked';
+export type Outcome = 'connected' | 'refused' | 'unreachable' | 'silence' | 'unable' | 'unasked';
 /** `theirs`: neither the Space nor its policies decide it. */
 type Expected = 'open' | 'closed' | 'theirs';
 
@@ -38,7 +38,7 @@ export interface Cell {
   readonly target: string;
   readonly to: Party | Place;
   readonly expected: Expected;
-  readonly seen: Seen;
+  readonly seen: Outcome;
   readonly agrees: boolean;
   /**
    * Another pod has reached the target in this run, so that silence is the effect of a policy and not of a target
@@ -71,12 +71,12 @@ export function expectedOf(picture: Picture, source: Source, target: Target): Ex
   const free = FREE.includes(source.party);
   if (!isPlace(to)) {
     if (free && FREE.includes(to)) return 'theirs';
-    return leads(picture, source.party, to, protocol, ends[0]?.port ?? port)
+    return isAllowed(picture, source.party, to, protocol, ends[0]?.port ?? port)
       ? drawn(source, target)
       : 'closed';
   }
   if (free) return 'theirs';
-  const named = (beyond: Beyond, at = port) => leads(picture, source.party, beyond, protocol, at);
+  const named = (beyond: Beyond, at = port) => isAllowed(picture, source.party, beyond, protocol, at);
   // DNS servers may listen at another port than their Service.
   if (to === 'dns' && named('dns', 53)) return 'open';
   const reach =
@@ -92,7 +92,7 @@ const drawn = ({ party }: Source, { to, protocol }: Target) =>
  * A refusal comes from a policy if the target is known to answer. Otherwise it comes from the target, which was then
  * reached.
  */
-function agrees(expected: Expected, seen: Seen, protocol: Protocol, answers: boolean): boolean {
+function agrees(expected: Expected, seen: Outcome, protocol: Protocol, answers: boolean): boolean {
   if (expected === 'theirs') return true;
   if (expected === 'open') return seen === 'connected';
   // Some runtimes give a container no ICMP socket, so that it can reach nothing by a ping.
@@ -100,7 +100,7 @@ function agrees(expected: Expected, seen: Seen, protocol: Protocol, answers: boo
   return seen === 'silence' || seen === 'unreachable' || (seen === 'refused' && answers);
 }
 
-export type Sightings = ReadonlyMap<string, ReadonlyMap<string, Seen>>;
+export type Outcomes = ReadonlyMap<string, ReadonlyMap<string, Outcome>>;
 
 export const targetKey = ({ protocol, address, port }: Omit<Target, 'name' | 'to' | 'ends'>) =>
   protocol === 'icmp' ? `icmp ${address}` : `${protocol} ${address} ${port}`;
@@ -110,8 +110,8 @@ export function compare(
   picture: Picture,
   sources: readonly Source[],
   targets: readonly Target[],
-  sightings: Sightings,
-  others: Sightings = new Map(),
+  sightings: Outcomes,
+  others: Outcomes = new Map(),
 ): Cell[] {
   const looks = [...sightings.values(), ...others.values()];
   const met = new Set(

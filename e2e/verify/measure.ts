@@ -3,8 +3,8 @@ import type { Kube } from '../space/kube.ts';
 import type { Party } from './arrows.ts';
 import { ask } from './ask.ts';
 import { PORT } from './bystanders.ts';
-import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
-import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
+import { type Discovered, sourcesOf, targetsAtPod } from './discover.ts';
+import { type Cell, compare, type Outcome, type Outcomes, type Target } from './matrix.ts';
 import type { Probers } from './probers.ts';
 
 /** More pods at once would delay each other. */
@@ -14,13 +14,13 @@ interface Looked {
   readonly cells: readonly Cell[];
   /** Probes that gave no answer, and why. */
   readonly unanswered: readonly string[];
-  readonly seen: Sightings;
+  readonly seen: Outcomes;
 }
 
 /** Every pod of the Space and every prober tries everything, or only those that `whom` accepts. */
 export async function measure(
   kube: Kube,
-  around: Around,
+  around: Discovered,
   probers: Probers,
   targets: readonly Target[],
   say: (sources: number, targets: number) => void = () => {},
@@ -29,7 +29,7 @@ export async function measure(
   const sources = [...probers.sources, ...sourcesOf(around)].filter(({ name }) => whom(name));
   const all = [...targets, ...targetsAtProbers(probers)];
   say(sources.length, all.length);
-  const seen = new Map<string, ReadonlyMap<string, Seen>>();
+  const seen = new Map<string, ReadonlyMap<string, Outcome>>();
   const unanswered: string[] = [];
   // The canary's program takes longest, so it begins first.
   const waiting = sources.toSorted((a, b) => Number(b.party === 'canary') - Number(a.party === 'canary'));

@@ -1,7 +1,7 @@
 /** The Assistant that tries connections from a Capsule, and the stored input that it must never see. */
 import { createHash } from 'node:crypto';
 import { MARK, type Place, PORT } from './bystanders.ts';
-import { LOOK } from './look.ts';
+import { TRY_TARGETS } from './look.ts';
 
 export const PROBER = 'prober';
 export const INPUT = 'probe';
@@ -64,7 +64,7 @@ export function prober(place: Place, capsule: string, image: string, targets: re
     spec: {
       capsule,
       image,
-      command: ['perl', '-e', LOOK, '3', '20', ...packed(targets)],
+      command: ['perl', '-e', TRY_TARGETS, '3', '20', ...packed(targets)],
       env: [{ name: 'LISTEN', value: `${PORT}` }],
       port: PORT,
       resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { cpu: '1', memory: '256Mi' } },

@@ -6,8 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Party } from './arrows.ts';
-import { bystandersOf, MARK, type Place, strangers } from './bystanders.ts';
-import { type Around, addressesOf, blocksOf, COMPONENT, type Looking } from './discover.ts';
+import { bystandersOf, MARK, type Place, strangerNamespace } from './bystanders.ts';
+import { addressesOf, blocksOf, COMPONENT, type Discovered, type SourcePod } from './discover.ts';
 import { PROBER, prober, storedInput } from './prober.ts';
 
 export interface Probers {
@@ -16,7 +16,7 @@ export interface Probers {
     readonly namespace: string;
     readonly pod: KubeObject;
   }[];
-  readonly sources: readonly Looking[];
+  readonly sources: readonly SourcePod[];
 }
 
 /** The time limit of each wait, and the signal that ends all of them. */
@@ -47,7 +47,7 @@ const capsuleNames = ({ run }: Place) => ['a', 'b'].map((which) => `verify-${run
 export async function deployProbers(
   kube: Kube,
   place: Place,
-  around: Around,
+  around: Discovered,
   firstLook: readonly string[],
   patience: Patience,
 ): Promise<Probers> {
@@ -57,7 +57,7 @@ export async function deployProbers(
   const names = capsuleNames(place);
   const bystanders = bystandersOf(place, around.picture, image);
   await kube.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: strangers(place), labels } },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: strangerNamespace(place), labels } },
     ...names.map((name) => ({
       apiVersion: 'platform.space/v1',
       kind: 'Capsule',
@@ -135,7 +135,7 @@ function refusalOf(object: KubeObject | undefined): string {
     : `; ${ready?.['reason'] ?? 'Unknown'}: ${ready?.['message'] ?? 'it has no condition that says why'}`;
 }
 
-const sourceOf = (name: string, party: Party, pod: KubeObject): Looking => ({
+const sourceOf = (name: string, party: Party, pod: KubeObject): SourcePod => ({
   name,
   party,
   addresses: addressesOf(pod),
@@ -144,7 +144,7 @@ const sourceOf = (name: string, party: Party, pod: KubeObject): Looking => ({
 });
 
 /** Deletes what a run created, this one's or that of all runs, and waits until it is gone. */
-export async function leave(
+export async function deleteProbers(
   kube: Kube,
   { namespace, run }: Pick<Place, 'namespace'> & { readonly run?: string },
   seconds: number,

@@ -3,18 +3,18 @@
  * deletes the probers.
  */
 import type { Kube } from '../space/kube.ts';
-import { lookAt, seenOf } from './ask.ts';
+import { outcomesOf, targetArguments } from './ask.ts';
 import { targetsBeyond } from './beyond.ts';
 import type { Place } from './bystanders.ts';
 import { checksOf } from './checks.ts';
-import { type Around, lookAround, targetsInside } from './discover.ts';
-import { sightingsIn } from './look.ts';
+import { type Discovered, discover, targetsInside } from './discover.ts';
+import { resultsIn } from './look.ts';
 import { compare, type Source } from './matrix.ts';
 import { measure } from './measure.ts';
-import { deployProbers, leave, type Patience, type Probers, wait } from './probers.ts';
+import { deleteProbers, deployProbers, type Patience, type Probers, wait } from './probers.ts';
 import type { Report } from './report.ts';
 
-export interface Wanted extends Place {
+export interface VerifyOptions extends Place {
   /** Addresses beyond the cluster at which something answers. */
   readonly outside: readonly { readonly address: string; readonly port: number }[];
 }
@@ -28,17 +28,17 @@ interface Parts {
 
 const PROBER: Source = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] };
 
-export const targetsOf = (around: Around, outside: Wanted['outside']) => [
+export const targetsOf = (around: Discovered, outside: VerifyOptions['outside']) => [
   ...targetsInside(around),
   ...targetsBeyond(around, outside),
 ];
 
-export async function verify(wanted: Wanted, parts: Parts): Promise<Report> {
+export async function verify(wanted: VerifyOptions, parts: Parts): Promise<Report> {
   const { kube, patience, say } = parts;
-  await leave(kube, { namespace: wanted.namespace }, patience.seconds);
+  await deleteProbers(kube, { namespace: wanted.namespace }, patience.seconds);
   const [looked] = await Promise.allSettled([look(wanted, parts)]);
   say('deleting the probers');
-  const [left] = await Promise.allSettled([leave(kube, wanted, patience.seconds)]);
+  const [left] = await Promise.allSettled([deleteProbers(kube, wanted, patience.seconds)]);
   const problems = [looked, left].flatMap((step) =>
     step.status === 'rejected' ? [step.reason as Error] : [],
   );
@@ -46,16 +46,16 @@ export async function verify(wanted: Wanted, parts: Parts): Promise<Report> {
   throw new Error(problems.map(({ message }) => message).join('\n'), { cause: problems[0] });
 }
 
-async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Promise<Report> {
+async function look(wanted: VerifyOptions, { kube, clock, patience, say }: Parts): Promise<Report> {
   const started = clock();
-  const around = await lookAround(kube, wanted.space);
+  const around = await discover(kube, wanted.space);
   const targets = targetsOf(around, wanted.outside);
   say('creating two Capsules with a prober each');
   const probers = await deployProbers(
     kube,
     wanted,
     around,
-    lookAt(around.picture, PROBER, targets),
+    targetArguments(around.picture, PROBER, targets),
     patience,
   );
   const [looked, first] = await Promise.all([
@@ -86,9 +86,9 @@ async function firstLooks(kube: Kube, { sources }: Probers, patience: Patience) 
     probers.map(async ({ pod, ...source }) => {
       const { name, namespace = '' } = pod.metadata;
       const found = await wait(`the first results of ${source.name}`, patience, async () =>
-        sightingsIn((await kube.run(['logs', '-n', namespace, name, '-c', 'assistant'])).stdout),
+        resultsIn((await kube.run(['logs', '-n', namespace, name, '-c', 'assistant'])).stdout),
       );
-      return { source: { ...source, name: `${source.name}, at its start` }, seen: seenOf(found) };
+      return { source: { ...source, name: `${source.name}, at its start` }, seen: outcomesOf(found) };
     }),
   );
   return {
@@ -98,7 +98,7 @@ async function firstLooks(kube: Kube, { sources }: Probers, patience: Patience) 
 }
 
 function versionsOf(
-  { kubernetes, nodes, policies, plugins }: Around,
+  { kubernetes, nodes, policies, plugins }: Discovered,
   { capsules }: Probers,
 ): Record<string, string> {
   const classes = new Set(capsules.map(({ pod }) => pod['spec'].runtimeClassName));
@@ -116,7 +116,7 @@ function versionsOf(
   };
 }
 
-const imagesOf = ({ pods }: Around): Record<string, string> =>
+const imagesOf = ({ pods }: Discovered): Record<string, string> =>
   Object.fromEntries(
     pods.flatMap(({ metadata, status }) =>
       (status.containerStatuses ?? []).map(({ name, imageID }: { name: string; imageID: string }) => [

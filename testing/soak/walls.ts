@@ -8,11 +8,11 @@
 import { randomBytes } from 'node:crypto';
 import { DEFAULT_CLUSTER, openCluster } from '../../e2e/cluster/index.ts';
 import { createKube, type Kube } from '../../e2e/space/kube.ts';
-import { lookAt } from '../../e2e/verify/ask.ts';
-import { type Around, lookAround } from '../../e2e/verify/discover.ts';
+import { targetArguments } from '../../e2e/verify/ask.ts';
+import { type Discovered, discover } from '../../e2e/verify/discover.ts';
 import type { Cell } from '../../e2e/verify/matrix.ts';
 import { measure } from '../../e2e/verify/measure.ts';
-import { deployProbers, leave, type Probers, wait } from '../../e2e/verify/probers.ts';
+import { deleteProbers, deployProbers, type Probers, wait } from '../../e2e/verify/probers.ts';
 import { targetsOf } from '../../e2e/verify/verify.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 import { changed } from './walls/change.ts';
@@ -65,16 +65,16 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
     process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
   const left = await putRight({ kube, namespace: SPACE });
   if (left.length > 0) console.error(`… undid what an earlier run had left changed: ${left.join(', ')}`);
-  await leave(kube, { namespace: SPACE }, SECONDS);
+  await deleteProbers(kube, { namespace: SPACE }, SECONDS);
   try {
-    const around = await lookAround(kube, SPACE);
+    const around = await discover(kube, SPACE);
     const targets = targetsOf(around, []);
     const prober = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
     const probers = await deployProbers(
       kube,
       place,
       around,
-      lookAt(around.picture, prober, targets),
+      targetArguments(around.picture, prober, targets),
       PATIENCE,
     );
     const look: Look = async (whom) => {
@@ -91,14 +91,14 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
     const after = (await look()).filter(notOfOperator);
     return report(tried, after);
   } finally {
-    await leave(kube, place, SECONDS);
+    await deleteProbers(kube, place, SECONDS);
   }
 }
 
 /** The policies of the Space's components, and of the first prober's Capsule, which are the same for each Capsule. */
 async function wantedPolicies(
   kube: Kube,
-  { policies }: Around,
+  { policies }: Discovered,
   { capsules }: Probers,
   only?: readonly string[],
 ) {

@@ -2,10 +2,10 @@
  * Disables one direction of all network policies, by a policy of the network plugin's own kind, and measures the
  * matrix with one set of probers as often as requested.
  */
-import { lookAt } from '../../verify/ask.ts';
-import { lookAround } from '../../verify/discover.ts';
+import { targetArguments } from '../../verify/ask.ts';
+import { discover } from '../../verify/discover.ts';
 import { measure } from '../../verify/measure.ts';
-import { deployProbers, leave, type Patience } from '../../verify/probers.ts';
+import { deleteProbers, deployProbers, type Patience } from '../../verify/probers.ts';
 import { failures } from '../../verify/report.ts';
 import { targetsOf } from '../../verify/verify.ts';
 import { installed, kube, unique } from './space.ts';
@@ -38,12 +38,12 @@ export async function openMatrix(patience: Patience) {
   const { space, namespace } = installed;
   const place = { space, namespace, run: unique('way'), lifetime: 3_600 };
   // Objects that a killed run has left would be mistaken for parts of the Space.
-  await leave(kube, { namespace }, patience.seconds);
-  const around = await lookAround(kube, installed.space);
+  await deleteProbers(kube, { namespace }, patience.seconds);
+  const around = await discover(kube, installed.space);
   const targets = targetsOf(around, []);
   const nobody = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
-  const close = () => leave(kube, place, patience.seconds);
-  const firstLook = lookAt(around.picture, nobody, targets);
+  const close = () => deleteProbers(kube, place, patience.seconds);
+  const firstLook = targetArguments(around.picture, nobody, targets);
   const probers = await deployProbers(kube, place, around, firstLook, patience).catch(async (error) => {
     await close();
     throw error;

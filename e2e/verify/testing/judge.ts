@@ -36,7 +36,7 @@ export interface Policy {
 }
 
 /** A pod, or something else that has only an address. */
-export interface End {
+export interface Endpoint {
   readonly namespace?: { readonly name: string; readonly labels: Labels };
   readonly labels?: Labels;
   readonly address?: string;
@@ -53,7 +53,7 @@ function selects({ matchLabels = {}, matchExpressions = [] }: Selector, labels: 
   );
 }
 
-function isPeer(peer: Peer, policy: Policy, end: End): boolean {
+function isPeer(peer: Peer, policy: Policy, end: Endpoint): boolean {
   if (peer.ipBlock)
     return (
       end.address !== undefined &&
@@ -73,8 +73,8 @@ function isPeer(peer: Peer, policy: Policy, end: End): boolean {
 function passes(
   policies: readonly Policy[],
   type: 'Ingress' | 'Egress',
-  pod: End,
-  other: End,
+  pod: Endpoint,
+  other: Endpoint,
   protocol: string,
   port: number,
 ): boolean {
@@ -100,10 +100,10 @@ function passes(
 }
 
 /** Whether the policies allow a connection both at its source and at its target. */
-export const lets = (
+export const policiesAllow = (
   policies: readonly Policy[],
-  from: End,
-  to: End,
+  from: Endpoint,
+  to: Endpoint,
   protocol: string,
   port: number,
 ): boolean =>
