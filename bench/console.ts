@@ -61,7 +61,7 @@ async function populate(whole: WithStore, count: number): Promise<void> {
     for (const index of next) await capsule(made, index);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
-  const { create } = environment.judged;
+  const { create } = environment.policyServer;
   await create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
     metadata: { name: 'admin-looks' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },

@@ -43,7 +43,7 @@ beforeAll(async () => {
   made = subjects(environment);
   await made.capsule('household', { approval: 'manual', displayName: TEXT.slice(0, 80) }, wrong);
   await made.assistant('ledger', { capsule: 'household', manifest: hostile }, wrong);
-  await environment.judged.create('/apis/events.k8s.io/v1/namespaces/home/events', {
+  await environment.policyServer.create('/apis/events.k8s.io/v1/namespaces/home/events', {
     metadata: { name: 'hostile' },
     regarding: { apiVersion: 'platform.space/v1', kind: 'Assistant', name: 'ledger', namespace: 'home' },
     eventTime: '2026-11-22T20:14:00.000000Z',

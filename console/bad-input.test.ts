@@ -316,7 +316,7 @@ describe('an API server that goes away', () => {
   let who: Browser;
 
   beforeAll(async () => {
-    const { url } = environment.judged.server;
+    const { url } = environment.policyServer.server;
     line = await openLine({ port: Number(new URL(url).port) });
     const settings = { KUBERNETES_URL: `https://127.0.0.1:${line.port}`, OBJECT_STORE_URL: whole.brokerUrl };
     who = await environment.signedIn('admin', (await environment.start(settings)).origin);

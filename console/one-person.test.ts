@@ -14,7 +14,7 @@ let origin: string;
 beforeAll(async () => {
   environment = await startEnvironment();
   await subjects(environment).capsule('household');
-  line = await openLine({ port: Number(new URL(environment.judged.server.url).port) });
+  line = await openLine({ port: Number(new URL(environment.policyServer.server.url).port) });
   ({ origin } = await environment.start({ KUBERNETES_URL: `https://127.0.0.1:${line.port}` }));
 });
 afterAll(async () => {

@@ -136,8 +136,8 @@ async function guest(name: string, here: readonly object[], everywhere: readonly
   const { environment } = all.whole;
   const token = await environment.person(name, here);
   const metadata = { name: `${name}-looks-around` };
-  await environment.judged.create(`${RBAC}/clusterroles`, { metadata, rules: everywhere });
-  await environment.judged.create(`${RBAC}/clusterrolebindings`, {
+  await environment.policyServer.create(`${RBAC}/clusterroles`, { metadata, rules: everywhere });
+  await environment.policyServer.create(`${RBAC}/clusterrolebindings`, {
     metadata,
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', ...metadata },
     subjects: [{ kind: 'ServiceAccount', name, namespace: 'home' }],

@@ -3,7 +3,7 @@
  * own. Running it again does only what is missing.
  */
 import { createSteps } from './progress/index.ts';
-import { applyExamples, bringUpSpace, closing, tellStory, waitReady, withClient } from './space/index.ts';
+import { applyExamples, bringUpSpace, closingText, runDemo, waitReady, withClient } from './space/index.ts';
 import { readOptions, type UpOptions, USAGE, UsageError } from './space/options.ts';
 
 const RELEASE = { space: 'home', namespace: 'home' };
@@ -15,20 +15,20 @@ async function up({ cluster: wanted, examples }: UpOptions): Promise<void> {
     const { cluster, kube, namespace, ledgerImage } = running;
     // The API server's proxy reaches an Assistant only on the API server's own node.
     const severalNodes = (await kube.list('nodes', '')).length > 1;
-    const story = !examples
+    const demo = !examples
       ? undefined
       : await steps.run('Capsule household, Assistant ledger', async (step) => {
           await applyExamples(kube, RELEASE, ledgerImage);
           const household = await waitReady(kube, 'capsule', 'household', namespace, step);
           await waitReady(kube, 'assistant', 'ledger', namespace, step);
           const within: string = household['status'].namespace;
-          if (!severalNodes) return tellStory(kube, within);
+          if (!severalNodes) return runDemo(kube, within);
           const client = { namespace, image: ledgerImage, service: `ledger.${within}:8080` };
-          return withClient(kube, client, (ask) => tellStory(kube, within, ask));
+          return withClient(kube, client, (ask) => runDemo(kube, within, ask));
         });
     steps.close();
     const { name, provider, kubeconfig } = cluster;
-    console.log(closing({ name, provider, kubeconfig, severalNodes, ...RELEASE }, story, steps.summary()));
+    console.log(closingText({ name, provider, kubeconfig, severalNodes, ...RELEASE }, demo, steps.summary()));
   } catch (error) {
     steps.close();
     // A step that failed has reported the reason; an error between steps has not been reported.

@@ -4,7 +4,7 @@ import type { TestEnvironment } from '../../console/testing/environment.ts';
 const LISTS = ['capsules', 'assistants'].map((plural) => `/apis/platform.space/v1/namespaces/home/${plural}`);
 
 /** What of a page's time is the API server's: tables, in pages as the console asks for them. */
-export async function readLists({ judged, tokens }: TestEnvironment, dispatcher: Agent): Promise<void> {
+export async function readLists({ policyServer, tokens }: TestEnvironment, dispatcher: Agent): Promise<void> {
   const headers = {
     authorization: `Bearer ${tokens.admin}`,
     accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
@@ -12,7 +12,7 @@ export async function readLists({ judged, tokens }: TestEnvironment, dispatcher:
   for (const path of LISTS)
     for (let next = ''; ; ) {
       const query = new URLSearchParams({ limit: '500', ...(next === '' ? {} : { continue: next }) });
-      const answer = await request(`${judged.server.url}${path}?${query}`, { headers, dispatcher });
+      const answer = await request(`${policyServer.server.url}${path}?${query}`, { headers, dispatcher });
       const { metadata } = (await answer.body.json()) as { metadata?: { continue?: string } };
       next = metadata?.continue ?? '';
       if (next === '') break;

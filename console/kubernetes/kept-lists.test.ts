@@ -28,7 +28,7 @@ describe('a list that is kept', () => {
     environment = await startEnvironment();
     made = subjects(environment);
     await made.capsule('first');
-    const url = environment.judged.server.url;
+    const url = environment.policyServer.server.url;
     const authority = parseAuthority(readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8'));
     api = kubernetes({ url, authority: () => authority });
     const counting: Kubernetes = {
@@ -54,7 +54,7 @@ describe('a list that is kept', () => {
     });
     wholes();
     const body = { status: { conditions: [condition('Ready', 'True', 'Ready')] } };
-    const { client } = environment.judged.server;
+    const { client } = environment.policyServer.server;
     const merge = 'application/merge-patch+json';
     await client.call({ method: 'PATCH', path: `${PATH}/another/status`, contentType: merge, body });
     await eventually(async () => (await look()).join() === 'another True,first True', { what: 'its change' });

@@ -18,7 +18,7 @@ let admin: Browser;
 beforeAll(async () => {
   environment = await startEnvironment();
   const made = subjects(environment);
-  const { create } = environment.judged;
+  const { create } = environment.policyServer;
   await create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
     metadata: { name: 'admin-looks' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },

@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 const tell = (message: string) =>
-  environment.judged.server.client.call({
+  environment.policyServer.server.client.call({
     method: 'PATCH',
     path: '/apis/platform.space/v1/namespaces/home/assistants/asking/status',
     contentType: 'application/merge-patch+json',
@@ -73,7 +73,7 @@ describe('a page that somebody looks at', () => {
   });
 
   it('shows what changed again once an API server is back that was away', async () => {
-    const { url } = environment.judged.server;
+    const { url } = environment.policyServer.server;
     const port = Number(new URL(url).port);
     const line = await openLine({ port });
     const KUBERNETES_URL = url.replace(`:${port}`, `:${line.port}`);

@@ -61,7 +61,7 @@ describe('Repairs', () => {
   });
 
   it('sees within the page what was mended, and on others within seconds', async () => {
-    await environment.judged.server.client.call({
+    await environment.policyServer.server.client.call({
       method: 'PATCH',
       path: '/apis/apps/v1/namespaces/home-services/statefulsets/postgres/status',
       contentType: 'application/merge-patch+json',

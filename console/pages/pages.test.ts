@@ -292,7 +292,7 @@ describe('what happened', () => {
       'platform.space/record': lines.join('\n'),
     };
     await made.patch('assistants', 'failing', { metadata: { annotations } });
-    await environment.judged.create('/apis/events.k8s.io/v1/namespaces/home/events', {
+    await environment.policyServer.create('/apis/events.k8s.io/v1/namespaces/home/events', {
       metadata: { name: 'failing-once' },
       regarding: { apiVersion: 'platform.space/v1', kind: 'Assistant', name: 'failing', namespace: 'home' },
       eventTime: '2026-11-22T20:14:00.000000Z',
@@ -329,7 +329,7 @@ describe('what is new in a manifest', () => {
 
   beforeAll(async () => {
     await made.assistant('wider', { capsule: 'household', manifest: next });
-    await environment.judged.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
+    await environment.policyServer.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
     await running(environment, NAMESPACE, runs);
   });
 
@@ -423,7 +423,7 @@ describe('a stored input', () => {
     const data = { value: Buffer.from(value).toString('base64') };
     const labels = { 'platform.space/capsule': 'household' };
     const type = 'platform.space/stored-input';
-    await environment.judged.create(SECRETS, { metadata: { name: 'by-hand', labels }, type, data });
+    await environment.policyServer.create(SECRETS, { metadata: { name: 'by-hand', labels }, type, data });
     const entries = new Set<string>();
     for (let times = 1; times <= 3; times += 1) {
       const action = `${at('same')}/inputs/bank`;
@@ -434,7 +434,7 @@ describe('a stored input', () => {
       entries.add(metadata.annotations[ANNOTATION.enteredFor]);
       expect(entries.size).toBe(times);
       if (times === 1)
-        await environment.judged.server.client.call({
+        await environment.policyServer.server.client.call({
           ...{ method: 'PATCH', path: `${SECRETS}/by-hand`, contentType: 'application/merge-patch+json' },
           body: { metadata: { annotations: { team: 'books' } } },
         });
@@ -494,7 +494,7 @@ describe('a stored input', () => {
       },
     ];
     for (const secret of others) {
-      await environment.judged.create(SECRETS, secret);
+      await environment.policyServer.create(SECRETS, secret);
       const { name } = secret.metadata;
       await made.patch('assistants', 'asking', {
         spec: { storedInputs: { bank: { secretKeyRef: { name, key: 'value' } } } },

@@ -32,7 +32,7 @@ beforeAll(async () => {
   [whole, browser] = await Promise.all([startWithStore(), launchChromium()]);
   const { environment } = whole;
   made = subjects(environment);
-  toApi = await openLine({ port: portOf(environment.judged.server.url) });
+  toApi = await openLine({ port: portOf(environment.policyServer.server.url) });
   toBroker = await openLine({ port: portOf(whole.brokerUrl) });
   console_ = await startWithIssuer(environment, ['stewards'], {
     KUBERNETES_URL: `https://127.0.0.1:${toApi.port}`,
@@ -248,7 +248,7 @@ const STATES: Readonly<Record<string, State>> = {
     reach: (page) =>
       without(
         toApi,
-        portOf(whole.environment.judged.server.url),
+        portOf(whole.environment.policyServer.server.url),
         async () => void (await page.goto('/capsules')),
       ),
   },
@@ -310,9 +310,9 @@ describe('axe finds nothing wrong with', () => {
       condition('Ready', 'False', 'InputsMissing'),
     ]);
     for (let index = 0; index < MANY; index += 1) await made.capsule(`of-many-${index}`);
-    await environment.judged.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
+    await environment.policyServer.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
     await running(environment, NAMESPACE, manifest('post'));
-    await environment.judged.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+    await environment.policyServer.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
       metadata: { name: 'admin-looks' },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
       subjects: [{ kind: 'ServiceAccount', name: 'admin', namespace: 'home' }],

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '@space/broker-kit';
-import { type Judged, named, startJudged } from '../../e2e/space/testing/judged.ts';
+import { named, type PolicyServer, startPolicyServer } from '../../e2e/space/testing/policy-server.ts';
 import { freePort } from '../../testing/ports.ts';
 import { readConfig } from '../config.ts';
 import { type Console, startConsole } from '../service.ts';
@@ -23,7 +23,7 @@ export interface Started {
 
 /** A real API server with the chart's roles and policies, accounts of each role, and a console in front of it. */
 export interface TestEnvironment {
-  readonly judged: Judged;
+  readonly policyServer: PolicyServer;
   readonly origin: string;
   readonly log: readonly string[];
   readonly tokens: Readonly<Record<Role, string>>;
@@ -55,14 +55,14 @@ export async function startEnvironment(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<TestEnvironment> {
   const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
-  const judged = await startJudged([SPACE]);
+  const policyServer = await startPolicyServer([SPACE]);
   const started: Console[] = [];
   const log: string[] = [];
   const write = (name: string, text: string) => {
     writeFileSync(join(directory, name), text, { mode: 0o600 });
     return join(directory, name);
   };
-  const { create } = judged;
+  const { create } = policyServer;
 
   async function tokenOf(namespace: string, name: string): Promise<string> {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
@@ -100,7 +100,7 @@ export async function startEnvironment(
   }
 
   const sessionKeys = randomBytes(32).toString('base64url');
-  const cluster = JSON.parse(judged.server.kubeconfig) as {
+  const cluster = JSON.parse(policyServer.server.kubeconfig) as {
     clusters: readonly [{ cluster: { 'certificate-authority-data': string } }];
   };
   const environment = {
@@ -112,7 +112,7 @@ export async function startEnvironment(
     METRICS_PORT: '0',
     SIGN_INS_PER_MINUTE: '100000',
     SESSION_KEYS_FILE: write('keys', sessionKeys),
-    KUBERNETES_URL: judged.server.url,
+    KUBERNETES_URL: policyServer.server.url,
     KUBERNETES_CA_FILE: write(
       'ca.crt',
       Buffer.from(cluster.clusters[0].cluster['certificate-authority-data'], 'base64').toString(),
@@ -159,7 +159,7 @@ export async function startEnvironment(
   const tokens = Object.fromEntries(pairs) as Record<Role, string>;
   const { origin } = await start();
   return {
-    judged,
+    policyServer,
     origin,
     log,
     tokens,
@@ -178,7 +178,7 @@ export async function startEnvironment(
     },
     async close() {
       await Promise.all(started.map((one) => one.stop()));
-      await judged.stop();
+      await policyServer.stop();
       rmSync(directory, { recursive: true });
     },
   };

@@ -6,14 +6,14 @@ const SYSTEM = 'home-system';
 
 /** Makes an object and then gives it its status, as whoever it is of would. */
 async function withStatus(
-  { judged }: TestEnvironment,
+  { policyServer }: TestEnvironment,
   path: string,
   body: { readonly metadata: { readonly name: string } },
   status: object,
 ): Promise<void> {
-  await judged.create(path, body);
+  await policyServer.create(path, body);
   const at = `${path}/${body.metadata.name}/status`;
-  await judged.server.client.call({ method: 'PATCH', path: at, contentType: MERGE, body: { status } });
+  await policyServer.server.client.call({ method: 'PATCH', path: at, contentType: MERGE, body: { status } });
 }
 
 /** A node that takes pods: a new one is kept free of them until its kubelet has told that it is well. */
@@ -31,7 +31,7 @@ export async function node(
       runtimeHandlers: handlers.map((handler) => ({ name: handler })),
     },
   );
-  await environment.judged.server.client.call({
+  await environment.policyServer.server.client.call({
     method: 'PATCH',
     path: `/api/v1/nodes/${name}`,
     contentType: MERGE,

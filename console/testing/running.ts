@@ -3,7 +3,7 @@ import type { TestEnvironment } from './environment.ts';
 
 /** What the operator leaves of an Assistant that runs under this manifest, in its Capsule's namespace, which there is. */
 export async function running(
-  { judged: { create } }: TestEnvironment,
+  { policyServer: { create } }: TestEnvironment,
   namespace: string,
   manifest: { readonly platform: { readonly id: string } },
 ): Promise<void> {

@@ -158,7 +158,7 @@ async function assistants(made: Subjects, environment: TestEnvironment): Promise
     const rest = { network: { allowed_hosts }, integrations: { mail: { scopes } } };
     return manifest('post', { platform: { ...platform, version }, ...rest });
   };
-  await environment.judged.create('/api/v1/namespaces', { metadata: { name: INSIDE } });
+  await environment.policyServer.create('/api/v1/namespaces', { metadata: { name: INSIDE } });
   await running(environment, INSIDE, ledger);
   await running(environment, INSIDE, post('1.3.0', ['api.post.example', 'old.post.example'], ['read']));
   await made.assistant(
@@ -226,7 +226,7 @@ async function called(made: Subjects, replica: TestReplica, isHostile: boolean):
   await replica.call(about, ['rates.ecb.europa.eu'], ['rates.ecb.europa.eu:443', ...refused, ...refused]);
 }
 
-async function happened({ judged }: TestEnvironment): Promise<void> {
+async function happened({ policyServer }: TestEnvironment): Promise<void> {
   const said: readonly [string, string, string, string, string][] = [
     ['Capsule', 'household', 'Normal', 'Provisioned', 'Namespace, database and files are there.'],
     ['Capsule', 'household', 'Warning', 'QuotaNear', 'The database holds nine tenths of what it may.'],
@@ -234,7 +234,7 @@ async function happened({ judged }: TestEnvironment): Promise<void> {
     ['Assistant', 'ledger', 'Normal', 'Started', 'It answers.'],
   ];
   for (const [index, [kind, name, type, reason, note]] of said.entries())
-    await judged.create('/apis/events.k8s.io/v1/namespaces/home/events', {
+    await policyServer.create('/apis/events.k8s.io/v1/namespaces/home/events', {
       metadata: { name: `event-${index}` },
       regarding: { apiVersion: 'platform.space/v1', kind, name, namespace: 'home' },
       eventTime: `2026-11-22T2${index}:14:00.000000Z`,

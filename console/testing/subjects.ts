@@ -48,8 +48,8 @@ export const inputDigest = (): string =>
   definitionDigest(definitionOf(input() as Parameters<typeof definitionOf>[0]));
 
 /** Capsules and Assistants as the operator would have left them, made by the cluster's administrator. */
-export function subjects({ judged }: TestEnvironment): Subjects {
-  const { client } = judged.server;
+export function subjects({ policyServer }: TestEnvironment): Subjects {
+  const { client } = policyServer.server;
   const merge = 'application/merge-patch+json';
   const status = async (plural: string, name: string, body: object) =>
     void (await client.call({
@@ -61,7 +61,7 @@ export function subjects({ judged }: TestEnvironment): Subjects {
   return {
     async capsule(name, spec = {}, conditions = [condition('Ready', 'True', 'Ready')], more = {}) {
       const body = { apiVersion: 'platform.space/v1', kind: 'Capsule', metadata: { name }, spec };
-      await judged.create(`${ROOT}/capsules`, body);
+      await policyServer.create(`${ROOT}/capsules`, body);
       await status('capsules', name, { conditions, ...more });
     },
     async assistant(
@@ -78,7 +78,7 @@ export function subjects({ judged }: TestEnvironment): Subjects {
         metadata: { name, annotations },
         spec: all,
       };
-      await judged.create(`${ROOT}/assistants`, body);
+      await policyServer.create(`${ROOT}/assistants`, body);
       await status('assistants', name, { conditions, ...more });
     },
     async patch(plural, name, body) {

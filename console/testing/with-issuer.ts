@@ -33,7 +33,7 @@ export async function startWithIssuer(
     ...more,
   };
   const started = await environment.start(settings);
-  const { create } = environment.judged;
+  const { create } = environment.policyServer;
   const resourceNames = groups.map((group) => `oidc:${group}`);
   const metadata = { name: 'home-console-impersonate' };
   await create(`${RBAC}/clusterroles`, {
@@ -64,8 +64,12 @@ export async function startWithIssuer(
 }
 
 /** Binds a ClusterRole of the chart in the Space to a group that the issuer names. */
-export async function bindGroup({ judged }: TestEnvironment, group: string, role: string): Promise<void> {
-  await judged.create(`${RBAC}/namespaces/home/rolebindings`, {
+export async function bindGroup(
+  { policyServer }: TestEnvironment,
+  group: string,
+  role: string,
+): Promise<void> {
+  await policyServer.create(`${RBAC}/namespaces/home/rolebindings`, {
     metadata: { name: `group-${group}` },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `home-space-${role}` },
     subjects: [{ kind: 'Group', name: `oidc:${group}`, apiGroup: 'rbac.authorization.k8s.io' }],

@@ -27,12 +27,12 @@ export async function startWithStore(settings: Readonly<Record<string, string>> 
       const { status } = await fixture.broker.provisioner.provision(capsule, principal);
       if (status !== 200) throw new Error(`the broker answered ${status}`);
       const name = `capsule-${capsule}-objectstore`;
-      await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
+      await environment.policyServer.create('/api/v1/namespaces/home-system/secrets', {
         metadata: { name },
         data: { principal: Buffer.from(principal).toString('base64') },
       });
       readable.push(name);
-      await environment.judged.server.client.call({
+      await environment.policyServer.server.client.call({
         method: 'PATCH',
         path: '/apis/rbac.authorization.k8s.io/v1/namespaces/home-system/roles/home-console-principals',
         contentType: 'application/merge-patch+json',

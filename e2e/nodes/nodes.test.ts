@@ -13,8 +13,8 @@ import {
   runningPod,
   services,
   system,
-  told,
   unique,
+  untilCondition,
 } from '../suites/support/space.ts';
 import { until } from '../suites/support/until.ts';
 import { failures } from '../verify/report.ts';
@@ -214,7 +214,7 @@ describe('a node that is lost', () => {
     const began = performance.now();
     const passed = () => ((performance.now() - began) / 1000).toFixed(0);
     await lost.end();
-    const said = await told('assistant', 'ledger', 'WorkloadReady', 'False', 'NodeNotReady');
+    const said = await untilCondition('assistant', 'ledger', 'WorkloadReady', 'False', 'NodeNotReady');
     expect(said.message).toContain(`"${lost.name}"`);
     await until('the ledger on another node', async () => {
       const pods = await podsOf(household, 'ledger');

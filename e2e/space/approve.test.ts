@@ -6,7 +6,7 @@ import { decideApproval } from '../../operator/assistant/decide.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
 import type { KubeObject } from './kube-object.ts';
-import { type Caller, type Judged, startJudged } from './testing/judged.ts';
+import { type Caller, type PolicyServer, startPolicyServer } from './testing/policy-server.ts';
 
 const GROUP = 'platform.space';
 const CAPSULES = '/apis/platform.space/v1/namespaces/home/capsules';
@@ -18,7 +18,7 @@ const CASES = [
   ['open', 'open', 'true'],
 ] as const;
 
-let judged: Judged;
+let policyServer: PolicyServer;
 /**
  * Callers by the verb that each has on the Capsule `household`, in addition to all rights on the objects themselves.
  */
@@ -45,13 +45,16 @@ const asked = (who: string, ...what: Parameters<Caller>) => callers[who]?.(...wh
 
 /** Whether the API server would write the creator's name on the object. */
 async function isMarked(path: string, body: object): Promise<boolean> {
-  const { client } = judged.server;
+  const { client } = policyServer.server;
   const made = await client.call<KubeObject>({ method: 'POST', path, query: { dryRun: 'All' }, body });
   return made.metadata.annotations?.[`${GROUP}/installed-by`] !== undefined;
 }
 
 beforeAll(async () => {
-  judged = await startJudged(['home'], ['admissionregistration.k8s.io/v1/MutatingAdmissionPolicy']);
+  policyServer = await startPolicyServer(
+    ['home'],
+    ['admissionregistration.k8s.io/v1/MutatingAdmissionPolicy'],
+  );
   const household = {
     apiVersion: `${GROUP}/v1`,
     kind: 'Capsule',
@@ -65,12 +68,12 @@ beforeAll(async () => {
     [ASSISTANTS, assistant('ledger', 'household')],
   ] as const)
     await eventually(() => isMarked(path, body), { what: 'the kinds are known' });
-  await judged.create(CAPSULES, household);
-  await judged.create(ASSISTANTS, assistant('ledger', 'household'));
-  await judged.create(ASSISTANTS, assistant('neighbour', 'cabin'));
+  await policyServer.create(CAPSULES, household);
+  await policyServer.create(ASSISTANTS, assistant('ledger', 'household'));
+  await policyServer.create(ASSISTANTS, assistant('neighbour', 'cabin'));
   const all = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['create', 'patch'] };
   for (const verb of ['deploy', 'approve', 'rotate', 'open'])
-    callers[verb] = await judged.caller(`may-${verb}`, [all, may(['deploy', verb])]);
+    callers[verb] = await policyServer.caller(`may-${verb}`, [all, may(['deploy', verb])]);
   // Policies are in force, and rights are known, a moment after they were created.
   const known = async () => {
     for (const [key, verb, value] of CASES) {
@@ -82,7 +85,7 @@ beforeAll(async () => {
   await eventually(known, { what: 'rights and policies are known' });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 it.each(CASES)(
   '%s is set, changed and removed only by a caller with the verb %s',
@@ -93,7 +96,7 @@ it.each(CASES)(
       metadata: { name: 'born', ...annotated(key, value).metadata },
     };
     const change = (to: string | null) =>
-      judged.server.client.call({
+      policyServer.server.client.call({
         method: 'PATCH',
         path: LEDGER,
         contentType: 'application/merge-patch+json',
@@ -156,7 +159,7 @@ it('an approver can name only themselves, beside the digest that they approve', 
   expect(await approve(one, `${one} ${name}`)).toEqual(taken(200));
   // Approving the same digest again does not restore another person's name from an earlier time.
   const administrator = (annotations: object) =>
-    judged.server.client.call({
+    policyServer.server.client.call({
       method: 'PATCH',
       path: LEDGER,
       contentType: 'application/merge-patch+json',
@@ -189,7 +192,7 @@ it('an earlier approval prevents neither other changes nor the approval of a new
       annotations: { [`${GROUP}/approved`]: one, [`${GROUP}/approved-by`]: `${one} admin` },
     },
   };
-  await judged.create(ASSISTANTS, approved);
+  await policyServer.create(ASSISTANTS, approved);
   const path = `${ASSISTANTS}/approved`;
   expect(await asked('deploy', 'PATCH', path, annotated('note', 'x'))).toEqual(taken(200));
   // The name stays beside a digest that is no longer the approved one.
@@ -206,7 +209,7 @@ it('a person who adds a line to the record can end it only with their own name, 
     for (const lie of [other, line('may-deploy'), `${mine} `, `${mine}x`, 'suspended', `x ${mine}`])
       expect(await write(path, [mine, lie])).toEqual(wrong);
     expect(await write(path, [mine, mine])).toEqual(taken(200));
-    await judged.server.client.call({
+    await policyServer.server.client.call({
       method: 'PATCH',
       path,
       contentType: 'application/merge-patch+json',
@@ -227,7 +230,7 @@ it('a person who adds a line to the record can end it only with their own name, 
 it('in another namespace such annotations have no effect', async () => {
   const elsewhere = ASSISTANTS.replace('/home/', '/default/');
   const all = { apiGroups: [GROUP], resources: ['assistants'], verbs: ['create'] };
-  callers['elsewhere'] = await judged.caller('elsewhere', [all], ['default']);
+  callers['elsewhere'] = await policyServer.caller('elsewhere', [all], ['default']);
   const opened = {
     ...assistant('opened', 'household'),
     metadata: { name: 'opened', ...annotated('open', 'true').metadata },
@@ -274,7 +277,7 @@ describe('where the API server does not write who made it', () => {
   let spec: object;
 
   it('it is nobody’s to claim', async () => {
-    const { client } = judged.server;
+    const { client } = policyServer.server;
     ({ spec } = await client.call<{ spec: object }>({ method: 'GET', path }));
     await client.call({ method: 'DELETE', path });
     await eventually(async () => (await makes()) === undefined, { what: 'nobody writes it' });
@@ -288,7 +291,7 @@ describe('where the API server does not write who made it', () => {
     expect(await asked('deploy', 'POST', ASSISTANTS, as(name))).toEqual(taken(201));
     expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', name))).toEqual(wrong);
     expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', 'admin'))).toEqual(taken(200));
-    await judged.create(ASSISTANTS, plain('plain'));
+    await policyServer.create(ASSISTANTS, plain('plain'));
     expect(await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('installed-by', name))).toEqual(
       wrong,
     );
@@ -296,7 +299,7 @@ describe('where the API server does not write who made it', () => {
 
   it('an object that was created meanwhile gets no name later', async () => {
     const body = { metadata: { name: 'home-installed-by' }, spec };
-    await judged.server.client.call({ method: 'POST', path: bindings, body });
+    await policyServer.server.client.call({ method: 'POST', path: bindings, body });
     await eventually(async () => (await makes()) !== undefined, { what: 'it is written again' });
     const verdict = await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('note', 'x'));
     expect(verdict?.text).not.toContain('installed-by');

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { type Cluster, DEFAULT_CLUSTER } from '../cluster/index.ts';
 import type { StepSummary } from '../progress/index.ts';
-import type { Line, Story } from './example.ts';
+import type { Demo, Line } from './example.ts';
 import type { Release } from './release.ts';
 import { ADMINISTRATOR } from './release.ts';
 
@@ -16,26 +16,30 @@ const shortest = (path: string) =>
 const money = ({ account, currency, amount }: Line) => `${account} ${amount} ${currency}`;
 
 /** What came up, what the example answered, how long each part took, and what to try next. */
-export function closing(place: UpTarget, story: Story | undefined, summary: readonly StepSummary[]): string {
-  const parts = [cameUp(place, story), ...(story === undefined ? [] : [told(story)]), took(summary)];
-  return [...parts, next(place, story)].map((lines) => `\n${lines.join('\n')}`).join('\n');
+export function closingText(
+  place: UpTarget,
+  demo: Demo | undefined,
+  summary: readonly StepSummary[],
+): string {
+  const parts = [cameUp(place, demo), ...(demo === undefined ? [] : [told(demo)]), took(summary)];
+  return [...parts, next(place, demo)].map((lines) => `\n${lines.join('\n')}`).join('\n');
 }
 
-function cameUp({ name, provider, kubeconfig, space }: UpTarget, story: Story | undefined) {
+function cameUp({ name, provider, kubeconfig, space }: UpTarget, demo: Demo | undefined) {
   return [
     'What came up',
     row('cluster', `${name} (${provider}), ${shortest(kubeconfig)}`),
     row('Space', `${space}: operator and console in ${space}-system, all else in ${space}-services`),
-    ...(story === undefined
+    ...(demo === undefined
       ? []
       : [
-          row('Capsule', `household, in namespace ${story.namespace}`),
+          row('Capsule', `household, in namespace ${demo.namespace}`),
           row('Assistant', 'ledger, Ready, with a database of its own'),
         ]),
   ];
 }
 
-function told({ entry, balances, kernel }: Story): string[] {
+function told({ entry, balances, kernel }: Demo): string[] {
   const lines = balances.map(({ balance, ...rest }) => money({ ...rest, amount: balance }));
   return [
     'What the Assistant ledger answers through its Service',
@@ -57,21 +61,21 @@ function took(summary: readonly StepSummary[]): string[] {
   ];
 }
 
-function next({ name, space, namespace, severalNodes }: UpTarget, story: Story | undefined): string[] {
+function next({ name, space, namespace, severalNodes }: UpTarget, demo: Demo | undefined): string[] {
   const kubectl = `npm run -s kubectl --${name === DEFAULT_CLUSTER ? '' : ` --cluster ${name}`}`;
   const down = `npm run down${name === DEFAULT_CLUSTER ? '' : ` -- --cluster ${name}`}`;
   const lines = ['What to try next', `  ${kubectl} -n ${namespace} get capsules,assistants`];
-  if (story !== undefined) {
-    const service = `/api/v1/namespaces/${story.namespace}/services/ledger:8080/proxy`;
+  if (demo !== undefined) {
+    const service = `/api/v1/namespaces/${demo.namespace}/services/ledger:8080/proxy`;
     lines.push(
       `  ${kubectl} -n ${namespace} describe assistant ledger`,
       ...(severalNodes ? [] : ['/', '/trial-balance']).map(
         (path) => `  ${kubectl} get --raw ${service}${path}`,
       ),
-      `  ${kubectl} -n ${story.namespace} exec deploy/ledger -- cat /proc/version`,
+      `  ${kubectl} -n ${demo.namespace} exec deploy/ledger -- cat /proc/version`,
     );
   }
-  const account = story === undefined ? 'NAME' : ADMINISTRATOR;
+  const account = demo === undefined ? 'NAME' : ADMINISTRATOR;
   return [
     ...lines,
     `  ${down}`,

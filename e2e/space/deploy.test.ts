@@ -3,12 +3,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { asOperator, type Caller, holdLease, type Judged, startJudged } from './testing/judged.ts';
+import {
+  asOperator,
+  type Caller,
+  holdLease,
+  type PolicyServer,
+  startPolicyServer,
+} from './testing/policy-server.ts';
 
 const ASSISTANTS = '/apis/platform.space/v1/namespaces/home/assistants';
 const GROUP = 'platform.space';
 
-let judged: Judged;
+let policyServer: PolicyServer;
 let deployer: Caller;
 let writer: Caller;
 let reader: Caller;
@@ -63,10 +69,10 @@ const get = (...secrets: string[]) => ({
 const MINE = Array.from({ length: 8 }, (_, i) => `mine-${i}`);
 
 beforeAll(async () => {
-  judged = await startJudged();
-  deployer = await judged.caller('deployer', [assistantRules, deploy('household')]);
-  reader = await judged.caller('reader', [assistantRules, deploy('household'), get(...MINE, 'bank')]);
-  writer = await judged.caller('writer', [assistantRules]);
+  policyServer = await startPolicyServer();
+  deployer = await policyServer.caller('deployer', [assistantRules, deploy('household')]);
+  reader = await policyServer.caller('reader', [assistantRules, deploy('household'), get(...MINE, 'bank')]);
+  writer = await policyServer.caller('writer', [assistantRules]);
   // Policies are in force, and rights are known, a moment after they were created; a refusal by RBAC does not come
   // from the policy.
   const holds = async () => {
@@ -77,11 +83,11 @@ beforeAll(async () => {
     return true;
   };
   await eventually(holds, { what: 'the policy to hold' });
-  await judged.create(ASSISTANTS, assistant('household', ['bank']));
-  await judged.create(ASSISTANTS, { ...assistant('cabin'), metadata: { name: 'neighbour' } });
+  await policyServer.create(ASSISTANTS, assistant('household', ['bank']));
+  await policyServer.create(ASSISTANTS, { ...assistant('cabin'), metadata: { name: 'neighbour' } });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 const refused = (says: string) => ({ status: 403, text: expect.stringContaining(says) });
 const taken = (status: number) => ({ status, text: expect.any(String) });
@@ -109,7 +115,7 @@ describe('into a Capsule', () => {
 
   it('in another namespace only the roles there decide', async () => {
     const elsewhere = ASSISTANTS.replace('/home/', '/default/');
-    const writes = await judged.caller('elsewhere', [assistantRules], ['default']);
+    const writes = await policyServer.caller('elsewhere', [assistantRules], ['default']);
     await eventually(
       async () => (await writes('POST', elsewhere, assistant('household', ['bank']))).status === 201,
       { what: 'its Role is known, and nothing else is asked' },
@@ -158,8 +164,8 @@ describe('out of a Capsule', () => {
   const neighbour = `${ASSISTANTS}/neighbour`;
   let operator: Caller;
   beforeAll(async () => {
-    operator = await asOperator(judged);
-    await holdLease(judged, 'operator');
+    operator = await asOperator(policyServer);
+    await holdLease(policyServer, 'operator');
   });
 
   it('a caller who may deploy into it may delete, whether the Capsule exists or not', async () => {
@@ -185,7 +191,7 @@ describe('out of a Capsule', () => {
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, owned)).toEqual(taken(200));
     // The garbage collector looks for an owner by all fields of the reference.
     const metadata = { name: 'owned', ownerReferences: [owner] };
-    await judged.create(ASSISTANTS, { ...assistant('cabin'), metadata });
+    await policyServer.create(ASSISTANTS, { ...assistant('cabin'), metadata });
     for (const other of [{ name: 'other' }, { kind: 'Secret' }, { apiVersion: 'v2' }, { uid: 'other' }]) {
       const instead = { metadata: { ownerReferences: [{ ...owner, ...other }] } };
       expect([other, await deployer('PATCH', `${ASSISTANTS}/owned`, instead)]).toEqual([
@@ -231,7 +237,7 @@ describe('out of a Capsule', () => {
   });
 
   it('the operator and the cluster’s collector of garbage delete', async () => {
-    const collector = await judged.controller('generic-garbage-collector');
+    const collector = await policyServer.controller('generic-garbage-collector');
     for (const ask of [operator, collector])
       await eventually(async () => (await ask('DELETE', neighbour)).status === 200, {
         what: 'who cleans up may delete',
@@ -241,11 +247,11 @@ describe('out of a Capsule', () => {
 
 it('a namespace that goes takes its Assistants with it', async () => {
   const path = '/api/v1/namespaces/home';
-  const { client } = judged.server;
+  const { client } = policyServer.server;
   const body = { metadata: { annotations: { 'platform.space/open': 'true' } } };
   await client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
   await client.call({ method: 'DELETE', path });
-  const controller = await judged.controller('namespace-controller');
+  const controller = await policyServer.controller('namespace-controller');
   await eventually(async () => (await controller('DELETE', ASSISTANTS)).status === 200, {
     what: 'Assistants go with their namespace',
   });

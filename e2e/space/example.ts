@@ -78,7 +78,7 @@ export interface Line {
 }
 
 /** What the ledger answered through its Service. */
-export interface Story {
+export interface Demo {
   readonly namespace: string;
   readonly entry: { readonly description: string; readonly lines: readonly Line[] };
   readonly balances: readonly (Omit<Line, 'amount'> & { readonly balance: string })[];
@@ -94,11 +94,11 @@ const throughProxy =
     kube.proxy(namespace, 'ledger:8080', path, body);
 
 /** Posts an entry (once, however often it runs), reads the balances, and asks for the kernel that the ledger sees. */
-export async function tellStory(
+export async function runDemo(
   kube: Kube,
   namespace: string,
   ask: Ask = throughProxy(kube, namespace),
-): Promise<Story> {
+): Promise<Demo> {
   const entry = {
     description: 'Groceries, paid by card',
     idempotency_key: 'the-first-entry',
@@ -108,8 +108,8 @@ export async function tellStory(
     ],
   };
   await answered(() => ask('/entries', entry));
-  const { balances } = (await ask('/balances')) as Pick<Story, 'balances'>;
-  const { kernel } = (await ask('/')) as Pick<Story, 'kernel'>;
+  const { balances } = (await ask('/balances')) as Pick<Demo, 'balances'>;
+  const { kernel } = (await ask('/')) as Pick<Demo, 'kernel'>;
   return { namespace, entry, balances, kernel };
 }
 

@@ -11,11 +11,11 @@ import {
   asOperator,
   type Caller,
   holdLease,
-  type Judged,
   named,
+  type PolicyServer,
   priorityLevelOf,
-  startJudged,
-} from './testing/judged.ts';
+  startPolicyServer,
+} from './testing/policy-server.ts';
 
 const CAPSULE = 'home-household-0123abcd';
 const STRIPPED = 'home-stripped-0123abcd';
@@ -23,7 +23,7 @@ const OTHER_CAPSULE = 'cabin-household-4567cdef';
 /** The namespace of such a Capsule would have a name of more than 63 characters. */
 const LONG = 'c'.repeat(60);
 
-let judged: Judged;
+let policyServer: PolicyServer;
 let operator: Caller;
 
 const ofCapsule = (space: string) => ({
@@ -114,8 +114,8 @@ const reads = (...resourceNames: readonly string[]) => ({
 const SERVICES_SECRETS = ['db-admin', 'db-broker-keys', 'db-provisioner', 's3-root'];
 
 beforeAll(async () => {
-  judged = await startJudged();
-  const { create } = judged;
+  policyServer = await startPolicyServer();
+  const { create } = policyServer;
   await create('/api/v1/namespaces', named(CAPSULE, { ...ofCapsule('home'), ...guarded }, mark));
   await create('/api/v1/namespaces', named(OTHER_CAPSULE, ofCapsule('cabin')));
   await create('/api/v1/namespaces', named('cabin', { 'platform.space/space': 'cabin' }));
@@ -136,20 +136,20 @@ beforeAll(async () => {
     { annotations: { 'platform.space/open': 'true' } },
     { labels: { 'platform.space/space': null }, annotations: { 'platform.space/open': null } },
   ])
-    await judged.server.client.call({
+    await policyServer.server.client.call({
       method: 'PATCH',
       path: '/api/v1/namespaces/home',
       contentType: 'application/merge-patch+json',
       body: { metadata },
     });
-  operator = await asOperator(judged);
-  await holdLease(judged, 'operator');
+  operator = await asOperator(policyServer);
+  await holdLease(policyServer, 'operator');
   // A policy takes effect a moment after it was created.
   const holds = async () => fenced(await operator('POST', core('default', 'configmaps'), configMap));
   await eventually(holds, { what: 'the fence to hold' });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 const fenced = ({ text }: { readonly text: string }) =>
   text.includes('may write only to the namespaces of its Capsules');
@@ -340,12 +340,12 @@ describe('beside its Capsules the operator may not', () => {
   const marked = named('there', { 'platform.space/component': 'sandbox-probe' }, mark);
 
   beforeAll(async () => {
-    await judged.create('/api/v1/namespaces', named('beside'));
+    await policyServer.create('/api/v1/namespaces', named('beside'));
     // The pod is created before the LimitRange, which would otherwise judge it.
-    await judged.create(core('beside', 'pods'), { ...marked, spec: template.spec });
-    for (const [, path, object] of KINDS) await judged.create(path, { ...marked, ...object });
+    await policyServer.create(core('beside', 'pods'), { ...marked, spec: template.spec });
+    for (const [, path, object] of KINDS) await policyServer.create(path, { ...marked, ...object });
     // Somebody may grant it more there than the chart does.
-    await judged.create(bindings('beside'), bindSecrets);
+    await policyServer.create(bindings('beside'), bindSecrets);
     const known = async () => fenced(await operator('POST', core('beside', 'secrets'), secret));
     await eventually(known, { what: 'the role that it was given is known' });
   });
@@ -376,10 +376,10 @@ describe('beside its Capsules the operator may not', () => {
   });
 
   it('take anything but a probe away where it runs itself', async () => {
-    await judged.create(core('home-system', 'configmaps'), marked);
+    await policyServer.create(core('home-system', 'configmaps'), marked);
     expect(fenced(await operator('DELETE', core('home-system', 'configmaps/there')))).toBe(true);
     expect(fenced(await operator('DELETE', core('home-system', 'pods/operator')))).toBe(true);
-    await judged.create(core('home-system', 'pods'), probe());
+    await policyServer.create(core('home-system', 'pods'), probe());
     expect((await operator('DELETE', core('home-system', 'pods/sandbox-probe-x'))).status).toBe(200);
   });
 });
@@ -477,12 +477,12 @@ describe('the operator may not change of a pod', () => {
 });
 
 it('renewals of the Lease do not wait behind what else the operator asks for', async () => {
-  const { metadata } = await judged.server.client.call<{ metadata: { uid: string } }>({
+  const { metadata } = await policyServer.server.client.call<{ metadata: { uid: string } }>({
     method: 'GET',
     path: '/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/leader-election',
   });
   const lease = '/apis/coordination.k8s.io/v1/namespaces/home-system/leases/home-operator';
-  const levelOf = (path: string) => priorityLevelOf(judged, path);
+  const levelOf = (path: string) => priorityLevelOf(policyServer, path);
   await eventually(async () => (await levelOf(lease)) === metadata.uid, {
     what: 'the API server knows the flow of renewals',
   });
@@ -491,11 +491,11 @@ it('renewals of the Lease do not wait behind what else the operator asks for', a
 });
 
 it('an operator that does not hold the Lease writes nothing at all', async () => {
-  const standby = await asOperator(judged, 'standby');
+  const standby = await asOperator(policyServer, 'standby');
   const note = () => standby('POST', core(CAPSULE, 'configmaps'), configMap);
   expect(await note()).toEqual({ status: 403, text: expect.stringContaining('does not hold the Lease') });
   expect((await standby('GET', core(CAPSULE, 'configmaps'))).status).toBe(200);
-  await holdLease(judged, 'standby');
+  await holdLease(policyServer, 'standby');
   await eventually(async () => (await note()).status === 201, { what: 'the Lease gives it the right' });
   await eventually(
     async () => (await operator('POST', core(CAPSULE, 'configmaps'), configMap)).status === 403,
@@ -503,7 +503,7 @@ it('an operator that does not hold the Lease writes nothing at all', async () =>
       what: 'the Lease takes it from the other',
     },
   );
-  await holdLease(judged, 'operator');
+  await holdLease(policyServer, 'operator');
   await eventually(
     async () => (await operator('POST', core(CAPSULE, 'configmaps'), configMap)).status === 201,
     {
@@ -521,11 +521,11 @@ describe('an operator that does not hold the Lease does not', () => {
   const noted = { metadata: { annotations: { note: 'x' } } };
   let idle: Caller;
   beforeAll(async () => {
-    idle = await asOperator(judged, 'idle');
+    idle = await asOperator(policyServer, 'idle');
     const made = { apiVersion: 'platform.space/v1', metadata: { name: 'kept' } };
     const spec = { capsule: 'kept', image: 'registry.test/x:1', manifest: manifest('ledger') };
-    await judged.create(`${ours}/capsules`, { ...made, kind: 'Capsule', spec: {} });
-    await judged.create(`${ours}/assistants`, { ...made, kind: 'Assistant', spec });
+    await policyServer.create(`${ours}/capsules`, { ...made, kind: 'Capsule', spec: {} });
+    await policyServer.create(`${ours}/assistants`, { ...made, kind: 'Assistant', spec });
   });
 
   it.each<[string, string, string, object?]>([
@@ -580,7 +580,7 @@ describe('an operator that does not hold the Lease does not', () => {
 });
 
 it('callers other than the operator are not restricted by its fence', async () => {
-  const administrator = await judged.administrator();
+  const administrator = await policyServer.administrator();
   for (const place of ['default', CAPSULE, 'home-system']) {
     const made = async () =>
       (await administrator('POST', core(place, 'configmaps'), configMap)).status === 201;
@@ -652,8 +652,8 @@ describe('the operator has no role to', () => {
 
 it('without a Lease nobody is kept from writing by it', async () => {
   const path = '/apis/coordination.k8s.io/v1/namespaces/home-system/leases/home-operator';
-  const early = await asOperator(judged, 'early');
-  await judged.server.client.call({ method: 'DELETE', path });
+  const early = await asOperator(policyServer, 'early');
+  await policyServer.server.client.call({ method: 'DELETE', path });
   const asked: readonly [string, object][] = [
     [core(CAPSULE, 'configmaps'), configMap],
     [core('home-system', 'secrets'), secret],
@@ -662,7 +662,7 @@ it('without a Lease nobody is kept from writing by it', async () => {
     await eventually(async () => (await early('POST', at, body)).status === 201, { what: `it writes ${at}` });
   const marked = { metadata: { annotations: { note: 'x' } } };
   const capsules = '/apis/platform.space/v1/namespaces/home/capsules';
-  await judged.create(capsules, {
+  await policyServer.create(capsules, {
     apiVersion: 'platform.space/v1',
     kind: 'Capsule',
     metadata: { name: 'early' },

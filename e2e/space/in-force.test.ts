@@ -3,19 +3,19 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { admissionLook, POLICY, POLICY_BINDING } from '../../operator/admission.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { pathOf } from '../../operator/runtime/kube-object.ts';
-import { type Judged, startJudged } from './testing/judged.ts';
+import { type PolicyServer, startPolicyServer } from './testing/policy-server.ts';
 
-let judged: Judged;
+let policyServer: PolicyServer;
 beforeAll(async () => {
-  judged = await startJudged();
+  policyServer = await startPolicyServer();
 }, 600_000);
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 async function look() {
   const account = '/api/v1/namespaces/home-system/serviceaccounts/home-operator/token';
-  const { status } = (await judged.create(account, { spec: {} })) as { status: { token: string } };
+  const { status } = (await policyServer.create(account, { spec: {} })) as { status: { token: string } };
   const names = { space: 'home', systemNamespace: 'home-system' };
-  const client = judged.server.clientOf(status.token);
+  const client = policyServer.server.clientOf(status.token);
   const asked: string[] = [];
   const call: ApiClient['call'] = (request) => {
     asked.push(request.path);
@@ -30,7 +30,7 @@ it('finds all policies of the chart in force, and names one that is not', async 
   expect(found).toBeUndefined();
   // A policy that is missing in the lists would be requested by its name.
   expect(asked.slice(1).sort()).toEqual([POLICY_BINDING, POLICY].map((resource) => pathOf(resource)).sort());
-  const { client } = judged.server;
+  const { client } = policyServer.server;
   await client.call({
     method: 'PATCH',
     path: pathOf(POLICY_BINDING, undefined, 'home-operator-lead-system'),

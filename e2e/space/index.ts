@@ -2,11 +2,11 @@
 import { type BringUp, bringUp, type Cluster } from '../cluster/index.ts';
 import { IMAGE_SOURCES, referenceOf } from './images.ts';
 import { createKube, type Kube } from './kube.ts';
-import { imageOf, installRelease, type More, type Release } from './release.ts';
+import { imageOf, installRelease, type Release, type ReleaseExtras } from './release.ts';
 
 export { withClient } from './client.ts';
-export { closing } from './closing.ts';
-export { applyExamples, tellStory, waitReady } from './example.ts';
+export { closingText } from './closing.ts';
+export { applyExamples, runDemo, waitReady } from './example.ts';
 
 /** The images of the servers that a release runs where it is given none. */
 export type EngineImages = Readonly<Record<'postgres' | 's3', string>>;
@@ -23,7 +23,7 @@ interface RunningSpace extends Release {
 /** `prepare` may start, before there is a Space, what its release is to use. */
 export async function bringUpSpace(
   options: Omit<BringUp, 'images'> & Release,
-  prepare?: (kube: Kube, images: EngineImages) => Promise<More>,
+  prepare?: (kube: Kube, images: EngineImages) => Promise<ReleaseExtras>,
 ): Promise<RunningSpace> {
   const { space, namespace, ...clusterOptions } = options;
   const { steps } = clusterOptions;

@@ -5,13 +5,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { namespaceObject } from '../../operator/capsule/guardrails.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
+import {
+  asOperator,
+  type Caller,
+  holdLease,
+  named,
+  type PolicyServer,
+  startPolicyServer,
+} from './testing/policy-server.ts';
 
 const SPACES = ['home', 'home-lab', 'lab'];
 const CAPSULES = ['lab', 'lab-x', 'x'];
 const NAMESPACES = '/api/v1/namespaces';
 
-let judged: Judged;
+let policyServer: PolicyServer;
 const operators = new Map<string, Caller>();
 
 /** The namespace that the operator of a Space creates for a Capsule. */
@@ -40,10 +47,10 @@ const operatorOf = (space: string) => {
 const pairs = SPACES.flatMap((space) => CAPSULES.map((capsule) => [space, capsule] as const));
 
 beforeAll(async () => {
-  judged = await startJudged(SPACES);
+  policyServer = await startPolicyServer(SPACES);
   for (const space of SPACES) {
-    operators.set(space, await asOperator(judged, 'operator', space));
-    await holdLease(judged, 'operator', space);
+    operators.set(space, await asOperator(policyServer, 'operator', space));
+    await holdLease(policyServer, 'operator', space);
   }
   for (const space of SPACES) {
     // Policies are in force, and rights are known, a moment after they were created.
@@ -59,7 +66,7 @@ beforeAll(async () => {
   }
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 it('have nine names for nine Capsules', () => {
   expect(new Set(pairs.map(([space, capsule]) => nameOf(space, capsule))).size).toBe(9);
@@ -82,7 +89,7 @@ describe.each(pairs)('the operator of %s makes the namespace of its Capsule %s',
       const made = await ask('POST', NAMESPACES, wanted);
       expect([other, made.status]).toEqual([other, expect.toBeOneOf([403, 422])]);
     }
-    await judged.create(NAMESPACES, wanted);
+    await policyServer.create(NAMESPACES, wanted);
     for (const other of others) {
       const ask = operatorOf(other);
       const mine = { 'platform.space/space': other, 'platform.space/capsule': capsule };
@@ -107,7 +114,7 @@ describe.each(pairs)('the operator of %s makes the namespace of its Capsule %s',
 it('a namespace that bears another Space’s label is none of ours, whatever its name and mark', async () => {
   const { metadata } = namespaceOf('home', 'late');
   const labels = { ...metadata.labels, 'platform.space/space': 'nobody' };
-  await judged.create(NAMESPACES, { metadata: { ...metadata, labels } });
+  await policyServer.create(NAMESPACES, { metadata: { ...metadata, labels } });
   const adopted = await operatorOf('home')(
     'PATCH',
     `${NAMESPACES}/${metadata.name}`,

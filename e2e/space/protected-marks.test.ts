@@ -7,7 +7,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ASSISTANT_FINALIZER, CAPSULE_FINALIZER } from '../../operator/names.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
+import {
+  asOperator,
+  type Caller,
+  holdLease,
+  named,
+  type PolicyServer,
+  startPolicyServer,
+} from './testing/policy-server.ts';
 
 const GROUP = 'platform.space';
 const SPACE = `/apis/${GROUP}/v1/namespaces/home`;
@@ -15,7 +22,7 @@ const CAPSULE = 'home-household-0123abcd';
 const OPENED = 'home-opened-0123abcd';
 const open = { 'platform.space/open': 'true' };
 
-let judged: Judged;
+let policyServer: PolicyServer;
 let deployer: Caller;
 let administrator: Caller;
 let operator: Caller;
@@ -49,8 +56,8 @@ const made = (namespace: string): readonly (readonly [string, object])[] => [
 ];
 
 beforeAll(async () => {
-  judged = await startJudged();
-  const { create, server } = judged;
+  policyServer = await startPolicyServer();
+  const { create, server } = policyServer;
   // The objects are created before the namespaces get their labels, since no controllers run here that could create
   // them later.
   for (const name of [CAPSULE, OPENED]) {
@@ -90,11 +97,11 @@ beforeAll(async () => {
     }
   }
   const kinds = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['patch', 'deploy'] };
-  deployer = await judged.caller('deployer', [kinds]);
-  administrator = await judged.administrator();
-  controller = await judged.controller('replicaset-controller');
-  operator = await asOperator(judged);
-  await holdLease(judged, 'operator');
+  deployer = await policyServer.caller('deployer', [kinds]);
+  administrator = await policyServer.administrator();
+  controller = await policyServer.controller('replicaset-controller');
+  operator = await asOperator(policyServer);
+  await holdLease(policyServer, 'operator');
   const holds = async () => {
     const changes = { metadata: { labels: { a: 'b' } } };
     for (const ask of [deployer, operator, administrator])
@@ -109,7 +116,7 @@ beforeAll(async () => {
   await eventually(holds, { what: 'rights to be known' });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) => {
   const without = { metadata: { finalizers: ['test.space/other'] } };
@@ -148,7 +155,7 @@ it('a Capsule is not deleted by the cluster for somebody who may not, by an owne
   expect(await deployer('PATCH', `${SPACE}/capsules/plain`, { metadata })).toEqual(says);
   expect(await administrator('PATCH', `${SPACE}/capsules/plain`, { metadata })).toEqual(done);
   const kept = { name: 'owned', ownerReferences: [gone] };
-  await judged.create(`${SPACE}/capsules`, {
+  await policyServer.create(`${SPACE}/capsules`, {
     apiVersion: `${GROUP}/v1`,
     kind: 'Capsule',
     metadata: kept,
@@ -242,12 +249,12 @@ it('the cluster’s controllers release and adopt pods', async () => {
 });
 
 it('a namespace in deletion protects none of its objects', async () => {
-  const { client } = judged.server;
+  const { client } = policyServer.server;
   const name = 'home-going-0123abcd';
   const path = `/api/v1/namespaces/${name}`;
-  await judged.create('/api/v1/namespaces', named(name, {}, open));
+  await policyServer.create('/api/v1/namespaces', named(name, {}, open));
   const [[pods, pod] = ['', {}]] = made(name);
-  await judged.create(pods, pod);
+  await policyServer.create(pods, pod);
   const patch = (body: object) =>
     client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
   await patch({

@@ -5,7 +5,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import { DEFINITIONS, definition, FOREIGN_WALLS } from './testing/foreign.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
+import {
+  asOperator,
+  type Caller,
+  holdLease,
+  named,
+  type PolicyServer,
+  startPolicyServer,
+} from './testing/policy-server.ts';
 
 const CAPSULE = 'home-household-0123abcd';
 const OPENED = 'home-opened-0123abcd';
@@ -19,16 +26,16 @@ const ofCapsule = (space: string, capsule = 'household') => ({
 });
 const open = { 'platform.space/open': 'true' };
 
-let judged: Judged;
+let policyServer: PolicyServer;
 let administrator: Caller;
 let operator: Caller;
 
 beforeAll(async () => {
-  judged = await startJudged();
-  administrator = await judged.administrator();
-  operator = await asOperator(judged);
-  await holdLease(judged, 'operator');
-  const { create } = judged;
+  policyServer = await startPolicyServer();
+  administrator = await policyServer.administrator();
+  operator = await asOperator(policyServer);
+  await holdLease(policyServer, 'operator');
+  const { create } = policyServer;
   const guarded = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   const owner = { 'platform.space/owner-uid': 'u' };
   await create('/api/v1/namespaces', named(CAPSULE, { ...ofCapsule('home'), ...guarded }, owner));
@@ -59,7 +66,7 @@ beforeAll(async () => {
   await eventually(holds, { what: 'the policies to hold' });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 const refused = { status: 403, text: expect.stringContaining('platform.space/open=true') };
 const done = { status: expect.toBeOneOf([200, 201]), text: expect.any(String) };
@@ -135,7 +142,7 @@ describe('of a Capsule’s namespace', () => {
   });
 
   it('the cluster’s controllers write its status', async () => {
-    const controller = await judged.controller('namespace-controller');
+    const controller = await policyServer.controller('namespace-controller');
     const { text } = await administrator('GET', path(CAPSULE));
     const status = { conditions: [{ type: 'NamespaceContentRemaining', status: 'True' }] };
     for (const way of ['status', 'finalize']) {
@@ -147,13 +154,13 @@ describe('of a Capsule’s namespace', () => {
 
   it('nobody says that it may have more than its quota, or has used less', async () => {
     const name = 'home-counted-0123abcd';
-    const { client } = judged.server;
+    const { client } = policyServer.server;
     const merge = (at: string, body: object) =>
       client.call({ method: 'PATCH', path: at, contentType: 'application/merge-patch+json', body });
-    await judged.create('/api/v1/namespaces', named(name, ofCapsule('home', 'counted'), open));
+    await policyServer.create('/api/v1/namespaces', named(name, ofCapsule('home', 'counted'), open));
     const hard = { 'count/configmaps': '1' };
     const quotas = core(name, 'resourcequotas');
-    await judged.create(quotas, { ...named('counted'), spec: { hard } });
+    await policyServer.create(quotas, { ...named('counted'), spec: { hard } });
     await merge(path(name), { metadata: { annotations: { 'platform.space/open': null } } });
     const quota = `${quotas}/counted`;
     const { text } = await administrator('GET', quota);
@@ -164,18 +171,18 @@ describe('of a Capsule’s namespace', () => {
     await eventually(closed, { what: 'the namespace is closed' });
     // In a cluster whose controllers have no accounts of their own, they are this one user.
     const kind = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User' };
-    await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings`, {
+    await policyServer.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings`, {
       ...named('counts'),
       roleRef: { ...kind, kind: 'ClusterRole', name: 'system:controller:resourcequota-controller' },
       subjects: [{ ...kind, name: 'system:kube-controller-manager' }],
     });
-    const manager = judged.user('system:kube-controller-manager');
-    const controller = await judged.controller('resourcequota-controller');
+    const manager = policyServer.user('system:kube-controller-manager');
+    const controller = await policyServer.controller('resourcequota-controller');
     for (const ask of [manager, controller]) {
       const known = async () => (await ask('PUT', `${quota}/status`, counted)).status === 200;
       await eventually(known, { what: 'a controller writes what is used' });
     }
-    await expect(judged.create(quotas, { ...named('more'), spec: { hard } })).rejects.toThrow(
+    await expect(policyServer.create(quotas, { ...named('more'), spec: { hard } })).rejects.toThrow(
       'platform.space/open=true',
     );
     await merge(`${quota}/status`, { status });
@@ -186,10 +193,12 @@ describe('of a Capsule’s namespace', () => {
     ])
       expect(await administrator('PATCH', `${quota}/status`, body)).toEqual(refused);
     // The API server itself counts under a user name of its own.
-    await judged.create(core(name, 'configmaps'), named('first'));
+    await policyServer.create(core(name, 'configmaps'), named('first'));
     const { status: now } = await client.call<{ status: { used: object } }>({ method: 'GET', path: quota });
     expect(now.used).toEqual({ 'count/configmaps': '1' });
-    await expect(judged.create(core(name, 'configmaps'), named('second'))).rejects.toThrow('exceeded quota');
+    await expect(policyServer.create(core(name, 'configmaps'), named('second'))).rejects.toThrow(
+      'exceeded quota',
+    );
   });
 
   it('nobody deletes it', async () => {
@@ -232,15 +241,15 @@ describe('the marks of a Capsule’s namespace', () => {
   const mark = { 'platform.space/owner-uid': 'u' };
   let tenant: Caller;
   beforeAll(async () => {
-    tenant = await judged.caller('tenant');
+    tenant = await policyServer.caller('tenant');
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
-    await judged.create(`${rbac}/clusterroles`, { ...named('namespaces'), rules: spaces });
-    await judged.create(`${rbac}/clusterrolebindings`, {
+    await policyServer.create(`${rbac}/clusterroles`, { ...named('namespaces'), rules: spaces });
+    await policyServer.create(`${rbac}/clusterrolebindings`, {
       ...named('namespaces'),
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'namespaces' },
       subjects: [{ kind: 'ServiceAccount', name: 'tenant', namespace: 'home' }],
     });
-    await judged.create('/api/v1/namespaces', named('home-plain-0123abcd'));
+    await policyServer.create('/api/v1/namespaces', named('home-plain-0123abcd'));
     const known = async () => (await tenant('POST', '/api/v1/namespaces', named('mine'))).status === 201;
     await eventually(known, { what: 'the tenant may make namespaces' });
   });
@@ -264,7 +273,7 @@ describe('the marks of a Capsule’s namespace', () => {
   it.each(['space', 'capsule'])('nor by the label %s, where the other one is there', async (label) => {
     const name = `without-${label}`;
     const { [`platform.space/${label}`]: missing, ...other } = ofCapsule('home') as Record<string, string>;
-    await judged.create('/api/v1/namespaces', named(name, other));
+    await policyServer.create('/api/v1/namespaces', named(name, other));
     expect(await tenant('PATCH', path(name), labels({ [`platform.space/${label}`]: missing }))).toEqual(
       forbidden,
     );
@@ -298,7 +307,7 @@ describe('the kinds themselves', () => {
     async (plural) => {
       expect(await administrator('DELETE', kind(plural))).toEqual(refused);
       expect(await administrator('PATCH', kind(plural), { metadata: { annotations: open } })).toEqual(done);
-      await judged.server.client.call({
+      await policyServer.server.client.call({
         method: 'PATCH',
         path: kind(plural),
         contentType: 'application/merge-patch+json',
@@ -307,7 +316,7 @@ describe('the kinds themselves', () => {
       expect(await administrator('DELETE', kind(plural))).toEqual(done);
       if (plural === 'assistants') return;
       const annotations = { 'platform.space/open': null };
-      await judged.server.client.call({
+      await policyServer.server.client.call({
         method: 'PATCH',
         path: kind(plural),
         contentType: 'application/merge-patch+json',
@@ -327,7 +336,7 @@ describe('the kinds themselves', () => {
 
 describe.each(['home', 'home-system', 'home-services'])('the namespace %s', (name) => {
   beforeAll(() =>
-    judged.server.client.call({
+    policyServer.server.client.call({
       method: 'PATCH',
       path: path(name),
       contentType: 'application/merge-patch+json',
@@ -383,7 +392,7 @@ describe('the Secret of a principal', () => {
       [core('home-system', 'secrets'), named('not-owned', ofCapsule('home'))],
     ];
     for (const [at, object] of others) {
-      await judged.create(at, object);
+      await policyServer.create(at, object);
       const { name } = (object as { metadata: { name: string } }).metadata;
       expect([name, await administrator('DELETE', `${at}/${name}`)]).toEqual([name, done]);
     }
@@ -391,10 +400,10 @@ describe('the Secret of a principal', () => {
 });
 
 it('a namespace in deletion does not protect its network policies', async () => {
-  const { client } = judged.server;
+  const { client } = policyServer.server;
   const name = 'home-going-0123abcd';
-  await judged.create('/api/v1/namespaces', named(name, ofCapsule('home', 'going'), open));
-  await judged.create(policies(name), allowAll);
+  await policyServer.create('/api/v1/namespaces', named(name, ofCapsule('home', 'going'), open));
+  await policyServer.create(policies(name), allowAll);
   await eventually(
     async () => {
       await client.call({ method: 'DELETE', path: path(name) });

@@ -20,20 +20,20 @@ import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 import { collectionOf } from './rights-held.ts';
-import { type Judged, named, startJudged } from './testing/judged.ts';
+import { named, type PolicyServer, startPolicyServer } from './testing/policy-server.ts';
 
 const run = promisify(execFile);
 const PROGRAM = resolve(import.meta.dirname, '../../operator/selftest/main.ts');
 
 let directory: string;
-let judged: Judged;
+let policyServer: PolicyServer;
 let options: SelfTestOptions;
 let token: string;
 let reached: string[] = [];
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-release-test-'));
-  judged = await startJudged();
+  policyServer = await startPolicyServer();
   const helm = await findTool('helm', directory);
   const { stdout, stderr } = await finish(helm, [
     'template',
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const objects = parseAllDocuments(stdout).flatMap((one): KubeObject[] => one.toJS() ?? []);
   const hooks = objects.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === 'test');
   for (const object of hooks.filter(({ kind }) => kind !== 'Job'))
-    await judged.create(collectionOf(object) ?? '', object);
+    await policyServer.create(collectionOf(object) ?? '', object);
   const job = hooks.find(({ kind }) => kind === 'Job') as KubeObject;
   const [variable] = job['spec'].template.spec.containers[0].env;
   options = selfTestOptions.parse(JSON.parse(variable.value));
@@ -55,11 +55,11 @@ beforeAll(async () => {
     await standing(object);
   for (const component of ['sandbox-probe', 'network-probe']) await probe(component, 'Succeeded');
   const account = '/api/v1/namespaces/home-system/serviceaccounts/home-test/token';
-  token = ((await judged.create(account, { spec: {} })) as { status: { token: string } }).status.token;
+  token = ((await policyServer.create(account, { spec: {} })) as { status: { token: string } }).status.token;
   await eventually(async () => (await look()).length > 0, { what: 'the account to have its roles' });
 }, 900_000);
 afterAll(async () => {
-  await judged?.stop();
+  await policyServer?.stop();
   await rm(directory, { recursive: true, force: true });
 });
 beforeEach(() => {
@@ -67,13 +67,18 @@ beforeEach(() => {
 });
 
 const patch = (path: string, body: object) =>
-  judged.server.client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
+  policyServer.server.client.call({
+    method: 'PATCH',
+    path,
+    contentType: 'application/merge-patch+json',
+    body,
+  });
 
 /** Creates the workload as the chart has it, and reports all of its pods as ready. */
 async function standing(object: KubeObject): Promise<void> {
   const { namespace = '', name } = object.metadata;
   const collection = `/apis/apps/v1/namespaces/${namespace}/${object.kind.toLowerCase()}s`;
-  const made = (await judged.create(collection, object)) as KubeObject;
+  const made = (await policyServer.create(collection, object)) as KubeObject;
   const replicas: number = made['spec'].replicas;
   const status = { observedGeneration: made.metadata.generation, replicas, updatedReplicas: replicas };
   await patch(`${collection}/${name}/status`, { status: { ...status, readyReplicas: replicas } });
@@ -82,7 +87,7 @@ async function standing(object: KubeObject): Promise<void> {
 async function probe(component: string, phase: string, message?: string): Promise<void> {
   const at = '/api/v1/namespaces/home-system/pods';
   const name = `${component}-1`;
-  await judged.create(at, {
+  await policyServer.create(at, {
     ...named(name, { 'platform.space/space': 'home', 'platform.space/component': component }),
     spec: { containers: [{ name: 'attest', image: 'x' }] },
   });
@@ -94,7 +99,7 @@ async function probe(component: string, phase: string, message?: string): Promis
 const look = (): Promise<readonly Check[]> =>
   checksOf(
     {
-      client: judged.server.clientOf(token),
+      client: policyServer.server.clientOf(token),
       options,
       reaches: async (address, port) => reached.includes(`${address}:${port}`),
     },
@@ -126,13 +131,13 @@ describe('the test of a release', () => {
     expect(await faults()).toEqual([
       expect.stringContaining('home-services/db-broker: it is scaled to none'),
     ]);
-    await judged.server.client.call({ method: 'DELETE', path: broker, body: {} });
+    await policyServer.server.client.call({ method: 'DELETE', path: broker, body: {} });
     expect(await faults()).toEqual(['parts: db-broker: it is not there']);
     options = { ...options, parts: options.parts.filter((part) => part !== 'db-broker') };
   });
 
   it('reports a Capsule that is not Ready with the reason, and one that no operator reconciles', async () => {
-    await judged.create(capsule, {
+    await policyServer.create(capsule, {
       apiVersion: 'platform.space/v1',
       kind: 'Capsule',
       ...named('household'),
@@ -156,7 +161,7 @@ describe('the test of a release', () => {
   it('reports what a probe has found, and that nothing is proved without one', async () => {
     const at = '/api/v1/namespaces/home-system/pods/network-probe-1';
     const query = { gracePeriodSeconds: '0' };
-    const gone = () => judged.server.client.call({ method: 'DELETE', path: at, query, body: {} });
+    const gone = () => policyServer.server.client.call({ method: 'DELETE', path: at, query, body: {} });
     await gone();
     const unproven = 'enforcement: that network policies are enforced is not proved: none of';
     expect(await faults()).toEqual([`${unproven} 0 probes has passed`]);
@@ -175,14 +180,17 @@ describe('the test of a release', () => {
       ...named('s3', { 'platform.space/space': 'home' }),
       spec: { ports: [{ port: 7070 }], selector: { a: 'b' } },
     };
-    const made = (await judged.create('/api/v1/namespaces/home-services/services', service)) as KubeObject;
+    const made = (await policyServer.create(
+      '/api/v1/namespaces/home-services/services',
+      service,
+    )) as KubeObject;
     reached = [`${made['spec'].clusterIP}:7070`, '169.254.169.254:80'];
     expect(await faults()).toEqual([
       `walls: Service s3 (${made['spec'].clusterIP} port 7070) was reached`,
       'walls: the metadata address (169.254.169.254 port 80) was reached',
     ]);
     const at = '/api/v1/namespaces/home-services/services/s3';
-    await judged.server.client.call({ method: 'DELETE', path: at, body: {} });
+    await policyServer.server.client.call({ method: 'DELETE', path: at, body: {} });
   });
 
   it('reports what answers, and nothing about what does not', async () => {
@@ -197,7 +205,7 @@ describe('the test of a release', () => {
 
 describe('its program', () => {
   const program = async () => {
-    const kubeconfig = JSON.parse(judged.server.kubeconfig);
+    const kubeconfig = JSON.parse(policyServer.server.kubeconfig);
     const users = kubeconfig.users.map((user: object) => ({ ...user, user: { token } }));
     const file = join(directory, 'kubeconfig');
     await writeFile(file, JSON.stringify({ ...kubeconfig, users }));

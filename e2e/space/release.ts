@@ -15,7 +15,7 @@ export interface Release {
 }
 
 /** What one is given beyond the values of every Space of `npm run up`. */
-export interface More {
+export interface ReleaseExtras {
   readonly values: object;
   /** What these name, in namespaces that the chart makes. */
   readonly secrets: readonly object[];
@@ -44,7 +44,7 @@ export async function installRelease(
   release: Release,
   references: ReadonlyMap<string, string>,
   step: Step,
-  more: More = { values: {}, secrets: [] },
+  more: ReleaseExtras = { values: {}, secrets: [] },
 ): Promise<void> {
   const { space, namespace } = release;
   const program = await cluster.tool('helm');

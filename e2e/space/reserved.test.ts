@@ -6,7 +6,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import { DEFINITIONS, definition, FOREIGN_WALLS, ROUTES } from './testing/foreign.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
+import {
+  asOperator,
+  type Caller,
+  holdLease,
+  named,
+  type PolicyServer,
+  startPolicyServer,
+} from './testing/policy-server.ts';
 
 const SYSTEM = 'home-system';
 const SERVICES = 'home-services';
@@ -17,7 +24,7 @@ const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
 const policies = (place: string) => `/apis/networking.k8s.io/v1/namespaces/${place}/networkpolicies`;
 const tokenOf = (place: string, account: string) => core(place, `serviceaccounts/${account}/token`);
 
-let judged: Judged;
+let policyServer: PolicyServer;
 /** Has all rights in all three namespaces except on roles: more than Kubernetes' own role `edit`. */
 let editor: Caller;
 /** An administrator of the Space, who may open objects of the operator. */
@@ -68,35 +75,38 @@ const KINDS: readonly [string, (place: string) => string, object][] = [
 const tokenRequest = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
 
 beforeAll(async () => {
-  judged = await startJudged();
-  administrator = await judged.administrator();
-  operator = await asOperator(judged);
-  await holdLease(judged, 'operator');
+  policyServer = await startPolicyServer();
+  administrator = await policyServer.administrator();
+  operator = await asOperator(policyServer);
+  await holdLease(policyServer, 'operator');
   const foreign = [...FOREIGN_WALLS, ...ROUTES];
   for (const [group, plural, kind] of foreign)
-    await judged.create(DEFINITIONS, definition(group, plural, kind));
+    await policyServer.create(DEFINITIONS, definition(group, plural, kind));
   const groups = ['', 'apps', 'batch', 'coordination.k8s.io', 'networking.k8s.io'].concat(
     foreign.map(([group]) => group),
   );
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const everything = [{ apiGroups: groups, resources: ['*'], verbs }];
-  editor = await judged.caller('editor', everything, ['home', SYSTEM, SERVICES]);
-  opener = await judged.caller('opener', [
+  editor = await policyServer.caller('editor', everything, ['home', SYSTEM, SERVICES]);
+  opener = await policyServer.caller('opener', [
     { apiGroups: ['platform.space'], resources: ['capsules'], verbs: ['open'] },
   ]);
-  await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings`, {
+  await policyServer.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings`, {
     ...named('opener'),
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'editor' },
     subjects: [{ kind: 'ServiceAccount', name: 'opener', namespace: 'home' }],
   });
   for (const place of [SYSTEM, SERVICES]) {
     const program = { ...selecting({ template: template() }), ...named('program') };
-    await judged.create(apps(place, 'deployments'), program);
-    await judged.create(core(place, 'pods'), pod());
-    await judged.create(core(place, 'serviceaccounts'), named('program'));
-    await judged.create(policies(place), { ...named('default-deny'), spec: { podSelector: {} } });
+    await policyServer.create(apps(place, 'deployments'), program);
+    await policyServer.create(core(place, 'pods'), pod());
+    await policyServer.create(core(place, 'serviceaccounts'), named('program'));
+    await policyServer.create(policies(place), { ...named('default-deny'), spec: { podSelector: {} } });
   }
-  await judged.create(core(SERVICES, 'services'), { ...named('inside'), spec: { ports: [{ port: 80 }] } });
+  await policyServer.create(core(SERVICES, 'services'), {
+    ...named('inside'),
+    spec: { ports: [{ port: 80 }] },
+  });
   // Policies are in force, and rights are known, a moment after they were created.
   const holds = async () => {
     for (const place of [SYSTEM, SERVICES]) {
@@ -117,7 +127,7 @@ beforeAll(async () => {
   await eventually(holds, { what: 'the policies to hold' });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 describe.each([SYSTEM, SERVICES])('in %s', (place) => {
   it.each(KINDS)('only the installer of the release creates %s', async (_, at, body) => {
@@ -176,8 +186,8 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
   });
 
   it('the cluster’s controllers create the pods of a Deployment', async () => {
-    const controller = await judged.controller(`replicaset-controller`).catch(() => undefined);
-    const ask = controller ?? (await judged.controller('job-controller'));
+    const controller = await policyServer.controller(`replicaset-controller`).catch(() => undefined);
+    const ask = controller ?? (await policyServer.controller('job-controller'));
     const made = async () =>
       (await ask('POST', core(place, 'pods'), { ...pod(), ...named('z') })).status === 201;
     await eventually(made, { what: 'a controller makes a pod' });
@@ -271,7 +281,7 @@ describe('in the operator’s namespace', () => {
   });
 
   it('nobody else changes or opens one', async () => {
-    await judged.create(
+    await policyServer.create(
       SECRETS,
       named('capsule-kept-database', ofCapsule, { 'platform.space/owner-uid': 'u' }),
     );
@@ -288,19 +298,19 @@ describe('in the operator’s namespace', () => {
   });
 
   it('the cluster’s own controllers write their objects of every namespace', async () => {
-    const publisher = await judged.controller('root-ca-cert-publisher');
+    const publisher = await policyServer.controller('root-ca-cert-publisher');
     const root = { ...named('kube-root-ca.crt.2'), data: {} };
     const made = async () => (await publisher('POST', core(SYSTEM, 'configmaps'), root)).status === 201;
     await eventually(made, { what: 'a controller with an account of its own writes' });
     // In a cluster whose controllers have no accounts, they are this user.
-    const manager = judged.user('system:kube-controller-manager');
+    const manager = policyServer.user('system:kube-controller-manager');
     expect(await manager('POST', SECRETS, named('x'))).toEqual(done);
     expect(await manager('POST', tokenOf(SYSTEM, 'program'), tokenRequest)).toEqual(done);
   });
 
   it('the installer of the release writes there without opening anything', async () => {
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
-    const releaser = await judged.caller('releaser');
+    const releaser = await policyServer.caller('releaser');
     const resourceNames = ['home-operator'];
     const rules = [
       {
@@ -310,16 +320,16 @@ describe('in the operator’s namespace', () => {
         verbs: ['patch'],
       },
     ];
-    await judged.create(`${rbac}/clusterroles`, { ...named('releaser'), rules });
+    await policyServer.create(`${rbac}/clusterroles`, { ...named('releaser'), rules });
     const subjects = [{ kind: 'ServiceAccount', name: 'releaser', namespace: 'home' }];
     const roleRef = (kind: string, name: string) => ({
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name },
     });
-    await judged.create(`${rbac}/clusterrolebindings`, {
+    await policyServer.create(`${rbac}/clusterrolebindings`, {
       ...{ ...named('releaser'), subjects },
       ...roleRef('ClusterRole', 'releaser'),
     });
-    await judged.create(`${rbac}/namespaces/${SYSTEM}/rolebindings`, {
+    await policyServer.create(`${rbac}/namespaces/${SYSTEM}/rolebindings`, {
       ...{ ...named('releaser'), subjects },
       ...roleRef('Role', 'editor'),
     });
@@ -361,18 +371,18 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   let insider: Caller;
 
   beforeAll(async () => {
-    insider = await judged.caller('insider');
+    insider = await policyServer.caller('insider');
     for (const place of ['home', SERVICES])
-      await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${place}/rolebindings`, {
+      await policyServer.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${place}/rolebindings`, {
         ...named('insider'),
         roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-inputs' },
         subjects: [{ kind: 'ServiceAccount', name: 'insider', namespace: 'home' }],
       });
     for (const [, path] of kinds) {
-      await judged.create(path, named(RECORD, own));
-      await judged.create(path, named('sh.helm.release.v1.books.v1', other));
-      await judged.create(path, named('told-by-labels', own));
-      await judged.create(path, named('plain'));
+      await policyServer.create(path, named(RECORD, own));
+      await policyServer.create(path, named('sh.helm.release.v1.books.v1', other));
+      await policyServer.create(path, named('told-by-labels', own));
+      await policyServer.create(path, named('plain'));
     }
     const known = async () => {
       const record = await editor('POST', secrets, named('x', own));
@@ -413,7 +423,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   it.each(kinds)('%s may be written as they are, and removed', async (_, path) => {
     // An administrator does this to have etcd encrypt everything again. No record is too large to be compared.
     const large = { ...named('large', own), data: { release: 'A'.repeat(1_000_000) } };
-    await judged.create(path, large);
+    await policyServer.create(path, large);
     for (const name of [RECORD, 'large']) {
       const { text } = await editor('GET', `${path}/${name}`);
       expect((await editor('PUT', `${path}/${name}`, JSON.parse(text) as object)).status).toBe(200);
@@ -460,7 +470,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
     const says = refused('you may not get a token of the service account editor');
     expect(await insider('POST', secrets, token('lasting', 'editor'))).toEqual(says);
     expect(await editor('POST', secrets, token('lasting', 'editor'))).toEqual(done);
-    await judged.create(secrets, token('theirs', 'insider'));
+    await policyServer.create(secrets, token('theirs', 'insider'));
     const { metadata } = token('theirs', 'editor');
     expect(await insider('PATCH', `${secrets}/theirs`, { metadata })).toEqual(says);
     const plain = { metadata: { labels: { a: 'b' } } };
@@ -483,7 +493,7 @@ it('in the namespace of Capsules, a pod with the operator’s name and label has
 
 /** Changes the services' namespace with every right. */
 const becomes = (annotation: string | null) =>
-  judged.server.client.call({
+  policyServer.server.client.call({
     method: 'PATCH',
     path: `/api/v1/namespaces/${SERVICES}`,
     contentType: 'application/merge-patch+json',
@@ -500,7 +510,7 @@ it('an administrator opens the services to the outside, which anybody sees', asy
 it('the services’ namespace takes its walls with it when it goes', async () => {
   await becomes('true');
   const path = `/api/v1/namespaces/${SERVICES}`;
-  await eventually(() => judged.server.client.call({ method: 'DELETE', path }).then(() => true), {
+  await eventually(() => policyServer.server.client.call({ method: 'DELETE', path }).then(() => true), {
     what: 'it is open',
   });
   await becomes(null);

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
-import { drawnFor, heldBy, type Rights, wrongIn } from './rights-held.ts';
+import { differencesOf, documentedRights, type Rights, rightsHeldBy } from './rights-held.ts';
 import { rulesOn } from './rights-page.ts';
 import { startWithRights, type WithRights } from './testing/rights.ts';
 
@@ -14,9 +14,9 @@ let drawn: Rights;
 
 beforeAll(async () => {
   given = await startWithRights();
-  drawn = drawnFor(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
+  drawn = documentedRights(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
   // Roles are known a moment after they were created.
-  await eventually(async () => (await heldBy(given.accounts)).isSupersetOf(drawn), {
+  await eventually(async () => (await rightsHeldBy(given.accounts)).isSupersetOf(drawn), {
     what: 'roles are known',
   });
 }, 900_000);
@@ -25,7 +25,7 @@ afterAll(() => given?.stop());
 
 it('every account has the rights that docs/rights.md lists, and no other', async () => {
   expect(drawn.size).toBeGreaterThan(300);
-  expect(wrongIn(await heldBy(given.accounts), drawn)).toEqual([]);
+  expect(differencesOf(await rightsHeldBy(given.accounts), drawn)).toEqual([]);
 });
 
 it('a right too many, or too few, is named with its account', async () => {
@@ -38,7 +38,10 @@ it('a right too many, or too few, is named with its account', async () => {
     'not on the page: home-system/home-uninstall-guard in home: list assistants.platform.space',
     'missing: home-system/home-uninstall-guard in home: list capsules.platform.space',
   ];
-  await eventually(async () => wrongIn(await heldBy(given.accounts), drawn).join() === wrong.join(), {
-    what: wrong.join(', '),
-  });
+  await eventually(
+    async () => differencesOf(await rightsHeldBy(given.accounts), drawn).join() === wrong.join(),
+    {
+      what: wrong.join(', '),
+    },
+  );
 });

@@ -1,6 +1,6 @@
 /** What each account of a Space may do according to an API server, for the comparison with docs/rights.md. */
 import type { KubeObject } from './kube-object.ts';
-import { type DrawnRule, EVERYWHERE, OF_CAPSULES } from './rights-page.ts';
+import { type DocumentedRule, EVERYWHERE, OF_CAPSULES } from './rights-page.ts';
 
 /**
  * Where the rights of accounts are tested: in the Space's namespaces, in a Capsule's, and in one that is not the
@@ -40,7 +40,7 @@ interface ResourceRule {
 /** Rights as sentences: `account in place: verb resource.group name`. */
 export type Rights = ReadonlySet<string>;
 
-export async function heldBy(accounts: readonly Account[]): Promise<Rights> {
+export async function rightsHeldBy(accounts: readonly Account[]): Promise<Rights> {
   const asked = accounts.flatMap((account) => PLACES.map((place) => [account, place] as const));
   const held = await Promise.all(
     asked.map(async ([{ name, client }, namespace]) => {
@@ -65,7 +65,7 @@ export async function heldBy(accounts: readonly Account[]): Promise<Rights> {
 }
 
 /** The rights that the page lists for these accounts. There is one Capsule, and one person for each role. */
-export function drawnFor(rules: readonly DrawnRule[], accounts: readonly Account[]): Rights {
+export function documentedRights(rules: readonly DocumentedRule[], accounts: readonly Account[]): Rights {
   const rights = accounts.flatMap(({ name }) =>
     rules.flatMap((rule) => {
       const names = rule.names.map((one) => one.replace('<capsule>', 'household'));
@@ -79,7 +79,7 @@ export function drawnFor(rules: readonly DrawnRule[], accounts: readonly Account
   return new Set(rights);
 }
 
-function placesOf(account: string, { role, where, heldBy: holders }: DrawnRule): readonly string[] {
+function placesOf(account: string, { role, where, heldBy: holders }: DocumentedRule): readonly string[] {
   if (account === `${PERSON}${role}`) return ['home'];
   if (!holders.includes(account)) return [];
   if (where === EVERYWHERE) return PLACES;
@@ -101,7 +101,7 @@ function sentences(
 }
 
 /** The differences: each right that is not listed, and each listed one that is missing. */
-export function wrongIn(held: Rights, drawn: Rights): string[] {
+export function differencesOf(held: Rights, drawn: Rights): string[] {
   return [
     ...[...held.difference(drawn)].map((right) => `not on the page: ${right}`),
     ...[...drawn.difference(held)].map((right) => `missing: ${right}`),
@@ -133,7 +133,7 @@ const bound = (name: string, namespace: string, role: object, subject: object): 
  * The objects of the chart, and those that the operator and an administrator add: for one Capsule, and for one person
  * with each role.
  */
-export function givenBy(rendered: readonly KubeObject[]): readonly KubeObject[] {
+export function grantingObjects(rendered: readonly KubeObject[]): readonly KubeObject[] {
   const chart = rendered.filter((object) => collectionOf(object) !== undefined);
   const written = chart.map((object) =>
     object.kind === 'Role' && object['rules'] === undefined

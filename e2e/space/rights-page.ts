@@ -8,7 +8,7 @@ interface Rule {
 }
 
 /** A row of the page. */
-export interface DrawnRule {
+export interface DocumentedRule {
   readonly role: string;
   readonly where: string;
   /** Accounts, as `namespace/name`. */
@@ -93,7 +93,7 @@ const accountOf = ({ namespace, name }: { readonly namespace?: string; readonly 
 const words = (cell: string): string[] => (cell === '' ? [] : cell.replaceAll('`', '').split(', '));
 
 /** The rules that a page lists. */
-export function rulesOn(page: string): readonly DrawnRule[] {
+export function rulesOn(page: string): readonly DocumentedRule[] {
   const lines = page.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'));
   return lines.slice(1).map((line) => {
     const [role = '', where = '', heldBy = '', what = '', names = '', verbs = ''] = line

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { type Caller, type Judged, named, startJudged } from './testing/judged.ts';
+import { type Caller, named, type PolicyServer, startPolicyServer } from './testing/policy-server.ts';
 
 const GROUP = 'platform.space';
 const PLACE = `/apis/${GROUP}/v1/namespaces/home`;
@@ -11,7 +11,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const ROLES = ['viewer', 'deployer', 'capsule-admin', 'admin'] as const;
 type Role = (typeof ROLES)[number];
 
-let judged: Judged;
+let policyServer: PolicyServer;
 const people = new Map<Role, Caller>();
 
 const capsule = (name: string) => ({
@@ -59,13 +59,13 @@ const ACTS: readonly [string, Role | undefined, string, string, object?][] = [
 ];
 
 beforeAll(async () => {
-  judged = await startJudged();
-  await judged.create(`${PLACE}/capsules`, capsule('household'));
-  await judged.create(`${PLACE}/assistants`, assistant('ledger'));
+  policyServer = await startPolicyServer();
+  await policyServer.create(`${PLACE}/capsules`, capsule('household'));
+  await policyServer.create(`${PLACE}/assistants`, assistant('ledger'));
   for (const role of ROLES) {
     const name = `a-${role}`;
-    people.set(role, await judged.caller(name));
-    await judged.create(`${RBAC}/namespaces/home/rolebindings`, {
+    people.set(role, await policyServer.caller(name));
+    await policyServer.create(`${RBAC}/namespaces/home/rolebindings`, {
       ...named(name),
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `home-space-${role}` },
       subjects: [{ kind: 'ServiceAccount', name, namespace: 'home' }],
@@ -80,7 +80,7 @@ beforeAll(async () => {
   await eventually(known, { what: 'roles and policies to hold' });
 }, 900_000);
 
-afterAll(() => judged?.stop());
+afterAll(() => policyServer?.stop());
 
 describe.each(ROLES)('who is %s', (role) => {
   it.each(ACTS)('may %s from %s on', async (_, least, method, path, body) => {
@@ -101,7 +101,7 @@ describe.each([
 ])('who has the role %s', (role, may) => {
   it('may do this and nothing else', async () => {
     const name = `only-${role}`;
-    const ask = await judged.caller(name);
+    const ask = await policyServer.caller(name);
     const roleRef = {
       apiGroup: 'rbac.authorization.k8s.io',
       kind: 'ClusterRole',
@@ -109,7 +109,7 @@ describe.each([
     };
     const subjects = [{ kind: 'ServiceAccount', name, namespace: 'home' }];
     const where = role === 'cluster' ? 'clusterrolebindings' : 'namespaces/home/rolebindings';
-    await judged.create(`${RBAC}/${where}`, { ...named(name), roleRef, subjects });
+    await policyServer.create(`${RBAC}/${where}`, { ...named(name), roleRef, subjects });
     const made = named(`${role}.ledger.bank`);
     const acts = [
       ['make an input', 'POST', SECRETS, made],
@@ -143,7 +143,7 @@ describe.each([
 });
 
 it('are part of Kubernetes’ own roles view and admin, and of no other', async () => {
-  const { items } = await judged.server.client.call<{ items: { metadata: { name: string } }[] }>({
+  const { items } = await policyServer.server.client.call<{ items: { metadata: { name: string } }[] }>({
     method: 'GET',
     path: `${RBAC}/clusterroles`,
     query: { labelSelector: 'platform.space/space=home' },
@@ -161,7 +161,7 @@ it('are part of Kubernetes’ own roles view and admin, and of no other', async 
 
 it('a Role that names one Capsule makes a deployer of that Capsule alone', async () => {
   const assistants = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
-  const ask = await judged.caller('of-the-lab', [
+  const ask = await policyServer.caller('of-the-lab', [
     { apiGroups: [GROUP], resources: ['assistants'], verbs: assistants },
     { apiGroups: [GROUP], resources: ['capsules'], resourceNames: ['lab'], verbs: ['get', 'deploy'] },
   ]);

@@ -5,9 +5,15 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { applyExamples, tellStory } from '../space/example.ts';
-import { cuts, killedIn } from './support/cut-short.ts';
-import { EVERY_DOOR, exchange, type Held, heldNow, openOf } from './support/held-credentials.ts';
+import { applyExamples, runDemo } from '../space/example.ts';
+import { killedIn, stepsToKill } from './support/cut-short.ts';
+import {
+  acceptedOf,
+  type Credentials,
+  currentCredentials,
+  EVERY_CREDENTIAL,
+  exchange,
+} from './support/held-credentials.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
 import { helm, install, uninstall, valuesForAnother } from './support/releases.ts';
 import { gone, installed, kube, ledgerOf, OWN_ENGINES, ready, unique } from './support/space.ts';
@@ -50,9 +56,9 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
   let moment: string;
   let oldUrl: string;
   /** Credentials that had been retired before the moment, those of the moment, and those created after it. */
-  let retired: Held;
-  let ofThen: Held;
-  let ofLater: Held;
+  let retired: Credentials;
+  let ofThen: Credentials;
+  let ofLater: Credentials;
 
   const file = (of: string) => join(directory, of);
   const entry = (description: string) =>
@@ -176,7 +182,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
   });
 
   it('copies rows, objects, keys and Capsules, which cannot be read from the bucket alone', async () => {
-    await tellStory(kube, inside, ledgerOf(inside, name));
+    await runDemo(kube, inside, ledgerOf(inside, name));
     expect(await object('PUT', 'the-first-statement')).toMatchObject({ status: 200 });
     await until('a copy of the server', async () => /^\S+F$/m.test(await copies()));
     await backUp();
@@ -185,13 +191,13 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
   });
 
   it('has exchanged credentials, and refuses the former ones', async () => {
-    retired = await heldNow(name, inside, 'household', 'ledger');
-    expect(await openOf(name, retired, 'household', 'ledger')).toEqual(EVERY_DOOR);
+    retired = await currentCredentials(name, inside, 'household', 'ledger');
+    expect(await acceptedOf(name, retired, 'household', 'ledger')).toEqual(EVERY_CREDENTIAL);
     await exchange(name, inside, 'household', 'ledger');
     await ready('assistant', 'ledger', name);
-    ofThen = await heldNow(name, inside, 'household', 'ledger');
-    expect(await openOf(name, ofThen, 'household', 'ledger')).toEqual(EVERY_DOOR);
-    expect(await openOf(name, retired, 'household', 'ledger')).toEqual([]);
+    ofThen = await currentCredentials(name, inside, 'household', 'ledger');
+    expect(await acceptedOf(name, ofThen, 'household', 'ledger')).toEqual(EVERY_CREDENTIAL);
+    expect(await acceptedOf(name, retired, 'household', 'ledger')).toEqual([]);
   });
 
   const copies = () =>
@@ -338,7 +344,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
   });
 
   it('is lost: namespaces, volumes and all', async () => {
-    ofLater = await heldNow(name, inside, 'household', 'ledger');
+    ofLater = await currentCredentials(name, inside, 'household', 'ledger');
     await helm(ark, ['uninstall', name, '--no-hooks']);
     for (const [kind, of] of [
       ['assistant', 'ledger'],
@@ -401,7 +407,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     afterAll(() => inVault(`[ ! -e /tmp/saved ] || cat /tmp/saved >${bundle}`));
   });
 
-  it.each(cuts(Math.random))('is partly restored by a command that is killed: %s', async (step) => {
+  it.each(stepsToKill(Math.random))('is partly restored by a command that is killed: %s', async (step) => {
     const at = ['--at', new Date(moment).toISOString()];
     await killedIn(step, Math.random, (ended) =>
       run(['--values', file('values.json'), '--key', file('key'), ...at], ended),
@@ -418,7 +424,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     });
     await ready('capsule', 'household', name);
     await ready('assistant', 'ledger', name);
-    const { balances } = await tellStory(kube, inside, ledgerOf(inside, name));
+    const { balances } = await runDemo(kube, inside, ledgerOf(inside, name));
     expect(balances.find(({ account }) => account === 'expenses:groceries')?.balance).toBe('42.50');
     expect(await spent()).toBe('10.00');
     expect(await object('GET')).toMatchObject({ status: 200, text: 'the-first-statement' });
@@ -429,10 +435,10 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     expect(new URL(url).password).not.toBe(new URL(oldUrl).password);
     const role = new URL(oldUrl).username;
     expect(new URL(url).username).toBe(role);
-    const now = await heldNow(name, inside, 'household', 'ledger');
-    expect(await openOf(name, now, 'household', 'ledger')).toEqual(EVERY_DOOR);
+    const now = await currentCredentials(name, inside, 'household', 'ledger');
+    expect(await acceptedOf(name, now, 'household', 'ledger')).toEqual(EVERY_CREDENTIAL);
     for (const old of [retired, ofThen, ofLater])
-      expect(await openOf(name, old, 'household', 'ledger')).toEqual([]);
+      expect(await acceptedOf(name, old, 'household', 'ledger')).toEqual([]);
   });
 
   it('is backed up as before', async () => {

@@ -2,17 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   assistant,
   capsule,
+  deleteCapsules,
   gone,
   installed,
   kube,
-  leave,
   manifest,
   namespaceOf,
   podsOf,
   ready,
   runningPod,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -26,7 +26,7 @@ describe('bad input', () => {
   });
 
   afterAll(async () => {
-    await leave(home);
+    await deleteCapsules(home);
   });
 
   it.each([
@@ -46,7 +46,7 @@ describe('bad input', () => {
 
   it('a Capsule whose name is no valid id says so', async () => {
     await kube.apply(capsule('not.an.id'));
-    const refusal = await told('capsule', 'not.an.id', 'NamespaceReady', 'False', 'InvalidName');
+    const refusal = await untilCondition('capsule', 'not.an.id', 'NamespaceReady', 'False', 'InvalidName');
     expect(refusal.message).toMatch(/lowercase/);
     await kube.remove('capsule', 'not.an.id', installed.namespace);
     await gone('capsule', 'not.an.id', installed.namespace);
@@ -55,17 +55,17 @@ describe('bad input', () => {
   it('an Assistant of an unknown Capsule waits for it and says so', async () => {
     const later = unique('later');
     await kube.apply(assistant(later, 'waits', {}, later));
-    const refusal = await told('assistant', later, 'CapsuleReady', 'False', 'CapsuleNotFound');
+    const refusal = await untilCondition('assistant', later, 'CapsuleReady', 'False', 'CapsuleNotFound');
     expect(refusal.message).toContain(later);
     await kube.apply(capsule(later));
     await ready('assistant', later);
-    await leave(later);
+    await deleteCapsules(later);
   });
 
   it('an image that cannot be pulled is named, and its replacement is used', async () => {
     const name = `${home}-pull`;
     await kube.apply(assistant(home, 'pull', { image: 'space/no-such-image:1' }, name));
-    const refusal = await told('assistant', name, 'WorkloadReady', 'False', 'ImagePullFailed');
+    const refusal = await untilCondition('assistant', name, 'WorkloadReady', 'False', 'ImagePullFailed');
     expect(refusal.message).toContain('space/no-such-image:1');
     await kube.apply(assistant(home, 'pull', {}, name));
     await ready('assistant', name);
@@ -79,15 +79,27 @@ describe('bad input', () => {
     const asks = manifest('pull', { integrations: { mail: { scopes: ['read'] } } });
     const wider = { ...asks, platform: { ...asks.platform, version: '1.1.0' } };
     await kube.apply(assistant(home, 'pull', { manifest: wider }, name));
-    const missing = await told('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');
+    const missing = await untilCondition(
+      'assistant',
+      name,
+      'IntegrationsGranted',
+      'False',
+      'ApprovalMissing',
+    );
     const [, command = ''] = /: kubectl (annotate .*)$/.exec(missing.message) ?? [];
     expect((await kube.run([...command.split(' '), '-n', installed.namespace])).code).toBe(0);
-    const refusal = await told('assistant', name, 'IntegrationsGranted', 'False', 'ScopesNotGranted');
+    const refusal = await untilCondition(
+      'assistant',
+      name,
+      'IntegrationsGranted',
+      'False',
+      'ScopesNotGranted',
+    );
     expect(refusal.message).toContain('mail (read)');
     expect(await template()).toEqual(before);
     const integrations = { mail: { scopes: ['read'] } };
     await kube.apply(capsule(home, { approval: 'manual', integrations }));
-    await told('assistant', name, 'IntegrationsGranted', 'True', 'Ready');
+    await untilCondition('assistant', name, 'IntegrationsGranted', 'True', 'Ready');
     await until('another pod to run', async () => {
       const running = await runningPod(namespace, 'pull');
       return running.metadata.uid !== pod.metadata.uid;
@@ -100,14 +112,14 @@ describe('bad input', () => {
     // Another manifest has another digest, which is not approved.
     const next = { ...wider, platform: { ...wider.platform, version: '1.2.0' } };
     await kube.apply(assistant(home, 'pull', { manifest: next }, name));
-    await told('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');
+    await untilCondition('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');
   });
 
   it('a host that the gateway cannot enforce is refused', async () => {
     const name = `${home}-hosts`;
     const asks = manifest('hosts', { network: { allowed_hosts: ['*.example.com'] } });
     await kube.apply(assistant(home, 'hosts', { manifest: asks }, name));
-    await told('assistant', name, 'EgressReady', 'False', 'HostNotEnforceable');
+    await untilCondition('assistant', name, 'EgressReady', 'False', 'HostNotEnforceable');
     expect(await podsOf(namespace, 'hosts')).toEqual([]);
   });
 });

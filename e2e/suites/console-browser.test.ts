@@ -8,20 +8,20 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { type Page, signedIn, violationsOnEach } from '../../console/testing/browser-window.ts';
 import { browseConsole, tokenOf } from './support/console.ts';
-import { type Hands, keyboard, mouse } from './support/hands.ts';
+import { type InputMethod, keyboard, mouse } from './support/hands.ts';
 import { type Provider, startProvider } from './support/own-bucket.ts';
 import { upgradeOurs, valuesOfOurs } from './support/releases.ts';
 import {
   assistant,
   capsule,
+  deleteCapsules,
   installed,
   kube,
-  leave,
   manifest,
   ready,
   services,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -37,7 +37,7 @@ const BANK = parse(
 /** An administrator, and how they use the page. */
 interface Administrator {
   readonly who: string;
-  readonly hands: Hands;
+  readonly hands: InputMethod;
   readonly script: boolean;
   /** The Capsule that they administer. */
   readonly home: string;
@@ -75,12 +75,12 @@ beforeAll(async () => {
   const people = { administrators: [PERSON], wholeCluster: true };
   await upgradeOurs({ ...before, people, objectStore: { ...objectStore, byok: provider.byok } }, BROKER);
   [console, token] = await Promise.all([browseConsole(), tokenOf(admin)]);
-  for (const { home } of persons) await told('capsule', home, 'Ready', 'False', 'Suspended');
+  for (const { home } of persons) await untilCondition('capsule', home, 'Ready', 'False', 'Suspended');
 });
 
 afterAll(async () => {
   await console?.close();
-  await leave(...persons.map(({ home }) => home));
+  await deleteCapsules(...persons.map(({ home }) => home));
   await kube.remove('serviceaccount', admin, namespace);
   for (const { home } of persons) await kube.remove('secret', `${home}.saver.bank`, namespace);
   if (before !== undefined) await upgradeOurs(before, BROKER);
@@ -125,7 +125,7 @@ it.each(persons)(
 
     // The administrator approves what an Assistant may do, and enters what it asks people for.
     await kube.apply(saver(home));
-    await told('assistant', `${home}-saver`, 'Ready', 'False', 'ApprovalMissing');
+    await untilCondition('assistant', `${home}-saver`, 'Ready', 'False', 'ApprovalMissing');
     await page.goto('/');
     await hands.press(page, 'Review what it may do, and approve', `Assistant ${home}-saver`);
     await page.getByText('Nothing of it runs yet').waitFor();
@@ -161,7 +161,7 @@ it.each(persons)(
 );
 
 /** All operations on a credential set, at a real S3 server. */
-async function credentials(page: Page, hands: Hands, look: () => Promise<void>): Promise<void> {
+async function credentials(page: Page, hands: InputMethod, look: () => Promise<void>): Promise<void> {
   const { endpoint = '', region = '', bucket = '' } = provider.fields;
   const { 'access-key-id': id = '', 'secret-access-key': secret = '' } = provider.fields;
   const keys = async (value: string) => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { browseConsole, ORIGIN } from './support/console.ts';
 import { type Issuer, startIssuer } from './support/issuer.ts';
 import { upgradeOurs, valuesOfOurs } from './support/releases.ts';
-import { capsule, installed, kube, leave, ready, system, unique } from './support/space.ts';
+import { capsule, deleteCapsules, installed, kube, ready, system, unique } from './support/space.ts';
 
 const { namespace, space } = installed;
 const home = unique('issuer');
@@ -45,7 +45,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await console?.close();
-  await leave(home);
+  await deleteCapsules(home);
   await kube.remove('rolebinding', home, namespace);
   if (before !== undefined) await upgradeOurs(before, CONSOLE);
   await kube.remove('namespace', home);

@@ -3,7 +3,17 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Browser } from '../../console/testing/browser.ts';
 import { capsuleNamespace } from '../../operator/names.ts';
 import { type Forwarded, forwardConsole, tokenOf } from './support/console.ts';
-import { assistant, capsule, gone, installed, kube, leave, ready, told, unique } from './support/space.ts';
+import {
+  assistant,
+  capsule,
+  deleteCapsules,
+  gone,
+  installed,
+  kube,
+  ready,
+  unique,
+  untilCondition,
+} from './support/space.ts';
 import { until } from './support/until.ts';
 
 const { namespace, space } = installed;
@@ -36,13 +46,13 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await forwarded?.close();
-  await leave(home);
+  await deleteCapsules(home);
   for (const name of Object.values(NAMES)) await kube.remove('serviceaccount', name, namespace);
   await kube.remove('rolebinding', NAMES.admin, namespace);
 });
 
 it('lets a person with a token of Kubernetes sign in, and names the Capsule that is not Ready', async () => {
-  await told('capsule', home, 'Ready', 'False', 'NamespaceConflict');
+  await untilCondition('capsule', home, 'Ready', 'False', 'NamespaceConflict');
   const { browser, shown } = await forwarded.signIn(await tokenOf(NAMES.admin));
   admin = browser;
   expect([shown.status, shown.path]).toEqual([200, '/']);

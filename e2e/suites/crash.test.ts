@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
-  alone,
   assistant,
   capsule,
   databaseUrl,
@@ -16,6 +15,7 @@ import {
   superuserRows,
   system,
   unique,
+  untilDeletionsEnd,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -30,7 +30,7 @@ describe('the operator killed with SIGKILL', () => {
   let atFirst: readonly string[];
 
   beforeAll(async () => {
-    await alone();
+    await untilDeletionsEnd();
     atFirst = await roles();
   });
 

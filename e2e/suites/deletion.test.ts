@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import {
-  alone,
   assistant,
   capsule,
   databaseUrl,
+  deleteCapsules,
   gone,
   installed,
   kube,
-  leave,
   namespaceOf,
   openDatabase,
   ready,
   superuserRows,
   system,
-  told,
   unique,
+  untilCondition,
+  untilDeletionsEnd,
 } from './support/space.ts';
 
 const roleExists = async (role: string) =>
@@ -25,7 +25,7 @@ const databaseExists = async (name: string) =>
 describe('deletion', () => {
   it('of a Capsule leaves no Assistant, namespace, database, role or Secret', async () => {
     const home = unique('drop');
-    await alone();
+    await untilDeletionsEnd();
     const before = await superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1");
     await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
     const namespace = await namespaceOf(home);
@@ -66,7 +66,7 @@ describe('deletion', () => {
     expect(await kube.get('secret', 'leaves-database', namespace)).toBeUndefined();
     expect(await kube.get('deployment', 'leaves', namespace)).toBeUndefined();
     expect((await openDatabase(staying, staying.pathname.slice(1))).code).toBe(0);
-    await leave(home);
+    await deleteCapsules(home);
   });
 
   it('of the second Assistant with an id leaves the first one’s database alone', async () => {
@@ -77,13 +77,19 @@ describe('deletion', () => {
     const url = await databaseUrl(namespace, 'same');
 
     await kube.apply(assistant(home, 'same', {}, `${home}-second`));
-    const refusal = await told('assistant', `${home}-second`, 'Accepted', 'False', 'DuplicateIdentifier');
+    const refusal = await untilCondition(
+      'assistant',
+      `${home}-second`,
+      'Accepted',
+      'False',
+      'DuplicateIdentifier',
+    );
     expect(refusal.message).toContain(`${home}-first`);
 
     await kube.remove('assistant', `${home}-second`, installed.namespace);
     await gone('assistant', `${home}-second`, installed.namespace);
     expect((await openDatabase(url, url.pathname.slice(1))).code).toBe(0);
     await ready('assistant', `${home}-first`);
-    await leave(home);
+    await deleteCapsules(home);
   });
 });

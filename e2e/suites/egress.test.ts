@@ -10,16 +10,16 @@ import { REACH, reached } from './support/reach.ts';
 import {
   assistant,
   capsule,
+  deleteCapsules,
   installed,
   kube,
-  leave,
   ledgerOf,
   namespaceOf,
   ready,
   runningPod,
   services,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -194,7 +194,7 @@ describe.skipIf(node === undefined)(
 
     afterAll(async () => {
       await Promise.all([
-        leave(home),
+        deleteCapsules(home),
         upgradeGateway({
           extraCA: '',
           hosts: { [ALLOWED]: null, [INPUT]: null, [OTHER]: null },
@@ -208,7 +208,7 @@ describe.skipIf(node === undefined)(
     });
 
     it('is not scheduled before somebody entered its stored input', async () => {
-      await told('assistant', name, 'InputsBound', 'False', 'InputSecretNotFound');
+      await untilCondition('assistant', name, 'InputsBound', 'False', 'InputSecretNotFound');
       await kube.apply({
         apiVersion: 'v1',
         kind: 'Secret',
@@ -321,7 +321,7 @@ describe.skipIf(node === undefined)(
       });
       await kube.apply(ledger([], { routes: [{ method: 'GET', path: '/v1/other' }] }));
       expect(await held).toEqual(Object.fromEntries(addresses.map((one) => [one, 'answered'])));
-      await told('assistant', name, 'InputsBound', 'False', 'InputNeedsReentry');
+      await untilCondition('assistant', name, 'InputsBound', 'False', 'InputNeedsReentry');
       const ended = await fetched(`https://${ALLOWED}/`, CALL);
       expect(ended[`https://${ALLOWED}/`]).not.toContain('outside saw');
       expect(ended[CALL]).toContain('"code":"not_found"');
@@ -334,7 +334,7 @@ describe.skipIf(node === undefined)(
 
     it('reaches nothing while the gateway is down, and continues when it is back', async () => {
       await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=0']);
-      await told('assistant', name, 'EgressReady', 'False', 'GatewayUnavailable');
+      await untilCondition('assistant', name, 'EgressReady', 'False', 'GatewayUnavailable');
       await until('the last replica to be gone', async () => (await replicas()).length === 0);
       const [answers, down] = await Promise.all([
         fetched(`https://${ALLOWED}/`, CALL),

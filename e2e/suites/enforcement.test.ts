@@ -6,24 +6,24 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { finish } from '../space/kube.ts';
 import { resultsIn, TRY_TARGETS } from '../verify/look.ts';
-import { enforceAll, type Hole, letting, openMatrix } from './support/one-way.ts';
+import { allowPolicy, enforceAll, type Hole, openMatrix } from './support/one-way.ts';
 import {
   assistant,
   capsule,
   conditionOf,
+  deleteCapsules,
   enterNodes,
   getAssistant,
   installed,
   kube,
-  leave,
   namespaceOf,
   ONE_POD,
   podsOf,
   ready,
   runningPod,
   system,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -123,13 +123,13 @@ describe('walls that hold one way alone', () => {
   afterEach(enforceAll);
   afterAll(async () => {
     await matrix?.close();
-    await leave(home);
+    await deleteCapsules(home);
   });
 
   it.each(WAYS)(
     'are detected, and named by the condition and by verify: a plugin that %s',
     async (_, way) => {
-      await kube.apply(letting(way.unenforced));
+      await kube.apply(allowPolicy(way.unenforced));
       // A policy takes a moment to take effect on a node, so an earlier probe does not count.
       const wrong = await until('verify to name it', async () => {
         const found = await matrix.wrong();
@@ -137,7 +137,7 @@ describe('walls that hold one way alone', () => {
       });
       expect(wrong.filter((line) => way.none.test(line))).toEqual([]);
       await askAgain();
-      const { message } = await told('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
+      const { message } = await untilCondition('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
       console.info(message);
       for (const what of way.open) expect(message).toContain(what);
       expect(message).toMatch(/ UDP port /);
@@ -161,13 +161,13 @@ describe('walls that hold one way alone', () => {
       '20',
       `tcp ${await serviceAddress('kubernetes', 'default')} 443`,
     ];
-    await kube.apply(letting({ type: 'Egress' }));
+    await kube.apply(allowPolicy({ type: 'Egress' }));
     await until('egress to be open', async () => (await matrix.wrong()).length > 0);
     // The operator's own probe has passed, and is not repeated, so only the pod itself can notice.
     await kube.apply(
       assistant(home, 'later', { command, env: [{ name: 'LISTEN', value: '8080' }], port: 8080 }, name),
     );
-    await told('assistant', name, 'WorkloadReady', 'False', 'NotAttested');
+    await untilCondition('assistant', name, 'WorkloadReady', 'False', 'NotAttested');
     const [waiting] = await podsOf(namespace, 'later');
     expect(waiting?.['status'].containerStatuses?.[0]?.state.running).toBeUndefined();
     await enforceAll();
@@ -194,7 +194,7 @@ describe('walls', () => {
   });
   afterAll(async () => {
     if (node) await onNodes(ON).catch(() => undefined);
-    await leave(home, late);
+    await deleteCapsules(home, late);
   });
 
   it('are tested once on each node, by a pod that reaches what it may and nothing else', async () => {
@@ -219,7 +219,7 @@ describe('walls', () => {
     const before = await runningPod(namespace, 'early');
     expect(new Set(await onNodes(OFF))).toEqual(new Set(['0']));
     await askAgain();
-    const found = await told('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
+    const found = await untilCondition('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
     console.info(found.message);
     for (const open of [
       'the canary, where no policy lets it go',
@@ -229,15 +229,15 @@ describe('walls', () => {
       'its node',
     ])
       expect(found.message).toContain(open);
-    await told('capsule', home, 'Ready', 'False', 'EnforcementFailed');
+    await untilCondition('capsule', home, 'Ready', 'False', 'EnforcementFailed');
 
     await kube.apply(
       capsule(late),
       assistant(late, 'late', {}, `${late}-late`),
       assistant(home, 'later', {}, `${home}-later`),
     );
-    await told('capsule', late, 'Ready', 'False', 'EnforcementFailed');
-    await told('assistant', `${home}-later`, 'CapsuleReady', 'False', 'CapsuleNotReady');
+    await untilCondition('capsule', late, 'Ready', 'False', 'EnforcementFailed');
+    await untilCondition('assistant', `${home}-later`, 'CapsuleReady', 'False', 'CapsuleNotReady');
     expect(await podsOf(namespace, 'later')).toEqual([]);
     // Running pods continue.
     expect((await runningPod(namespace, 'early')).metadata.uid).toBe(before.metadata.uid);
@@ -258,7 +258,7 @@ describe('walls', () => {
     try {
       await askAgain();
       await until('the probe to say what it did not reach', async () => {
-        const said = await told('capsule', home, 'NetworkReady', 'Unknown', 'EnforcementUnproven');
+        const said = await untilCondition('capsule', home, 'NetworkReady', 'Unknown', 'EnforcementUnproven');
         return said.message.includes('not reached: the canary');
       });
     } finally {

@@ -2,7 +2,7 @@
 import { type ExecFileException, execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { applyExamples, tellStory } from '../space/example.ts';
+import { applyExamples, runDemo } from '../space/example.ts';
 import { type OwnPostgres, startOwnPostgres } from '../space/testing/own-postgres.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
 import { install, uninstall, valuesForAnother } from './support/releases.ts';
@@ -39,7 +39,7 @@ describe('a Space on engines of one’s own', () => {
   /** Databases of tenants; spares have longer names. */
   const databases = (server = postgres) =>
     server.rows("select datname from pg_database where datname ~ '^spc_[0-9a-f]{40}$'");
-  const story = () => tellStory(kube, inside, ledgerOf(inside, name));
+  const story = () => runDemo(kube, inside, ledgerOf(inside, name));
   /** As somebody types it; calls back with how it ended. */
   const move = (
     args: readonly string[],

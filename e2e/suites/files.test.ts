@@ -9,8 +9,8 @@ import {
   ready,
   runningPod,
   system,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 
 /**
@@ -73,7 +73,7 @@ describe('an Assistant’s files', () => {
       assistant(other, 'one', {}, `${other}-one`),
     );
     await Promise.all([`${home}-one`, `${home}-two`, `${other}-one`].map((name) => ready('assistant', name)));
-    await told('capsule', home, 'ObjectStoreReady', 'True', 'Ready');
+    await untilCondition('capsule', home, 'ObjectStoreReady', 'True', 'Ready');
     const [inHome, inOther] = [await namespaceOf(home), await namespaceOf(other)];
     const own = `/v1/objects/data/${home}`;
     const shared = `/v1/objects/shared/${home}`;

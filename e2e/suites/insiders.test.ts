@@ -4,22 +4,22 @@
  * policy with silence.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer, forget, type Person, person } from './support/people.ts';
+import { bearer, type Person, person, removePeople } from './support/people.ts';
 import {
   assistant,
   capsule,
   conditionOf,
+  deleteCapsules,
   getAssistant,
   installed,
   kube,
-  leave,
   namespaceOf,
   ready,
   runningPod,
   services,
   system,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -82,8 +82,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await kube.remove('secret', `${b}-input`, namespace);
-  await forget(...people.values());
-  await leave(a, b);
+  await removePeople(...people.values());
+  await deleteCapsules(a, b);
 });
 
 /** Who attacks, the attempt as `kubectl` arguments (or an object to apply), and the text of the refusal. */
@@ -239,7 +239,7 @@ describe('a deployer of A may not', () => {
   it('take over another’s id by an Assistant of another name: the first keeps it', async () => {
     const twin = `${a}-twin`;
     expect((await who('deployer of A').apply(assistant(a, 'mine', {}, twin))).code).toBe(0);
-    await told('assistant', twin, 'Accepted', 'False', 'DuplicateIdentifier');
+    await untilCondition('assistant', twin, 'Accepted', 'False', 'DuplicateIdentifier');
     expect((await who('deployer of A').run(here(`delete assistant ${twin}`))).code).toBe(0);
     expect(conditionOf(await getAssistant(`${a}-mine`), 'Ready')?.status).toBe('True');
     await runningPod(inside.a, 'mine');

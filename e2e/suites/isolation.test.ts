@@ -5,10 +5,10 @@ import { REACH, reached } from './support/reach.ts';
 import {
   assistant,
   capsule,
+  deleteCapsules,
   enterNodes,
   installed,
   kube,
-  leave,
   namespaceOf,
   podsOf,
   ready,
@@ -154,7 +154,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
   });
 
   afterAll(async () => {
-    await leave(one, other);
+    await deleteCapsules(one, other);
     await kube.remove('pod', free, 'default');
   });
 

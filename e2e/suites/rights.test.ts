@@ -6,8 +6,17 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
 import { finish } from '../space/kube.ts';
-import { type Asked, askedIn, type Role, rightsOf, UNUSED } from './support/rights.ts';
-import { assistant, capsule, installed, kube, leave, namespaceOf, ready, unique } from './support/space.ts';
+import { type LoggedRequest, type Role, requestsIn, rightsOf, UNUSED } from './support/rights.ts';
+import {
+  assistant,
+  capsule,
+  deleteCapsules,
+  installed,
+  kube,
+  namespaceOf,
+  ready,
+  unique,
+} from './support/space.ts';
 import { until } from './support/until.ts';
 
 const home = unique('rights');
@@ -35,15 +44,15 @@ const ADDED: readonly (readonly [string, string, object])[] = [
   ],
 ];
 
-let asked: readonly Asked[] | undefined;
+let asked: readonly LoggedRequest[] | undefined;
 
 /** The requests of the programs of every Space of this cluster; undefined if the API server's log cannot be read. */
-async function whatTheyAsked(): Promise<readonly Asked[] | undefined> {
+async function whatTheyAsked(): Promise<readonly LoggedRequest[] | undefined> {
   const node = (await openCluster(installed.cluster))?.node;
   if (node === undefined) return undefined;
   const ours = '"username":"system:serviceaccount:[a-z0-9-]*-system:';
   const [program, ...args] = node.command(['grep', '-rh', ours, node.auditLogs, '--include=audit.log*']);
-  return askedIn((await finish(program, args)).stdout);
+  return requestsIn((await finish(program, args)).stdout);
 }
 
 const uidOf = async (kind: string, name: string, namespace: string) =>
@@ -90,7 +99,7 @@ beforeAll(async () => {
   asked = await whatTheyAsked();
 });
 
-afterAll(() => leave(home));
+afterAll(() => deleteCapsules(home));
 
 /** Each right that a program of this Space has, according to the roles in the API server. */
 async function heldRights(): Promise<readonly string[]> {

@@ -3,9 +3,9 @@ import {
   assistant,
   capsule,
   databaseUrl,
+  deleteCapsules,
   installed,
   kube,
-  leave,
   namespaceOf,
   openDatabase,
   podsOf,
@@ -26,7 +26,7 @@ beforeAll(async () => {
   await ready('assistant', name);
 });
 afterAll(async () => {
-  await leave(name);
+  await deleteCapsules(name);
 });
 
 it('an administrator marks a rotation, an annotation asks for it, and it is served with other pods', async () => {

@@ -3,18 +3,18 @@ import {
   assistant,
   capsule,
   conditionOf,
+  deleteCapsules,
   getAssistant,
   gone,
   installed,
   kube,
-  leave,
   namespaceOf,
   podsOf,
   ready,
   runningPod,
   system,
-  told,
   unique,
+  untilCondition,
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -85,16 +85,22 @@ describe('the sandbox gate', () => {
 
   afterAll(async () => {
     await kube.apply(runtimeClass('gvisor', 'runsc'));
-    await leave(home);
+    await deleteCapsules(home);
   });
 
   it('schedules nothing without the RuntimeClass, says what to do, and continues by itself when it is back', async () => {
     const early = await runningPod(namespace, 'early');
     await kube.remove('runtimeclass', 'gvisor');
-    await told('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
+    await untilCondition('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
 
     await kube.apply(assistant(home, 'late', {}, `${home}-late`));
-    const refusal = await told('assistant', `${home}-late`, 'SandboxReady', 'False', 'RuntimeClassNotFound');
+    const refusal = await untilCondition(
+      'assistant',
+      `${home}-late`,
+      'SandboxReady',
+      'False',
+      'RuntimeClassNotFound',
+    );
     expect(refusal.message).toMatch(/RuntimeClass.*gvisor/);
     expect(conditionOf(await getAssistant(`${home}-late`), 'Ready')).toMatchObject({
       status: 'False',
@@ -111,7 +117,7 @@ describe('the sandbox gate', () => {
 
   it('maintains the guardrails while it refuses', async () => {
     await kube.remove('runtimeclass', 'gvisor');
-    await told('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
+    await untilCondition('capsule', home, 'SandboxReady', 'False', 'RuntimeClassNotFound');
     const policies = await kube.list('networkpolicies', namespace);
     expect(policies).not.toEqual([]);
     // They are protected, so an administrator opens the namespace first.
@@ -139,7 +145,7 @@ describe('the sandbox gate', () => {
     await kube.remove('runtimeclass', 'gvisor');
     await gone('runtimeclass', 'gvisor');
     await kube.apply(runtimeClass('gvisor', 'runc'));
-    const refusal = await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
+    const refusal = await untilCondition('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
     expect(refusal.message).toMatch(/runsc/);
     await kube.remove('runtimeclass', 'gvisor');
     await gone('runtimeclass', 'gvisor');
@@ -166,7 +172,7 @@ describe('the sandbox gate', () => {
   it('never runs a pod under a class of the right name that leads to runc, not even one made by hand', async () => {
     const pod = await copyOfPod(namespace, 'early', 'by-hand');
     await replaceClass('runc');
-    await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
+    await untilCondition('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
     const refused = await until('the policy to have seen the class', async () => {
       const { code, stderr } = await kube.tryApply(pod);
       return code !== 0 && stderr.includes('names handler') ? stderr : undefined;
@@ -244,9 +250,15 @@ describe('the sandbox gate', () => {
     try {
       await withoutPolicy(`${installed.space}-sandbox`, async () => {
         await replaceClass('runc');
-        await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
+        await untilCondition('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
         await kube.remove('pod', before.metadata.name, namespace);
-        const said = await told('assistant', `${home}-early`, 'WorkloadReady', 'False', 'NotAttested');
+        const said = await untilCondition(
+          'assistant',
+          `${home}-early`,
+          'WorkloadReady',
+          'False',
+          'NotAttested',
+        );
         expect(said.message).toContain('is not in the sandbox: not in gVisor');
         const outside = (await podsOf(namespace, 'early')).find(
           (pod) => pod.metadata.name !== before.metadata.name,
@@ -280,14 +292,14 @@ describe('the sandbox gate', () => {
     await kube.apply(runtimeClass('elsewhere', 'elsewhere'), runtimeClass('plain', 'runc'));
     try {
       await operatorEnv('SANDBOX_RUNTIME_CLASS=elsewhere', 'SANDBOX_HANDLER=elsewhere');
-      await told('capsule', home, 'SandboxReady', 'False', 'NoNodeWithHandler');
+      await untilCondition('capsule', home, 'SandboxReady', 'False', 'NoNodeWithHandler');
       await kube.apply(assistant(home, 'nowhere', {}, `${home}-nowhere`));
-      await told('assistant', `${home}-nowhere`, 'SandboxReady', 'False', 'NoNodeWithHandler');
+      await untilCondition('assistant', `${home}-nowhere`, 'SandboxReady', 'False', 'NoNodeWithHandler');
 
       // The fence would not let the operator create a probe of another class than the chart's.
       await withoutPolicy(`${installed.space}-operator-fence`, async () => {
         await operatorEnv('SANDBOX_RUNTIME_CLASS=plain', 'SANDBOX_HANDLER=runc');
-        const refusal = await told('capsule', home, 'SandboxReady', 'False', 'ProbeFailed');
+        const refusal = await untilCondition('capsule', home, 'SandboxReady', 'False', 'ProbeFailed');
         expect(refusal.message).toContain('found: not in gVisor');
       });
       expect(await podsOf(namespace, 'nowhere')).toEqual([]);

@@ -3,10 +3,10 @@ import {
   assistant,
   capsule,
   databaseUrl,
+  deleteCapsules,
   gone,
   installed,
   kube,
-  leave,
   namespaceOf,
   OWN_ENGINES,
   ready,
@@ -82,7 +82,7 @@ describe('between the parts of a Space', () => {
     pod = (await runningPod(namespace, 'inside')).metadata.name;
   });
   afterAll(async () => {
-    await leave(name);
+    await deleteCapsules(name);
   });
 
   it('an Assistant gets a URL that demands verification, with the CA for it', async () => {

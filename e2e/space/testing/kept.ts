@@ -1,7 +1,7 @@
 import type { Kube } from '../kube.ts';
 
 /** The texts of a Secret. If it does not exist yet, it is made with its namespace, so that a second start finds what the first one made. */
-export async function keptOr<T extends Readonly<Record<string, string>>>(
+export async function readOrCreateSecret<T extends Readonly<Record<string, string>>>(
   kube: Kube,
   of: { readonly name: string; readonly namespace: string },
   make: () => Promise<T>,

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { makePki } from '../../../testing/certificates.ts';
 import { eventually } from '../../../testing/eventually.ts';
 import type { Kube } from '../kube.ts';
-import { keptOr } from './kept.ts';
+import { readOrCreateSecret } from './kept.ts';
 
 const MANAGED = resolve(import.meta.dirname, '../../../brokers/db/postgres/managed.sql');
 const PORT = 5_432;
@@ -63,7 +63,7 @@ ALTER ROLE space_objectstore PASSWORD :'password';
 export async function startOwnPostgres(kube: Kube, namespace: string, image: string): Promise<OwnPostgres> {
   const host = `pg.${namespace}.svc`;
   const of = { name: 'pg', namespace };
-  const kept = await keptOr(kube, of, async () => {
+  const kept = await readOrCreateSecret(kube, of, async () => {
     const pki = await makePki();
     const { cert, key } = await pki.issue(host);
     await pki.remove();

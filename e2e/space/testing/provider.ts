@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { makePki } from '../../../testing/certificates.ts';
 import { eventually } from '../../../testing/eventually.ts';
 import type { Kube } from '../kube.ts';
-import { keptOr } from './kept.ts';
+import { readOrCreateSecret } from './kept.ts';
 
 /** An S3 server outside of any Space, behind TLS, with a bucket and a key for a Capsule. */
 export interface Provider {
@@ -25,7 +25,7 @@ const READY_MS = 600_000;
 export async function startProvider(kube: Kube, namespace: string, image: string): Promise<Provider> {
   const inside = `s3.${namespace}.svc`;
   const of = { name: 's3', namespace };
-  const kept = await keptOr(kube, of, async () => {
+  const kept = await readOrCreateSecret(kube, of, async () => {
     const pki = await makePki();
     const { cert, key } = await pki.issue(HOST, inside);
     await pki.remove();

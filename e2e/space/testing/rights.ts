@@ -8,7 +8,7 @@ import { findTool } from '../../cluster/tools.ts';
 import { CHART, SOME_BACKUP, SOME_IMAGES } from '../chart.ts';
 import { finish } from '../kube.ts';
 import type { KubeObject } from '../kube-object.ts';
-import { type Account, collectionOf, givenBy, PLACES } from '../rights-held.ts';
+import { type Account, collectionOf, grantingObjects, PLACES } from '../rights-held.ts';
 
 export interface WithRights {
   readonly server: ApiServer;
@@ -37,7 +37,7 @@ export async function startWithRights(): Promise<WithRights> {
     const rendered = parseAllDocuments(stdout).flatMap((one): KubeObject[] => one.toJS() ?? []);
     for (const name of PLACES)
       await client.call({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } });
-    const objects = givenBy(rendered);
+    const objects = grantingObjects(rendered);
     for (const object of objects)
       await client.call({ method: 'POST', path: collectionOf(object) ?? '', body: object });
     const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount');

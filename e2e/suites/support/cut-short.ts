@@ -23,7 +23,7 @@ const LAST: ReadonlySet<string> = new Set(STEPS.slice(-2));
 type Random = () => number;
 
 /** One random step, since each takes as long as a restore up to it; with `SPACE_EVERY_CUT=1` all, in their order. */
-export const cuts = (random: Random): readonly string[] =>
+export const stepsToKill = (random: Random): readonly string[] =>
   process.env['SPACE_EVERY_CUT'] === '1' ? STEPS : [STEPS[Math.floor(random() * STEPS.length)] ?? STEPS[0]];
 
 type Ended = (error: ExecFileException | null, out: string, err: string) => void;

@@ -1,7 +1,7 @@
 import { type Page, tabTo } from '../../../console/testing/browser-window.ts';
 
 /** How a person uses a page: what they press and fill in, by the names that they read there. */
-export interface Hands {
+export interface InputMethod {
   /** `beside` is a text before the element that distinguishes it from others of its name. */
   press(page: Page, name: string, beside?: string): Promise<void>;
   fill(page: Page, label: string, value: string): Promise<void>;
@@ -10,7 +10,7 @@ export interface Hands {
 const NAMED = ['a', 'button', 'summary'];
 
 /** Clicks what a user would see: the first visible element of that name. */
-export const mouse: Hands = {
+export const mouse: InputMethod = {
   async press(page, name, beside) {
     const place = beside === undefined ? page.locator('main') : page.locator('.card', { hasText: beside });
     await place.locator(NAMED.map((tag) => `${tag}:text-is("${name}")`).join(', ')).click();
@@ -22,7 +22,7 @@ export const mouse: Hands = {
 };
 
 /** Without a mouse, every element is reached by Tab from the present one. */
-export const keyboard: Hands = {
+export const keyboard: InputMethod = {
   async press(page, name, beside) {
     if (beside !== undefined) await tabTo(page, beside);
     await tabTo(page, name);

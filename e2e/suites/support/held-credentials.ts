@@ -2,7 +2,7 @@
 import { kube } from './space.ts';
 import { until } from './until.ts';
 
-export interface Held {
+export interface Credentials {
   /** The URL of an Assistant's database. */
   readonly url: string;
   /** The token for its files. */
@@ -18,7 +18,7 @@ type Broker = 'db-broker' | 'objectstore-broker';
  * retired.
  */
 export async function exchange(space: string, inside: string, capsule: string, id: string): Promise<void> {
-  const before = await heldNow(space, inside, capsule, id);
+  const before = await currentCredentials(space, inside, capsule, id);
   for (const [broker, ending] of [
     ['db-broker', 'database'],
     ['objectstore-broker', 'objectstore'],
@@ -33,7 +33,7 @@ export async function exchange(space: string, inside: string, capsule: string, i
   await must(['delete', 'secret', `${id}-objectstore`, '-n', inside]);
   await must(['annotate', 'assistant', id, '-n', space, '--overwrite', 'platform.space/rotate=now']);
   await until('other credentials', async () => {
-    const now = await heldNow(space, inside, capsule, id);
+    const now = await currentCredentials(space, inside, capsule, id);
     return now.url !== before.url && now.token !== '' && now.token !== before.token;
   });
 }
@@ -55,7 +55,12 @@ const secretOf = async (name: string, key: string, namespace: string) => {
   return Buffer.from(secret?.['data'][key] ?? '', 'base64').toString();
 };
 
-export async function heldNow(space: string, inside: string, capsule: string, id: string): Promise<Held> {
+export async function currentCredentials(
+  space: string,
+  inside: string,
+  capsule: string,
+  id: string,
+): Promise<Credentials> {
   const principal = (ending: string) =>
     secretOf(`capsule-${capsule}-${ending}`, 'principal', `${space}-system`);
   return {
@@ -100,9 +105,9 @@ async function opensDatabase(space: string, url: string): Promise<boolean> {
 }
 
 /** The names of those that are still accepted. @throws if a service neither accepts nor refuses one */
-export async function openOf(
+export async function acceptedOf(
   space: string,
-  held: Held,
+  held: Credentials,
   capsule: string,
   id: string,
 ): Promise<readonly string[]> {
@@ -131,7 +136,7 @@ export async function openOf(
   });
 }
 
-export const EVERY_DOOR = [
+export const EVERY_CREDENTIAL = [
   'the URL of a database',
   'the token of files',
   'the principal at db-broker',

@@ -19,7 +19,7 @@ export interface Hole {
 }
 
 /** Calico evaluates this policy before those of Kubernetes, so that these have no effect on that traffic. */
-export const letting = ({ type, only = {} }: Hole) => ({
+export const allowPolicy = ({ type, only = {} }: Hole) => ({
   apiVersion: 'crd.projectcalico.org/v1',
   kind: 'GlobalNetworkPolicy',
   metadata: { name: `default.one-way-${type.toLowerCase()}` },
@@ -28,7 +28,9 @@ export const letting = ({ type, only = {} }: Hole) => ({
 const POLICIES = 'globalnetworkpolicies.crd.projectcalico.org';
 export const enforceAll = () =>
   Promise.all(
-    (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting({ type }).metadata.name)),
+    (['Ingress', 'Egress'] as const).map((type) =>
+      kube.remove(POLICIES, allowPolicy({ type }).metadata.name),
+    ),
   );
 
 /**

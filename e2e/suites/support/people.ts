@@ -72,7 +72,7 @@ function runsAs(name: string, by: Kube, flags: readonly string[] = []): Person {
 }
 
 /** Removes what `person` and `bearer` created. */
-export async function forget(...people: readonly Person[]): Promise<void> {
+export async function removePeople(...people: readonly Person[]): Promise<void> {
   for (const { name, folder } of people) {
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
     await kube.run(['delete', 'role,rolebinding', name, '-n', installed.namespace, '--ignore-not-found']);

@@ -9,7 +9,7 @@ export interface Role {
 }
 
 /** One request of a program, according to the API server's log. */
-export interface Asked {
+export interface LoggedRequest {
   /** The program's account, without its Space. */
   readonly account: string;
   /** `role: verb resource.group/subresource`, the role without its Space. */
@@ -43,7 +43,7 @@ export function rightsOf(roles: readonly Role[], space: string): readonly string
  * with `kubectl` is not counted: the suite of insiders tests that. What the console asks as a person who signed in
  * depends on that person's rights, not on its own.
  */
-export function askedIn(log: string): readonly Asked[] {
+export function requestsIn(log: string): readonly LoggedRequest[] {
   return log.split('\n').flatMap((line) => {
     if (line === '') return [];
     const {

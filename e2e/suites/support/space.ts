@@ -99,7 +99,7 @@ export const ready = (kind: 'capsule' | 'assistant', name: string, namespace = i
   });
 
 /** Waits until a condition has this status and reason. */
-export const told = (
+export const untilCondition = (
   kind: 'capsule' | 'assistant',
   name: string,
   type: string,
@@ -130,12 +130,12 @@ export const gone = (kind: string, name: string, namespace?: string) =>
   until(`${kind} ${name} to be gone`, async () => (await kube.get(kind, name, namespace)) === undefined);
 
 /** Deletes a suite's Capsules without waiting: the next suite need not wait, and so runs beside deletions. */
-export async function leave(...capsules: readonly string[]): Promise<void> {
+export async function deleteCapsules(...capsules: readonly string[]): Promise<void> {
   for (const name of capsules) await kube.remove('capsule', name, installed.namespace);
 }
 
 /** Waits until no Capsule of earlier suites is still being deleted, for tests that count what exists. */
-export const alone = () =>
+export const untilDeletionsEnd = () =>
   until('the Capsules of earlier suites to be gone', async () =>
     (await kube.list('capsules', installed.namespace)).every(
       ({ metadata }) => metadata.deletionTimestamp === undefined,

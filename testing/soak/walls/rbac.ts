@@ -2,7 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { KubeObject } from '../../../e2e/space/kube-object.ts';
-import { collectionOf, drawnFor, heldBy, type Rights, wrongIn } from '../../../e2e/space/rights-held.ts';
+import {
+  collectionOf,
+  differencesOf,
+  documentedRights,
+  type Rights,
+  rightsHeldBy,
+} from '../../../e2e/space/rights-held.ts';
 import { rulesOn } from '../../../e2e/space/rights-page.ts';
 import { startWithRights, type WithRights } from '../../../e2e/space/testing/rights.ts';
 import { eventually } from '../../eventually.ts';
@@ -25,8 +31,8 @@ export const rbac: Part = {
   async tryAll({ quick, only }) {
     const given = await startWithRights();
     try {
-      const drawn = drawnFor(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
-      const asDrawn = async () => wrongIn(await heldBy(given.accounts), drawn).length === 0;
+      const drawn = documentedRights(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
+      const asDrawn = async () => differencesOf(await rightsHeldBy(given.accounts), drawn).length === 0;
       await eventually(asDrawn, { what: 'all rights are as on the page' });
       const wanted = given.objects
         .filter((object) => isOurs(object) && isWanted(object, only))
@@ -68,7 +74,7 @@ async function tryOne(
   try {
     const until = performance.now() + KNOWN_MS;
     for (;;) {
-      const [first, ...others] = wrongIn(await heldBy(accounts), drawn);
+      const [first, ...others] = differencesOf(await rightsHeldBy(accounts), drawn);
       if (first !== undefined) return others.length === 0 ? first : `${first}, and ${others.length} more`;
       if (performance.now() > until) return undefined;
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findTool } from '../../../e2e/cluster/tools.ts';
 import { createKube, type Kube } from '../../../e2e/space/kube.ts';
-import { type Judged, named, startJudged } from '../../../e2e/space/testing/judged.ts';
+import { named, type PolicyServer, startPolicyServer } from '../../../e2e/space/testing/policy-server.ts';
 import { eventually } from '../../eventually.ts';
 import { changed } from './change.ts';
 import { asWritten, type Mutant, mutantsOf, type Policy } from './mutants.ts';
@@ -16,19 +16,19 @@ const WALL = 'space-default-deny';
 const OPERATOR = 'home-operator';
 
 let directory: string;
-let judged: Judged;
+let policyServer: PolicyServer;
 let kube: Kube;
 let original: Policy;
 const patience = { seconds: 60, signal: new AbortController().signal };
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-undo-'));
-  judged = await startJudged();
+  policyServer = await startPolicyServer();
   const kubeconfig = join(directory, 'kubeconfig');
-  await writeFile(kubeconfig, judged.server.kubeconfig);
+  await writeFile(kubeconfig, policyServer.server.kubeconfig);
   kube = createKube(await findTool('kubectl', directory), kubeconfig);
   const labels = { 'platform.space/space': 'home', 'platform.space/capsule': 'household' };
-  await judged.create('/api/v1/namespaces', named(CAPSULE, labels));
+  await policyServer.create('/api/v1/namespaces', named(CAPSULE, labels));
   await must(kube, ['annotate', 'namespace', CAPSULE, `${OPEN}=true`]);
   const spec = { podSelector: {}, policyTypes: ['Ingress', 'Egress'] };
   const wall = { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', ...named(WALL), spec };
@@ -36,7 +36,7 @@ beforeAll(async () => {
   await eventually(async () => (await create()).code === 0, { what: 'the open namespace' });
   await must(kube, ['annotate', 'namespace', CAPSULE, `${OPEN}-`]);
   await eventually(isClosed, { what: 'the walls to be the operator’s' });
-  await judged.create('/apis/apps/v1/namespaces/home-system/deployments', {
+  await policyServer.create('/apis/apps/v1/namespaces/home-system/deployments', {
     ...named(OPERATOR),
     spec: {
       replicas: 2,
@@ -48,7 +48,7 @@ beforeAll(async () => {
 }, 900_000);
 
 afterAll(async () => {
-  await judged?.stop();
+  await policyServer?.stop();
   await rm(directory, { recursive: true, force: true });
 });
 

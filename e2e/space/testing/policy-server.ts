@@ -40,7 +40,7 @@ export type Caller = (method: string, path: string, body?: object) => Promise<Ve
 /**
  * A real API server with the roles and policies of a release `home`, or of several, which decides who may do what.
  */
-export interface Judged {
+export interface PolicyServer {
   readonly server: ApiServer;
   create(path: string, body: object): Promise<unknown>;
   /**
@@ -61,11 +61,11 @@ export const named = (name: string, labels: object = {}, annotations: object = {
 });
 
 /** `served` are kinds for which the chart renders something only if the API server has them. */
-export async function startJudged(
+export async function startPolicyServer(
   spaces: readonly string[] = ['home'],
   served: readonly string[] = [],
-): Promise<Judged> {
-  const directory = await mkdtemp(join(tmpdir(), 'space-judged-'));
+): Promise<PolicyServer> {
+  const directory = await mkdtemp(join(tmpdir(), 'space-policies-'));
   const helm = await findTool('helm', directory);
   const server = await startApiServer();
   const create = (path: string, body: object) => server.client.call({ method: 'POST', path, body });
@@ -148,7 +148,7 @@ const bound = (kind: string, role: string, account: string) => ({
 
 /** The operator of a release, as the process in this pod, which may hold the Lease. */
 export async function asOperator(
-  { create, server }: Judged,
+  { create, server }: PolicyServer,
   pod = 'operator',
   space = 'home',
 ): Promise<Caller> {
@@ -162,7 +162,7 @@ export async function asOperator(
 }
 
 /** Writes the Lease as the process of this pod would. */
-export async function holdLease({ server }: Judged, pod: string, space = 'home'): Promise<void> {
+export async function holdLease({ server }: PolicyServer, pod: string, space = 'home'): Promise<void> {
   const { client } = server;
   const { metadata } = await client.call<KubeObject>({
     method: 'GET',
@@ -183,7 +183,7 @@ export async function holdLease({ server }: Judged, pod: string, space = 'home')
 }
 
 /** The UID of the priority level in which the operator's request waits. */
-export async function priorityLevelOf({ server }: Judged, path: string): Promise<string> {
+export async function priorityLevelOf({ server }: PolicyServer, path: string): Promise<string> {
   const token = await tokenOf(server, 'home-operator', { namespace: 'home-system' });
   const { headers } = await ask(server, token, 'GET', path);
   return String(headers['x-kubernetes-pf-prioritylevel-uid']);
