@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { weigh } from '../../e2e/cluster/share.ts';
+import { setCpuWeight } from '../../e2e/cluster/share.ts';
 import { eventually } from '../../testing/eventually.ts';
 
 const HIERARCHY = '/sys/fs/cgroup/cpu';
@@ -16,7 +16,7 @@ export async function ownGroup(directory: string): Promise<() => Promise<void>> 
   const [server = ''] = readFileSync(join(directory, 'data/postmaster.pid'), 'utf8').split('\n');
   const name = `space-bench-${server}`;
   const group = join(HIERARCHY, name);
-  await weigh(name, PROCESSES);
+  await setCpuWeight(name, PROCESSES);
   const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim().split(' ');
   for (const pid of [server, ...children]) move(pid, group);
   return () =>

@@ -16,7 +16,7 @@ import { ClusterProblem } from './problem.ts';
 import { built, onPath } from './tools.ts';
 
 /** An image in an archive. */
-export interface Carried {
+export interface ArchivedImage {
   /** Without tag: `space/operator`. */
   readonly name: string;
   /** The image's reference in the archive. */
@@ -31,7 +31,7 @@ export async function writeAirGap(
   file: string,
   steps: Steps,
   platforms: readonly Platform[],
-): Promise<readonly Carried[]> {
+): Promise<readonly ArchivedImage[]> {
   if (process.getuid?.() !== 0)
     throw new ClusterProblem(
       'Images are built without a registry by buildah, as root.',

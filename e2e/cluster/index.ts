@@ -8,7 +8,7 @@ import type { BringUp, Cluster, Provider, TakeDown } from './model.ts';
 import * as native from './native/provider.ts';
 import { readRecord, removeRecord } from './record.ts';
 
-export { type Carried, writeAirGap } from './air-gap.ts';
+export { type ArchivedImage, writeAirGap } from './air-gap.ts';
 export type {
   BringUp,
   Cluster,

@@ -5,7 +5,7 @@ import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { isHopeless } from '../space/rollout.ts';
 import { operatorOf } from '../space/servers.ts';
-import { type Room, roomFor, withAuthority } from './pods.ts';
+import { type TemporaryObjects, temporaryObjects, withAuthority } from './pods.ts';
 import { MoveProblem, printable } from './problem.ts';
 
 export interface Move {
@@ -49,7 +49,7 @@ const ROTATE = 'platform.space/rotate';
 /** The next run continues one that was interrupted at any point. If a copy fails, the move is undone. */
 export async function moveCapsule(about: Move): Promise<Moved> {
   const { capsule, to, steps } = about;
-  const room = await steps.run('read the Space', async () => roomFor(about, await living(about)));
+  const room = await steps.run('read the Space', async () => temporaryObjects(about, await living(about)));
   let copied = { databases: 0, bytes: 0 };
   try {
     await steps.run('start the pod that copies', () => open(about, room));
@@ -92,7 +92,7 @@ async function living({ kube, space }: Move): Promise<readonly KubeObject[]> {
   return found.filter((one) => one !== undefined);
 }
 
-async function open({ kube, signal }: Move, { pod, policies }: Room): Promise<void> {
+async function open({ kube, signal }: Move, { pod, policies }: TemporaryObjects): Promise<void> {
   const { name, namespace = '' } = pod.metadata;
   await kube.run(['delete', 'pod', name, '-n', namespace, '--wait=true', '--ignore-not-found']);
   await kube.apply(...policies, pod);
@@ -106,7 +106,7 @@ async function open({ kube, signal }: Move, { pod, policies }: Room): Promise<vo
   }
 }
 
-async function close({ kube }: Move, { pod, policies }: Room): Promise<void> {
+async function close({ kube }: Move, { pod, policies }: TemporaryObjects): Promise<void> {
   for (const { kind, metadata } of [pod, ...policies])
     await kube.remove(kind, metadata.name, metadata.namespace);
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { roomFor, withAuthority } from './pods.ts';
+import { temporaryObjects, withAuthority } from './pods.ts';
 import { RULES, SPACE, without } from './testing/space.ts';
 
 const HOUSEHOLD = { space: 'home', capsule: 'household' };
 
 describe('the pod in which databases are copied', () => {
-  const { pod, policies } = roomFor(HOUSEHOLD, SPACE);
+  const { pod, policies } = temporaryObjects(HOUSEHOLD, SPACE);
 
   it('has the authorities of the servers, and no credential of the broker’s', () => {
     const { volumes, containers, hostAliases, ...spec } = pod['spec'];
@@ -50,8 +50,11 @@ describe('the pod in which databases are copied', () => {
       ['NetworkPolicy', 'postgres'],
       ['Service', 'postgres'],
     );
-    expect(() => roomFor(HOUSEHOLD, external)).toThrow(/--image/);
-    const { pod: other, policies: walls } = roomFor({ ...HOUSEHOLD, image: 'mine@sha256:3' }, external);
+    expect(() => temporaryObjects(HOUSEHOLD, external)).toThrow(/--image/);
+    const { pod: other, policies: walls } = temporaryObjects(
+      { ...HOUSEHOLD, image: 'mine@sha256:3' },
+      external,
+    );
     expect(other['spec'].containers[0].image).toBe('mine@sha256:3');
     expect(walls).toHaveLength(1);
   });
@@ -62,7 +65,7 @@ describe('the pod in which databases are copied', () => {
     [['Deployment', 'home-operator'] as const, /name a running Space/],
     [['NetworkPolicy', 'db-broker'] as const, /name a running Space/],
   ])('is not created without %s', (missing, why) => {
-    expect(() => roomFor(HOUSEHOLD, without(missing))).toThrow(why);
+    expect(() => temporaryObjects(HOUSEHOLD, without(missing))).toThrow(why);
   });
 });
 

@@ -6,7 +6,7 @@ import { MoveProblem } from './problem.ts';
 type Rendered = readonly KubeObject[];
 
 /** Objects that are created for one move, and are deleted with it. */
-export interface Room {
+export interface TemporaryObjects {
   /** It has PostgreSQL's programs and the CAs of all servers, and no credential. It can reach only those servers. */
   readonly pod: KubeObject;
   readonly policies: readonly KubeObject[];
@@ -38,7 +38,7 @@ function required(objects: Rendered, kind: string, name: string): KubeObject {
   return found;
 }
 
-export interface RoomOptions {
+export interface TemporaryObjectsOptions {
   readonly space: string;
   readonly capsule: string;
   /** An image with pg_dump of the servers' version; by default that of the Space's own PostgreSQL. */
@@ -46,7 +46,10 @@ export interface RoomOptions {
 }
 
 /** @throws MoveProblem if the Space has only one server, or no image is known */
-export function roomFor({ space, capsule, image }: RoomOptions, live: Rendered): Room {
+export function temporaryObjects(
+  { space, capsule, image }: TemporaryObjectsOptions,
+  live: Rendered,
+): TemporaryObjects {
   const broker = required(live, 'Deployment', 'db-broker');
   if (find(live, 'ConfigMap', 'db-servers') === undefined)
     throw new MoveProblem(

@@ -10,8 +10,8 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ableToRun } from '../cluster/images/emulation.ts';
-import { type Carried, OWN, PLATFORMS, S3_SERVER, writeAirGap } from '../cluster/index.ts';
+import { emulatedIfNeeded } from '../cluster/images/emulation.ts';
+import { type ArchivedImage, OWN, PLATFORMS, S3_SERVER, writeAirGap } from '../cluster/index.ts';
 import { run } from '../cluster/run.ts';
 import { createSteps } from '../progress/index.ts';
 import { IMAGE_SOURCES } from '../space/images.ts';
@@ -25,7 +25,7 @@ const ON_NODE = NAMES.filter((name) => !['space/postgres', 'space/attester', S3_
 
 let directory: string;
 let archive: string;
-let carried: readonly Carried[];
+let carried: readonly ArchivedImage[];
 let unpacked: Unpacked;
 const seconds: Record<string, number> = {};
 
@@ -82,7 +82,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       ...['--storage-driver', 'overlay'],
     ];
     const buildah = (...args: readonly string[]) =>
-      run(ableToRun(OTHER, ['buildah', ...storage(), ...args]), { log: join(directory, 'log') });
+      run(emulatedIfNeeded(OTHER, ['buildah', ...storage(), ...args]), { log: join(directory, 'log') });
     const containers = new Map<string, string>();
 
     /** A container from the image in the archive, which is what a node would use. */
@@ -107,7 +107,7 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
       const script = '"$@" 2>&1; echo "ended with $?"';
       const inside = ['run', '--isolation', 'chroot', container, '--', ...command];
       const shell = ['sh', '-c', script, 'sh', 'buildah', ...storage(), ...inside] as const;
-      const said = await timed(`${name} ${argv?.join(' ') ?? ''}`, () => run(ableToRun(OTHER, shell)));
+      const said = await timed(`${name} ${argv?.join(' ') ?? ''}`, () => run(emulatedIfNeeded(OTHER, shell)));
       const [words = '', code] = said.split('ended with ');
       return [Number(code), words];
     }
@@ -170,11 +170,11 @@ describe.skipIf(process.getuid?.() !== 0)('images for both platforms (needs root
 
     it('qemu is registered in the kernel only while a command runs, and a failing command fails as it would without it', async () => {
       const list = 'mount -t binfmt_misc binfmt_misc /mnt && ls /mnt';
-      const during = await run(ableToRun(OTHER, ['sh', '-c', `echo own $PPID; ${list}`]));
+      const during = await run(emulatedIfNeeded(OTHER, ['sh', '-c', `echo own $PPID; ${list}`]));
       const [, own] = /^own (\d+)$/m.exec(during) ?? [];
       expect(during).toContain(`space-${own}`);
       expect(await run(['unshare', '--mount', '--', 'sh', '-c', list])).not.toContain(`space-${own}`);
-      await expect(run(ableToRun(OTHER, ['sh', '-c', 'exit 7']))).rejects.toThrow('exit 7');
+      await expect(run(emulatedIfNeeded(OTHER, ['sh', '-c', 'exit 7']))).rejects.toThrow('exit 7');
     });
 
     it('the S3 server reports its version', async () => {

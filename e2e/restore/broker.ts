@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Finished, Kube } from '../space/kube.ts';
 import { RestoreProblem } from './problem.ts';
 
-export interface Asking {
+export interface BrokerContext {
   readonly kube: Kube;
   readonly space: string;
   readonly signal: AbortSignal;
@@ -12,8 +12,8 @@ export interface Asking {
 export const PATIENCE_MS = 600_000;
 
 /** Runs a command once, in whichever container exists. */
-export function say(
-  { kube, space }: Asking,
+export function runAdmin(
+  { kube, space }: BrokerContext,
   deployment: string,
   command: readonly string[],
   input = '',
@@ -23,15 +23,15 @@ export function say(
 }
 
 /** The same, once a container runs and accepts it. */
-export async function asked(
-  about: Asking,
+export async function runAdminUntilAccepted(
+  about: BrokerContext,
   deployment: string,
   command: readonly string[],
   input = '',
 ): Promise<string> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    const { code, stdout, stderr } = await say(about, deployment, command, input);
+    const { code, stdout, stderr } = await runAdmin(about, deployment, command, input);
     if (code === 0) return stdout;
     if (performance.now() > deadline)
       throw new RestoreProblem(

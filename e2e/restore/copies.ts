@@ -1,5 +1,5 @@
 /** Copies of the server in a backup, as pgBackRest reports them. */
-import { type Place, told } from './place.ts';
+import { outputOf, type Place } from './place.ts';
 import { RestoreProblem } from './problem.ts';
 
 export interface Copy {
@@ -33,14 +33,16 @@ export interface Copies {
 const REPOSITORY = ['/bin/sh', '/usr/share/space/repository.sh'];
 
 export const repository = (place: Place, ...args: readonly string[]): Promise<string> =>
-  told(place, [...REPOSITORY, ...args]);
+  outputOf(place, [...REPOSITORY, ...args]);
 
 const NO_STANZA = 1;
 const NO_COPY = 2;
 
 /** Which of these files of the log are incomplete. */
 export const brokenOf = async (place: Place, files: readonly string[]): Promise<readonly string[]> =>
-  (await told(place, [...REPOSITORY, 'broken'], files.join('\n'))).split('\n').filter((line) => line !== '');
+  (await outputOf(place, [...REPOSITORY, 'broken'], files.join('\n')))
+    .split('\n')
+    .filter((line) => line !== '');
 
 /** @throws RestoreProblem if the backup cannot be read, because it is another's or damaged */
 export async function copiesIn(place: Place, ...label: readonly string[]): Promise<Copies> {

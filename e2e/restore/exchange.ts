@@ -4,9 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Step } from '../progress/index.ts';
-import { type Asking, asked, linesOf } from './broker.ts';
+import { type BrokerContext, linesOf, runAdminUntilAccepted } from './broker.ts';
 
-interface Exchange extends Asking {
+interface Exchange extends BrokerContext {
   /** Capsules whose own credentials stay in use as they were at that moment. */
   readonly accepted: readonly string[];
 }
@@ -33,9 +33,9 @@ export interface Exchanged {
 
 export async function exchangeCredentials(about: Exchange, step: Step): Promise<Exchanged> {
   step.note('the passwords of databases');
-  await asked(about, 'db-broker', ['rotate', '--all']);
+  await runAdminUntilAccepted(about, 'db-broker', ['rotate', '--all']);
   step.note('the principals of Assistants');
-  await asked(about, 'objectstore-broker', ['restore', 'principals']);
+  await runAdminUntilAccepted(about, 'objectstore-broker', ['restore', 'principals']);
   const unknown: { capsule: string; broker: string }[] = [];
   for (const broker of BROKERS) {
     step.note(`the principals of Capsules for ${broker.deployment}`);
@@ -44,7 +44,11 @@ export async function exchangeCredentials(about: Exchange, step: Step): Promise<
   }
   step.note('the S3 credential sets of Capsules');
   const custody = await answerCustody(about);
-  return { registered: registeredIn(await asked(about, 'db-broker', ['list'])), unknown, ...custody };
+  return {
+    registered: registeredIn(await runAdminUntilAccepted(about, 'db-broker', ['list'])),
+    unknown,
+    ...custody,
+  };
 }
 
 interface Listed {
@@ -94,7 +98,7 @@ async function exchangePrincipals(
     lines.push(`${capsule} ${token}\n`);
   }
   const [told] = linesOf<{ unknown: readonly string[] }>(
-    await asked(about, deployment, ['replace-principals'], lines.join('')),
+    await runAdminUntilAccepted(about, deployment, ['replace-principals'], lines.join('')),
   );
   return told?.unknown ?? [];
 }
@@ -105,10 +109,11 @@ async function exchangePrincipals(
  */
 async function answerCustody(about: Exchange): Promise<Pick<Exchanged, 'setBack' | 'accepted'>> {
   const states = linesOf<{ capsule: string; state: string }>(
-    await asked(about, 'objectstore-broker', ['custody']),
+    await runAdminUntilAccepted(about, 'objectstore-broker', ['custody']),
   );
   const behind = states.filter(({ state }) => state === 'rollback').map(({ capsule }) => capsule);
   const accepted = behind.filter((capsule) => about.accepted.includes(capsule));
-  for (const capsule of accepted) await asked(about, 'objectstore-broker', ['restore', 'accept', capsule]);
+  for (const capsule of accepted)
+    await runAdminUntilAccepted(about, 'objectstore-broker', ['restore', 'accept', capsule]);
   return { setBack: behind.filter((capsule) => !accepted.includes(capsule)), accepted };
 }

@@ -6,7 +6,7 @@ import { isHopeless } from '../space/rollout.ts';
 import { claimOf } from './pods.ts';
 import { RestoreProblem } from './problem.ts';
 
-export interface Filling {
+export interface FillContext {
   readonly kube: Kube;
   readonly signal: AbortSignal;
 }
@@ -15,7 +15,11 @@ export interface Filling {
  * Runs a pod to its end, with its volume, and leaves it; returns the last line of its output. A pod that an earlier
  * command has started is continued, so that nothing is done twice.
  */
-export async function fill(about: Filling, pod: KubeObject | undefined, set?: KubeObject): Promise<string> {
+export async function fill(
+  about: FillContext,
+  pod: KubeObject | undefined,
+  set?: KubeObject,
+): Promise<string> {
   const { kube } = about;
   if (pod === undefined) return 'not in this backup: the external server has a backup of its own';
   const { name, namespace = '' } = pod.metadata;
@@ -40,7 +44,7 @@ export async function removePod(
 }
 
 export async function phaseOf(
-  { kube, signal }: Filling,
+  { kube, signal }: FillContext,
   pod: KubeObject,
   wanted: readonly string[],
 ): Promise<string> {

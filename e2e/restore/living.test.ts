@@ -12,8 +12,8 @@ import type { KubeObject } from '../space/kube-object.ts';
 import { fill } from './fill.ts';
 import type { Restore } from './model.ts';
 import { claimOf, databasePod, type Rendered, statefulSet } from './pods.ts';
-import { lookAtBackup } from './preflight/index.ts';
-import { applyPeoples, refuseLiving, restoreSpace } from './restore.ts';
+import { checkBackup } from './preflight/index.ts';
+import { applyPeoples, refuseExistingSpace, restoreSpace } from './restore.ts';
 import { putBack, secretsIn } from './secret.ts';
 import type { State } from './state.ts';
 import { BACKUP } from './testing/values.ts';
@@ -32,7 +32,7 @@ const namespace = (name: string, annotations = {}): KubeObject => ({
 const AT = '2026-11-21T10:30:00.000Z';
 const MARK = 'platform.space/restoring';
 const refused = (at: string | undefined = undefined) =>
-  refuseLiving({ kube, helm, space: 'home', at }, objects);
+  refuseExistingSpace({ kube, helm, space: 'home', at }, objects);
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-restore-living-'));
@@ -165,7 +165,7 @@ it('a check of a backup deletes what a killed one left behind', async () => {
     ...left,
     metadata: { ...left.metadata, labels: { 'platform.space/restore-room': 'home' } },
   });
-  const looking = lookAtBackup(about, objects, false);
+  const looking = checkBackup(about, objects, false);
   await expect.poll(() => named('there'), { timeout: 120_000 }).not.toContain('home-restore-left');
   await expect.poll(() => named('there'), { timeout: 120_000 }).toHaveLength(1);
   stop.abort();

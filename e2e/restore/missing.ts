@@ -7,7 +7,7 @@ import { RESTORING } from './marks.ts';
 import type { State } from './state.ts';
 import type { Compared } from './whereabouts.ts';
 
-export interface Brought extends Exchanged, Compared {
+export interface RestoreFacts extends Exchanged, Compared {
   readonly state: State;
   readonly at: string | undefined;
   /** What the copy of the bucket reports about itself. */
@@ -23,7 +23,7 @@ const NEVER = [
 
 const nameOf = ({ metadata }: KubeObject) => metadata.name;
 
-export function notRestored(brought: Brought): readonly string[] {
+export function notRestored(brought: RestoreFacts): readonly string[] {
   const { state, at, notice, unknown, setBack } = brought;
   const { taken } = state;
   return [
@@ -48,7 +48,7 @@ export function notRestored(brought: Brought): readonly string[] {
 }
 
 /** The backup contains none of these databases: another server has them, or has lost them. */
-function besideIn({ beside, lost, moves }: Brought): readonly string[] {
+function besideIn({ beside, lost, moves }: RestoreFacts): readonly string[] {
   const servers = [...new Set(beside.map(({ server }) => server))];
   const on = (server: string) => beside.filter((one) => one.server === server).map(({ capsule }) => capsule);
   return [
@@ -82,7 +82,7 @@ const halfRestored = (capsules: readonly KubeObject[]) =>
   });
 
 /** Differences between the registry of that moment and the state, which was taken before it. */
-function differencesOf({ state, registered, lost }: Brought): readonly string[] {
+function differencesOf({ state, registered, lost }: RestoreFacts): readonly string[] {
   const { capsules, assistants } = peoplesIn(state);
   const idsIn = (capsule: string) => assistants.filter(({ spec }) => spec.capsule === capsule).map(idOf);
   const found = new Map(registered.map(({ capsule, apps }) => [capsule, apps]));

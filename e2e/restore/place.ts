@@ -18,7 +18,7 @@ export const placeOf = (kube: Kube, { metadata, spec }: KubeObject): Place => ({
 });
 
 /** Returns the program's output. @throws RestoreProblem with its error output if it fails */
-export async function told(place: Place, program: readonly string[], input?: string): Promise<string> {
+export async function outputOf(place: Place, program: readonly string[], input?: string): Promise<string> {
   const { kube } = place;
   const { code, stdout, stderr } = await kube.run(
     [...execArgs(place, input !== undefined), ...program],

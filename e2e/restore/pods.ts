@@ -34,7 +34,7 @@ export function podOf(name: string, like: KubeObject, spec: object): KubeObject 
 }
 
 /** Changes a container for another task: without probes, and without the limits that protect others from a backup. */
-export function doing(container: Container, change: object): Container {
+export function forTask(container: Container, change: object): Container {
   const { startupProbe, readinessProbe, livenessProbe, lifecycle, ports, resources, ...rest } = container;
   const { cpu, ...limits } = resources?.limits ?? {};
   return { ...rest, ...(resources === undefined ? {} : { resources: { ...resources, limits } }), ...change };
@@ -77,7 +77,7 @@ export function statePod(objects: Rendered): KubeObject {
     ...spec,
     volumes: spec.volumes.filter(isNeeded),
     containers: [
-      doing(container, {
+      forTask(container, {
         command: IDLE,
         args: [],
         volumeMounts: container.volumeMounts.filter(isNeeded),
@@ -90,7 +90,7 @@ export function statePod(objects: Rendered): KubeObject {
  * The same beside a running Space, with the labels by which network policies let the Jobs of its backup reach the
  * bucket.
  */
-export function livingStatePod(objects: Rendered): KubeObject {
+export function statePodBesideSpace(objects: Rendered): KubeObject {
   const { labels } = carrier(objects).spec.jobTemplate.spec.template.metadata;
   const pod = statePod(objects);
   return { ...pod, metadata: { ...pod.metadata, labels: { ...labels, ...pod.metadata.labels } } };
@@ -115,7 +115,7 @@ export function databaseBackupPod(objects: Rendered): KubeObject | undefined {
   const isNeeded = ({ name }: Named) => READING.includes(name);
   const { containers, volumes, ...spec } = set['spec'].template.spec;
   const server = containers.find(({ name }: Container) => name === 'postgres');
-  const container = doing(server, { command: IDLE, volumeMounts: server.volumeMounts.filter(isNeeded) });
+  const container = forTask(server, { command: IDLE, volumeMounts: server.volumeMounts.filter(isNeeded) });
   return podOf('restore-database-look', set, {
     ...spec,
     automountServiceAccountToken: false,
@@ -130,7 +130,7 @@ export function bucketBackupPod(objects: Rendered): KubeObject {
   const env = statefulSet(objects, 's3') === undefined ? bucket.env : besideTheServer(bucket);
   return podOf('restore-objects-look', carrier(objects), {
     ...carrierSpec(objects),
-    containers: [doing(bucket, { command: IDLE, args: [], env })],
+    containers: [forTask(bucket, { command: IDLE, args: [], env })],
   });
 }
 
@@ -197,7 +197,7 @@ export function databasePod(objects: Rendered, at: string | undefined): KubeObje
   return podOf('restore-database', set, {
     ...spec,
     volumes: [...volumes, dataOf(set)],
-    containers: [doing(server, { command })],
+    containers: [forTask(server, { command })],
   });
 }
 
@@ -214,7 +214,7 @@ export function objectsPod(objects: Rendered, at: string | undefined): KubeObjec
   const set = statefulSet(objects, 's3');
   const spec = carrierSpec(objects);
   if (set === undefined)
-    return podOf('restore-objects', carrier(objects), { ...spec, containers: [doing(bucket, { args })] });
+    return podOf('restore-objects', carrier(objects), { ...spec, containers: [forTask(bucket, { args })] });
   const { containers, volumes, securityContext } = set['spec'].template.spec;
   const [server] = containers;
   const named = new Set(spec.volumes.map(({ name }: Named) => name));
@@ -229,12 +229,12 @@ export function objectsPod(objects: Rendered, at: string | undefined): KubeObjec
     // It ends when the other container has ended, as sidecars do.
     initContainers: [
       {
-        ...doing(server, { args: plain.map((arg) => (arg === ':7070' ? '127.0.0.1:7070' : arg)) }),
+        ...forTask(server, { args: plain.map((arg) => (arg === ':7070' ? '127.0.0.1:7070' : arg)) }),
         restartPolicy: 'Always',
       },
     ],
     containers: [
-      doing(bucket, {
+      forTask(bucket, {
         args,
         env: besideTheServer(bucket),
       }),

@@ -23,7 +23,7 @@ import {
   type Rendered,
   statefulSet,
 } from './pods.ts';
-import { lookAtBackup, type States } from './preflight/index.ts';
+import { checkBackup, type States } from './preflight/index.ts';
 import { RestoreProblem } from './problem.ts';
 import { merge, provisionedIn } from './state.ts';
 import { compareServers } from './whereabouts.ts';
@@ -52,8 +52,10 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   const { steps, at } = about;
   refuseFuture(at, about.now());
   const objects = await steps.run('render the chart', () => render(about));
-  const isBegun = await steps.run('check whether the Space exists', () => refuseLiving(about, objects));
-  const state = await lookAtBackup(about, objects, isBegun);
+  const isBegun = await steps.run('check whether the Space exists', () =>
+    refuseExistingSpace(about, objects),
+  );
+  const state = await checkBackup(about, objects, isBegun);
   await steps.run('create the namespaces', () => prepare(about, objects));
   const found = merge(state.then, state.newest);
   await steps.run('restore the keys', (step) => putKeys(about, state, found, step));
@@ -121,7 +123,7 @@ const flags = (values: readonly string[]) => values.flatMap((file) => ['--values
  * A Space that exists, or whose volumes are left, is not overwritten. Returns whether this same restore was begun
  * before.
  */
-export async function refuseLiving(
+export async function refuseExistingSpace(
   { kube, helm, space, at }: Pick<Restore, 'kube' | 'helm' | 'space' | 'at'>,
   objects: Rendered,
 ): Promise<boolean> {

@@ -2,15 +2,15 @@
 import type { Steps } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
-import { type Fetching, fetchedState } from './fetched.ts';
+import { type FetchContext, fetchedState } from './fetched.ts';
 import { phaseOf, removePod } from './fill.ts';
 import { asRestored } from './marks.ts';
 import { placeOf } from './place.ts';
-import { knownTo, livingStatePod } from './pods.ts';
+import { knownTo, statePodBesideSpace } from './pods.ts';
 import { RestoreProblem } from './problem.ts';
 import type { State } from './state.ts';
 
-export interface SecretRestore extends Fetching {
+export interface SecretRestore extends FetchContext {
   readonly kube: Kube;
   readonly secret: string;
   readonly at: string | undefined;
@@ -32,7 +32,7 @@ export async function restoreSecret(about: SecretRestore): Promise<RestoredSecre
     throw new RestoreProblem(
       `no Space ${space} with a backup runs in this cluster: name another with --space, or restore a whole Space, without --secret`,
     );
-  const pod = livingStatePod([cron]);
+  const pod = statePodBesideSpace([cron]);
   try {
     const state = await steps.run('decrypt the state', async () => {
       await removePod(kube, pod);

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { SavedObject } from '../../operator/backup/collect.ts';
 import { type StateHeader, seal } from '../../operator/backup/seal.ts';
 import { merge, openState, provisionedIn, type State } from './state.ts';
-import { judge } from './whereabouts.ts';
+import { requireMatch } from './whereabouts.ts';
 
 const HEADER: StateHeader = {
   format: 1,
@@ -141,7 +141,7 @@ describe('a Capsule that a server was chosen for and that was never provisioned'
   };
   const judged = (...names: readonly string[]) => {
     const found = names.map((name) => ({ capsule: name, noted: 'b', movingTo: null, on: [], missing: [] }));
-    return judge(found, { capsules: provisionedIn(state), isFilled: true, acceptedLost: [] });
+    return requireMatch(found, { capsules: provisionedIn(state), isFilled: true, acceptedLost: [] });
   };
 
   it('is not missed, since it had no databases', () => {

@@ -8,7 +8,7 @@ import { openTwoServers, type TwoServers } from '../../brokers/db/testing/server
 import { type Clients, findClients } from '../../testing/postgres/clients.ts';
 import type { Step } from '../progress/index.ts';
 import type { Kube } from '../space/kube.ts';
-import { compareServers, judge, type Whereabouts } from './whereabouts.ts';
+import { compareServers, requireMatch, type Whereabouts } from './whereabouts.ts';
 
 /** A restored registry, and a second server that may be as of another moment; both are real. */
 
@@ -174,9 +174,11 @@ describe('a registry on an external server', () => {
   const about = { capsules: ['household', 'attic'], isFilled: false, acceptedLost: [] };
 
   it('has each Capsule of the state, or the missing ones are named', () => {
-    expect(() => judge([one], about)).toThrow(/Capsule attic: the registry of main has no such Capsule/);
-    expect(() => judge([one], { ...about, isFilled: true })).not.toThrow();
-    expect(judge([one], { ...about, acceptedLost: ['attic'] })).toEqual({
+    expect(() => requireMatch([one], about)).toThrow(
+      /Capsule attic: the registry of main has no such Capsule/,
+    );
+    expect(() => requireMatch([one], { ...about, isFilled: true })).not.toThrow();
+    expect(requireMatch([one], { ...about, acceptedLost: ['attic'] })).toEqual({
       beside: [{ capsule: 'household', server: 'main' }],
       lost: ['attic'],
     });

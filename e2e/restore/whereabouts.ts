@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Step } from '../progress/index.ts';
-import { type Asking, asked, linesOf, PATIENCE_MS, say } from './broker.ts';
+import { type BrokerContext, linesOf, PATIENCE_MS, runAdmin, runAdminUntilAccepted } from './broker.ts';
 import { RestoreProblem } from './problem.ts';
 
 /** The answer of the broker's command `whereabouts`. */
@@ -23,7 +23,7 @@ interface ServerLine {
   readonly leaving?: readonly { readonly capsule: string; readonly to: string }[];
 }
 
-export interface Comparing extends Asking {
+export interface ComparisonContext extends BrokerContext {
   /** Capsules of the state that had been provisioned. */
   readonly capsules: readonly string[];
   /** Whether the registry comes from the backup; otherwise it is on an external server. */
@@ -40,20 +40,21 @@ export interface Compared {
   readonly moves: readonly string[];
 }
 
-export async function compareServers(about: Comparing, step: Step): Promise<Compared> {
+export async function compareServers(about: ComparisonContext, step: Step): Promise<Compared> {
   await requireServers(about, step);
   const moves = await endMoves(about, step);
   await refuseLeaving(about);
   step.note('asking each server which Capsules it has');
-  return { ...judge(await lookUp(about), about), moves };
+  return { ...requireMatch(await lookUp(about), about), moves };
 }
 
-const serversOf = async (about: Asking) => linesOf<ServerLine>(await asked(about, 'db-broker', ['servers']));
-const lookUp = async (about: Asking) =>
-  linesOf<Whereabouts>(await asked(about, 'db-broker', ['whereabouts']));
+const serversOf = async (about: BrokerContext) =>
+  linesOf<ServerLine>(await runAdminUntilAccepted(about, 'db-broker', ['servers']));
+const lookUp = async (about: BrokerContext) =>
+  linesOf<Whereabouts>(await runAdminUntilAccepted(about, 'db-broker', ['whereabouts']));
 
 /** Without one of them nobody knows which databases it has. */
-async function requireServers(about: Asking, step: Step): Promise<void> {
+async function requireServers(about: BrokerContext, step: Step): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const away = (await serversOf(about)).filter(({ state }) => state !== 'ready');
@@ -70,14 +71,14 @@ async function requireServers(about: Asking, step: Step): Promise<void> {
 }
 
 /** No copy is running any more. A move whose target already has the Capsule is completed, any other is undone. */
-async function endMoves(about: Asking, step: Step): Promise<readonly string[]> {
+async function endMoves(about: BrokerContext, step: Step): Promise<readonly string[]> {
   const ended: string[] = [];
   for (const { capsule, noted, movingTo } of await lookUp(about)) {
     if (movingTo === null) continue;
     step.note(`the move of ${capsule}`);
-    const back = await say(about, 'db-broker', ['move', capsule, '--back']);
+    const back = await runAdmin(about, 'db-broker', ['move', capsule, '--back']);
     const landed = back.code !== 0 && / is on \S+ already/.test(back.stderr);
-    const last = landed ? await say(about, 'db-broker', ['move', capsule, movingTo]) : back;
+    const last = landed ? await runAdmin(about, 'db-broker', ['move', capsule, movingTo]) : back;
     if (last.code !== 0)
       throw new RestoreProblem(
         `Capsule ${capsule} was being moved from ${noted ?? 'main'} to ${movingTo} at that moment, and the move could neither be completed nor undone: ${last.stderr.trim()}. Repair the cause, then run the command again`,
@@ -89,7 +90,7 @@ async function endMoves(about: Asking, step: Step): Promise<readonly string[]> {
   return ended;
 }
 
-async function refuseLeaving(about: Asking): Promise<void> {
+async function refuseLeaving(about: BrokerContext): Promise<void> {
   for (const { name, leaving = [] } of await serversOf(about))
     for (const { capsule, to } of leaving)
       throw new RestoreProblem(
@@ -101,9 +102,9 @@ const TO_ONE_MOMENT =
   'Restore each server beside main from its own backup to the moment of this restore, and run the command again, with the same --at';
 
 /** @throws RestoreProblem that names every Capsule whose databases are not where the registry says */
-export function judge(
+export function requireMatch(
   found: readonly Whereabouts[],
-  { capsules, isFilled, acceptedLost }: Pick<Comparing, 'capsules' | 'isFilled' | 'acceptedLost'>,
+  { capsules, isFilled, acceptedLost }: Pick<ComparisonContext, 'capsules' | 'isFilled' | 'acceptedLost'>,
 ): Pick<Compared, 'beside' | 'lost'> {
   const known = new Set(found.map(({ capsule }) => capsule));
   // A registry from the backup is that of the moment: a Capsule that it does not know was not registered then.

@@ -1,5 +1,12 @@
 import { stringify } from 'yaml';
-import { type Carried, isPlatform, OWN, PLATFORMS, type Platform, S3_SERVER } from '../cluster/index.ts';
+import {
+  type ArchivedImage,
+  isPlatform,
+  OWN,
+  PLATFORMS,
+  type Platform,
+  S3_SERVER,
+} from '../cluster/index.ts';
 import { IMAGE_VALUES } from './chart.ts';
 import { IMAGES } from './images.ts';
 
@@ -8,7 +15,7 @@ type Value = (typeof IMAGE_VALUES)[number];
 const nameOf = (value: Value): string => (value === 's3.image' ? S3_SERVER.name : IMAGES[value].name);
 
 /** Values of the chart that name each image by its digest; `image.registry` names the registry. */
-export function imageValues(carried: readonly Pick<Carried, 'name' | 'digest'>[]): string {
+export function imageValues(carried: readonly Pick<ArchivedImage, 'name' | 'digest'>[]): string {
   const values: Record<string, unknown> = {};
   for (const value of IMAGE_VALUES) {
     const repository = nameOf(value);
@@ -33,7 +40,7 @@ export function platformsOf(said: string = OWN): readonly Platform[] {
 /** Commands that copy the images from the archive into a registry, unchanged. */
 export const pushLines = (
   file: string,
-  carried: readonly Carried[],
+  carried: readonly ArchivedImage[],
   platforms: readonly Platform[],
 ): readonly string[] => {
   const all = platforms.length > 1 ? ' --all' : '';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ensureEntry, withScratch } from '../builds/cache.ts';
 import { inKey, namesOf, OWN, type Platform } from '../platform.ts';
 import { run } from '../run.ts';
-import { ableToRun } from './emulation.ts';
+import { emulatedIfNeeded } from './emulation.ts';
 import { nodePin, nodeProgram } from './node-program.ts';
 
 /** A base image of Dockerfiles that is built here, since there is no registry to pull it from. */
@@ -61,7 +61,7 @@ function bootstrap(draft: string, platform: Platform, log: string): Promise<void
     // debootstrap mounts /proc in there; in a mount namespace of its own nothing stays mounted if it is killed.
     const alone = ['unshare', '--mount', 'debootstrap'] as const;
     const options = [`--arch=${namesOf(platform).debian}`, '--variant=minbase'];
-    await run(ableToRun(platform, [...alone, ...options, SUITE, root]), { log });
+    await run(emulatedIfNeeded(platform, [...alone, ...options, SUITE, root]), { log });
     await Promise.all(SLIMMED.map((path) => rm(join(root, path), { recursive: true, force: true })));
     for (const path of ['lib/apt/lists/partial', 'cache/apt/archives/partial', 'log/apt'])
       await mkdir(join(root, 'var', path), { recursive: true });

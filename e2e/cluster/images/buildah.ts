@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { withScratch } from '../builds/cache.ts';
 import { OWN, type Platform } from '../platform.ts';
 import { run } from '../run.ts';
-import { ableToRun } from './emulation.ts';
+import { emulatedIfNeeded } from './emulation.ts';
 
 /** Debian's buildah: builds ordinary Dockerfiles without a daemon, and without a registry. */
 export interface Buildah {
@@ -48,7 +48,7 @@ export function buildah(root: string, log: string): Buildah {
         ...references.flatMap((reference) => ['--tag', reference]),
         context,
       ] as const;
-      await run(ableToRun(platform, command), { log });
+      await run(emulatedIfNeeded(platform, command), { log });
     },
     async remove(references) {
       await call('rmi', '--force', ...references);

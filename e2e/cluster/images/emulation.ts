@@ -21,7 +21,7 @@ shift
  * The command that runs `argv` in a place where programs for `platform` run, by qemu if this machine's processor
  * cannot.
  */
-export const ableToRun = (platform: Platform, argv: Command): Command =>
+export const emulatedIfNeeded = (platform: Platform, argv: Command): Command =>
   platform === OWN
     ? argv
     : ['unshare', '--mount', '--', 'sh', '-c', SCRIPT, 'sh', emulatorFile(platform), ...argv];

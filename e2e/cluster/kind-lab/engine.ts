@@ -7,7 +7,7 @@ import { readJson, replaceFile } from '../files.ts';
 import { type Identity, identityOf, isAlive } from '../native/identity.ts';
 import { ClusterProblem } from '../problem.ts';
 import { run } from '../run.ts';
-import { weigh } from '../share.ts';
+import { setCpuWeight } from '../share.ts';
 
 /** The lab's directory. Debian's engine is unpacked in it, and not installed. */
 export const LAB = '/var/lib/space.kind-lab';
@@ -90,7 +90,7 @@ export async function start(): Promise<void> {
   });
   await writeFile(join(LAB, 'daemon.json'), '{}');
   await copyFile(join(here, 'dockerd.sh'), join(LAB, 'dockerd.sh'));
-  await weigh(CGROUP, PROCESSES);
+  await setCpuWeight(CGROUP, PROCESSES);
   const namespaces = ['--mount', '--net', '--pid', '--fork', '--kill-child'];
   const engine = await started('engine', ['unshare', ...namespaces, 'bash', join(LAB, 'dockerd.sh'), LAB]);
   await until('the engine to begin', () => inside(engine) !== undefined);

@@ -11,7 +11,7 @@ import { calicoImage, calicoObjects } from './calico.ts';
 import { KIND_RUNSC, kindConfiguration, NODE } from './configuration.ts';
 import { imageProblem, nodeImage, refuse } from './engine.ts';
 import { createNetwork, inNode, networkEnvironment, nodeOf } from './node.ts';
-import { patiently } from './patience.ts';
+import { retryUntilServed } from './patience.ts';
 import { versionOf } from './remains.ts';
 
 export interface Create {
@@ -86,5 +86,5 @@ async function installCalico({ name, kind, kubectl, log }: Create, calico: strin
   await apply(join(calico, 'crds'));
   const objects = await calicoObjects(nodeOf(name), image);
   // A new kind of object is known a moment after its definition.
-  await patiently(() => apply('-', objects));
+  await retryUntilServed(() => apply('-', objects));
 }

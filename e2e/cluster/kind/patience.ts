@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Retries an act until the API server can carry it out. */
-export async function patiently(act: () => Promise<unknown>): Promise<void> {
+export async function retryUntilServed(act: () => Promise<unknown>): Promise<void> {
   for (let tries = 1; ; tries++) {
     const failed = await act().then(
       () => undefined,

@@ -15,7 +15,7 @@ import { type Create, create } from './create.ts';
 import { gatherFacts, nodeImage, problemsOf, refuse } from './engine.ts';
 import { imagesOf, inNode, isRunning, networkOf, nodeOf } from './node.ts';
 import { createOutside } from './outside.ts';
-import { patiently } from './patience.ts';
+import { retryUntilServed } from './patience.ts';
 import { foreign, ownerOf, remains, removeRemains } from './remains.ts';
 
 /** True if the engine that `docker` uses can run a cluster. */
@@ -68,7 +68,7 @@ async function bringUpNode(wanted: Create, step: Step): Promise<void> {
   const ask = (...args: readonly string[]) => run([kubectl, `--kubeconfig=${kubeconfig}`, ...args], { log });
   // A restarted node takes a while to answer.
   const gvisorClass = join(import.meta.dirname, '..', 'manifests', 'gvisor.yaml');
-  await patiently(() => ask('apply', '--filename', gvisorClass));
+  await retryUntilServed(() => ask('apply', '--filename', gvisorClass));
   const ready = ['wait', '--for=condition=Ready', `node/${nodeOf(name)}`, '--timeout=600s'];
   await step.run('node Ready', () =>
     ask(...ready).catch((cause: unknown) => {

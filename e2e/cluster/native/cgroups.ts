@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { weigh } from '../share.ts';
+import { setCpuWeight } from '../share.ts';
 import { cgroupVersion } from './preflight.ts';
 
 const ROOT = '/sys/fs/cgroup';
@@ -32,7 +32,7 @@ export async function makeCgroups(cgroup: string): Promise<void> {
         await writeFile(join(group, file), await readFile(join(hierarchy, file)));
     }
   }
-  await weigh(cgroup, PODS);
+  await setCpuWeight(cgroup, PODS);
 }
 
 /** Removes the cgroups, the deepest first. Their processes are dead, but the kernel may take a moment to notice. */

@@ -1,9 +1,9 @@
 /** Queries to servers and registries, in the containers that may run them. */
-import { type Place, told } from '../place.ts';
+import { outputOf, type Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 
 /** Runs a statement as the server's superuser, over its socket; statements have `:'name'` for a variable. */
-export async function asked(
+export async function querySuperuser(
   place: Place,
   database: string,
   statements: string,
@@ -11,7 +11,7 @@ export async function asked(
 ): Promise<string> {
   const set = Object.entries(variables).flatMap(([name, value]) => ['-v', `${name}=${value}`]);
   const psql = ['psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-h', '/run/postgresql'];
-  return (await told(place, [...psql, ...set, '-d', database, '-f', '-'], statements)).trim();
+  return (await outputOf(place, [...psql, ...set, '-d', database, '-f', '-'], statements)).trim();
 }
 
 /** A database of a Capsule. The Capsule's own database has no app. */
@@ -26,7 +26,9 @@ const NAME = /^spc_[a-z0-9_]{1,59}$/;
 
 /** @throws RestoreProblem for names that the broker does not generate */
 export async function databasesOf(place: Place, capsule: string): Promise<readonly Database[]> {
-  const found: readonly Database[] = JSON.parse(await asked(place, 'space_registry', DATABASES, { capsule }));
+  const found: readonly Database[] = JSON.parse(
+    await querySuperuser(place, 'space_registry', DATABASES, { capsule }),
+  );
   if (!found.every(({ name }) => NAME.test(name)))
     throw new RestoreProblem(
       'the registry of the database broker contains a database name that the broker cannot have generated',
@@ -53,7 +55,7 @@ SELECT 'main';
  * changed since they were closed.
  */
 export const serverOf = (place: Place, capsule: string): Promise<string> =>
-  asked(place, 'space_registry', SERVER, { capsule });
+  querySuperuser(place, 'space_registry', SERVER, { capsule });
 
 const OTHERS = `SELECT coalesce(json_agg(d.oid::text), '[]') FROM pg_database d
   WHERE d.datname NOT IN ('postgres', 'template0', 'template1', 'space_registry', 'space_objectstore')
@@ -64,7 +66,7 @@ const OTHERS = `SELECT coalesce(json_agg(d.oid::text), '[]') FROM pg_database d
  * another database, so none of them was the Capsule's at any time.
  */
 export const othersDatabases = async (place: Place, capsule: string): Promise<readonly string[]> =>
-  JSON.parse(await asked(place, 'space_registry', OTHERS, { capsule }));
+  JSON.parse(await querySuperuser(place, 'space_registry', OTHERS, { capsule }));
 
 /** The prefixes of a Capsule's files in the bucket. */
 export interface Files {
@@ -83,6 +85,6 @@ const FILES = `SELECT json_build_object('place', s.place,
   WHERE s.capsule_id = :'capsule' AND c.state = 'active'`;
 
 export async function filesOf(place: Place, capsule: string): Promise<Files | undefined> {
-  const answer = await asked(place, 'space_objectstore', FILES, { capsule });
+  const answer = await querySuperuser(place, 'space_objectstore', FILES, { capsule });
   return answer === '' ? undefined : JSON.parse(answer);
 }

@@ -1,9 +1,9 @@
 /** The copy that the scratch server of a restore begins with, and the databases that are left out of it. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { copiesIn, copyFor } from '../copies.ts';
-import { type Place, told } from '../place.ts';
+import { outputOf, type Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { asked, othersDatabases } from './asking.ts';
+import { othersDatabases, querySuperuser } from './asking.ts';
 import type { Places } from './model.ts';
 
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
@@ -19,14 +19,14 @@ const ARCHIVED_WITHIN_MS = 300_000;
  * ends the log, since a server that recovers knows only by a later transaction that it has reached a moment.
  */
 export async function archiveNow(server: Place, signal: AbortSignal): Promise<void> {
-  await asked(server, 'postgres', 'SELECT pg_current_xact_id();');
-  const wal = await asked(server, 'postgres', 'SELECT pg_walfile_name(pg_switch_wal());');
+  await querySuperuser(server, 'postgres', 'SELECT pg_current_xact_id();');
+  const wal = await querySuperuser(server, 'postgres', 'SELECT pg_walfile_name(pg_switch_wal());');
   // A server that recovers forgets its statistics; a file of its log it marks as archived before it removes it, and not otherwise.
   const archived = `SELECT coalesce(last_archived_wal >= :'wal', false)
     OR EXISTS (SELECT FROM pg_ls_archive_statusdir() WHERE name = :'wal' || '.done')
     OR NOT EXISTS (SELECT FROM pg_ls_waldir() WHERE name = :'wal') FROM pg_stat_archiver`;
   const deadline = performance.now() + ARCHIVED_WITHIN_MS;
-  while ((await asked(server, 'postgres', archived, { wal })) !== 't') {
+  while ((await querySuperuser(server, 'postgres', archived, { wal })) !== 't') {
     if (performance.now() > deadline)
       throw new RestoreProblem(
         'the Space’s server cannot archive its log, so no backup of it reaches the present. The log of container postgres in pod postgres-0 shows the reason. Nothing was changed',
@@ -39,7 +39,7 @@ export async function archiveNow(server: Place, signal: AbortSignal): Promise<vo
  * Finds the copy to begin with, and the databases in it that belong to others. @throws RestoreProblem if there is
  * none
  */
-export async function copyOfThen(
+export async function findCopy(
   { server, scratch }: Pick<Places, 'server' | 'scratch'>,
   at: string | undefined,
   capsule: string,
@@ -64,6 +64,6 @@ export async function startScratch(
   copy: readonly string[],
 ): Promise<string> {
   const time = at === undefined ? '' : at.replace('T', ' ').replace(/Z$/, '+00');
-  const said = await told(scratch, [...SCRATCH, time, ...copy]);
+  const said = await outputOf(scratch, [...SCRATCH, time, ...copy]);
   return said.trim().split('\n').at(-1) ?? '';
 }

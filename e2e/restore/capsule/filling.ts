@@ -1,9 +1,9 @@
 /** Fills the new databases and files of a Capsule with the data of that moment. */
-import { told } from '../place.ts';
+import { outputOf } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import type { Furnished } from './furnished.ts';
+import type { NewResources } from './furnished.ts';
 import { load } from './load.ts';
-import type { CapsuleRestore, Places, Then } from './model.ts';
+import type { CapsuleRestore, PastCapsule, Places } from './model.ts';
 import { idOf } from './tenant.ts';
 
 const LOADS = 4;
@@ -24,8 +24,8 @@ interface Filled {
 export async function fillPlaces(
   about: CapsuleRestore,
   places: Places,
-  then: Then,
-  made: Furnished,
+  then: PastCapsule,
+  made: NewResources,
 ): Promise<Filled> {
   const { steps, kubectl, signal } = about;
   const filled = await Promise.all([
@@ -46,8 +46,8 @@ export async function fillPlaces(
 async function bringObjects(
   { kube, space, as, at }: CapsuleRestore,
   { objects }: Places,
-  { files, tenant }: Then,
-  made: Furnished,
+  { files, tenant }: PastCapsule,
+  made: NewResources,
 ): Promise<Filled['objects']> {
   if (files === undefined) return undefined;
   const moves = [
@@ -55,7 +55,9 @@ async function bringObjects(
     ...tenant.assistants.map(idOf).map((id) => [files.apps[id], made.files.apps[id]]),
   ].flatMap(([from, to]) => (from === undefined || to === undefined ? [] : ['--prefix', from, '--to', to]));
   const moment = at === undefined ? [] : ['--at', at];
-  const report = JSON.parse(await told(objects, ['node', '/app/backup.mjs', 'restore', ...moment, ...moves]));
+  const report = JSON.parse(
+    await outputOf(objects, ['node', '/app/backup.mjs', 'restore', ...moment, ...moves]),
+  );
   const broker: readonly string[] = ['exec', '-n', `${space}-services`, 'deploy/objectstore-broker', '--'];
   const { code, stderr } = await kube.run([...broker, 'node', '/app/admin.mjs', 'recount', as]);
   if (code !== 0)

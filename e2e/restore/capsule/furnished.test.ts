@@ -3,7 +3,7 @@ import type { Step } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
 import type { Place } from '../place.ts';
-import { furnished } from './furnished.ts';
+import { awaitResources } from './furnished.ts';
 import type { Tenant } from './tenant.ts';
 
 /** What the operator creates for a restored Capsule, on any server on which the broker has placed it. */
@@ -53,7 +53,7 @@ function places(url: string) {
   };
   const namespaces = { release: 'home', system: 'home-system', services: 'home-services' };
   const about = { kube, namespaces, signal: new AbortController().signal, addresses: ADDRESSES };
-  return furnished(about, server, tenant, STEP);
+  return awaitResources(about, server, tenant, STEP);
 }
 const urlOf = (host: string, more = '') => `postgresql://spc_1:x@${host}:5432/spc_1${more}`;
 

@@ -11,18 +11,18 @@ import type { Access } from './load.ts';
 import { idOf, isSuspended, type Tenant } from './tenant.ts';
 
 /** New databases and files, by the ids of Assistants. */
-export interface Furnished {
+export interface NewResources {
   readonly databases: ReadonlyMap<string, Access>;
   readonly files: Files;
 }
 
-export interface Looking {
+export interface WaitContext {
   readonly kube: Kube;
   readonly namespaces: Namespaces;
   readonly signal: AbortSignal;
 }
 
-export interface Furnishing extends Looking {
+export interface ResourceContext extends WaitContext {
   /** The address of each server for pods, by the host in URLs: a new Capsule may be placed on any server. */
   readonly addresses: ReadonlyMap<string, string>;
 }
@@ -58,12 +58,12 @@ const conditionOf = (object: KubeObject | undefined, type: string): Condition | 
   object?.['status']?.conditions?.find((one: Condition) => one.type === type);
 
 /** @throws RestoreProblem if an Assistant, or the Capsule, gets no database or files */
-export async function furnished(
-  about: Furnishing,
+export async function awaitResources(
+  about: ResourceContext,
   server: Place,
   tenant: Tenant,
   step: Step,
-): Promise<Furnished> {
+): Promise<NewResources> {
   const { kube, namespaces, signal } = about;
   const { name } = tenant.capsule.metadata;
   const deadline = performance.now() + FURNISHED_WITHIN_MS;
@@ -90,7 +90,7 @@ export async function furnished(
 
 /** Undefined while one is missing. */
 async function accesses(
-  { kube, namespaces, addresses }: Furnishing,
+  { kube, namespaces, addresses }: ResourceContext,
   { capsule, assistants }: Tenant,
   inside: string,
 ): Promise<ReadonlyMap<string, Access> | undefined> {
@@ -136,8 +136,8 @@ function accessOf(
 }
 
 /** Waits until everything that is not suspended is Ready; returns what a person has to look at first. */
-export async function started(
-  { kube, namespaces, signal }: Looking,
+export async function awaitReady(
+  { kube, namespaces, signal }: WaitContext,
   { capsule, assistants }: Tenant,
   step: Step,
 ): Promise<readonly string[]> {

@@ -9,13 +9,13 @@ import { type Place, placeOf } from '../place.ts';
 import { knownTo, type Rendered } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
 import { fillPlaces } from './filling.ts';
-import { furnished, started } from './furnished.ts';
+import { awaitReady, awaitResources } from './furnished.ts';
 import { applyTenant, letStart, refuseTaken } from './living.ts';
 import { notRestored } from './missing.ts';
 import { type CapsuleRestore, namespacesOf, type Places } from './model.ts';
-import { addressesIn, type Room, roomFor } from './pods.ts';
-import { awake, type Tenant } from './tenant.ts';
-import { reachThen } from './then.ts';
+import { addressesIn, type TemporaryObjects, temporaryObjects } from './pods.ts';
+import { type Tenant, withoutSuspend } from './tenant.ts';
+import { reachMoment } from './then.ts';
 
 export interface RestoredCapsule {
   readonly capsule: string;
@@ -42,25 +42,25 @@ export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCap
   const { kube, steps, as, at, now } = about;
   const namespaces = namespacesOf(about);
   const live = await steps.run('read the Space', () => living(about));
-  const room = roomFor(as, live);
+  const room = temporaryObjects(as, live);
   const addresses = addressesIn(about.space, live);
   refuseFuture(at, now());
   const isBegun = await refuseTaken(kube, namespaces, as, markOf(about));
   try {
     const places = await steps.run('start the pods of the restore', () => open(about, room));
     const before = now();
-    const then = await reachThen(about, knownTo(live), places, isBegun);
+    const then = await reachMoment(about, knownTo(live), places, isBegun);
     const reached = now();
     const made = await steps.run(`create Capsule ${as}`, async (step) => {
       await applyTenant(kube, asleep(then.tenant), markOf(about));
-      return furnished({ ...about, namespaces, addresses }, places.server, then.tenant, step);
+      return awaitResources({ ...about, namespaces, addresses }, places.server, then.tenant, step);
     });
     const furnishedAt = now();
     const { loaded, objects } = await fillPlaces(about, places, then, made);
     const filled = now();
     await letStart(kube, then.tenant);
     const waiting = await steps.run('wait for its Assistants', (step) =>
-      started({ ...about, namespaces }, then.tenant, step),
+      awaitReady({ ...about, namespaces }, then.tenant, step),
     );
     const seconds = (from: number, to: number) => Math.round((to - from) / 100) / 10;
     return {
@@ -87,8 +87,8 @@ export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCap
 }
 
 const asleep = ({ capsule, assistants, inputs }: Tenant): Tenant => ({
-  capsule: awake(capsule),
-  assistants: assistants.map(awake),
+  capsule: withoutSuspend(capsule),
+  assistants: assistants.map(withoutSuspend),
   inputs,
 });
 
@@ -114,7 +114,7 @@ async function living({ kube, space, namespace }: CapsuleRestore): Promise<Rende
   return found.filter((one) => one !== undefined);
 }
 
-async function open(about: CapsuleRestore, { policies, ...pods }: Room): Promise<Places> {
+async function open(about: CapsuleRestore, { policies, ...pods }: TemporaryObjects): Promise<Places> {
   const { kube } = about;
   const { scratch, loader, objects } = pods;
   const all = [scratch, loader, objects];
@@ -130,7 +130,10 @@ async function open(about: CapsuleRestore, { policies, ...pods }: Room): Promise
   return { server, scratch: scratchPlace, loader: loaderPlace, objects: objectsPlace };
 }
 
-async function close({ kube }: CapsuleRestore, { policies, scratch, loader, objects }: Room): Promise<void> {
+async function close(
+  { kube }: CapsuleRestore,
+  { policies, scratch, loader, objects }: TemporaryObjects,
+): Promise<void> {
   for (const { kind, metadata } of [scratch, loader, objects, ...policies])
     await kube.remove(kind, metadata.name, metadata.namespace);
 }

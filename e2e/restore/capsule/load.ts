@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { execArgs, type Place, reasonIn } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { asked } from './asking.ts';
+import { querySuperuser } from './asking.ts';
 
 /** A program and its first arguments: kubectl, and the kubeconfig that it uses. */
 export type Kubectl = readonly [program: string, ...args: string[]];
@@ -28,7 +28,7 @@ const prepare = (name: string) => `
   ALTER DATABASE ${name} RESET ALL;`;
 
 export async function openAll(scratch: Place, names: readonly string[]): Promise<void> {
-  await asked(scratch, 'postgres', names.map(prepare).join(''));
+  await querySuperuser(scratch, 'postgres', names.map(prepare).join(''));
 }
 
 /** Whether the role owns anything in its database. */

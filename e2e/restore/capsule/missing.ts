@@ -2,7 +2,7 @@
 import type { Database, Files } from './asking.ts';
 import { idOf, type Tenant } from './tenant.ts';
 
-export interface Brought {
+export interface CapsuleFacts {
   readonly tenant: Tenant;
   /** The time of the state that Capsule and Assistants come from. */
   readonly taken: string;
@@ -21,7 +21,14 @@ const NEVER = [
   'the names of those who installed and approved its Assistants: the person who restored them is recorded instead',
 ];
 
-export function notRestored({ tenant, taken, at, databases, files, notice }: Brought): readonly string[] {
+export function notRestored({
+  tenant,
+  taken,
+  at,
+  databases,
+  files,
+  notice,
+}: CapsuleFacts): readonly string[] {
   const ids = tenant.assistants.map(idOf);
   const had = databases.map(({ app }) => app);
   const places = Object.keys(files?.apps ?? {});

@@ -34,7 +34,7 @@ export interface Places {
 }
 
 /** What existed at that moment. */
-export interface Then {
+export interface PastCapsule {
   readonly tenant: Tenant;
   readonly taken: string;
   readonly reached: string;

@@ -10,7 +10,7 @@ import type { KubeObject } from '../../space/kube-object.ts';
 import { copyFor } from '../copies.ts';
 import { BACKUP, EXTERNAL, SERVER_B } from '../testing/values.ts';
 
-import { addressesIn, roomFor } from './pods.ts';
+import { addressesIn, temporaryObjects } from './pods.ts';
 
 let directory: string;
 let helm: string;
@@ -38,7 +38,7 @@ const mountsOf = ({ spec }: KubeObject) => namesOf(spec.containers[0].volumeMoun
 
 describe('the pods that restore one Capsule’s data', () => {
   it('have no more than they need: no volume, password or certificate of the server, and no token', async () => {
-    const { scratch, loader, objects } = roomFor('attic', await render(BACKUP));
+    const { scratch, loader, objects } = temporaryObjects('attic', await render(BACKUP));
     expect(volumesOf(scratch)).toEqual(['backup-ca', 'backup-keys', 'backup-s3', 'data', 'run', 'tmp']);
     expect(mountsOf(scratch)).toEqual(volumesOf(scratch));
     expect(
@@ -62,7 +62,7 @@ describe('the pods that restore one Capsule’s data', () => {
 
   it('can reach nothing else: nobody can connect to them, and each has one target', async () => {
     const live = await render(BACKUP);
-    const { scratch, loader, objects, policies } = roomFor('attic', live);
+    const { scratch, loader, objects, policies } = temporaryObjects('attic', live);
     const [ofScratch, ofLoader, ofServer] = policies.map((policy) => policy['spec']);
     const server = live.find(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'postgres',
@@ -95,7 +95,7 @@ describe('the pods that restore one Capsule’s data', () => {
 
   it('reach every server on which a new Capsule may be placed, and know the address of each', async () => {
     const live = await render({ ...BACKUP, postgres: { servers: [SERVER_B] } });
-    const { policies, scratch } = roomFor('attic', live);
+    const { policies, scratch } = temporaryObjects('attic', live);
     const [ofScratch, ofLoader] = policies.map((policy) => policy['spec']);
     expect(ofLoader.egress).toHaveLength(2);
     expect(ofLoader.egress[1]).toMatchObject({
@@ -115,9 +115,11 @@ describe('the pods that restore one Capsule’s data', () => {
 
   it('are refused if the server is external, and if there is no backup', async () => {
     const external = await render({ ...BACKUP, ...EXTERNAL });
-    expect(() => roomFor('attic', external)).toThrow(/postgres.external.*whoever operates that server/);
+    expect(() => temporaryObjects('attic', external)).toThrow(
+      /postgres.external.*whoever operates that server/,
+    );
     const without = await render({});
-    expect(() => roomFor('attic', without)).toThrow(/no backup/);
+    expect(() => temporaryObjects('attic', without)).toThrow(/no backup/);
   });
 });
 

@@ -1,11 +1,11 @@
 /** Pods beside a running Space through which one Capsule's data is restored, and the network policies for them. */
 import type { KubeObject } from '../../space/kube-object.ts';
 import { databaseServers, operatorOf, waysToServers } from '../../space/servers.ts';
-import { type Container, doing, IDLE, podOf, type Rendered, statefulSet } from '../pods.ts';
+import { type Container, forTask, IDLE, podOf, type Rendered, statefulSet } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
 
 /** Objects that are created for one restore, and are deleted with it. */
-export interface Room {
+export interface TemporaryObjects {
   /** A server with the data of the Space's server at that moment; it can reach only the bucket of the backup. */
   readonly scratch: KubeObject;
   /** It has only the URLs that it is given, and can reach only the Space's PostgreSQL servers. */
@@ -24,7 +24,7 @@ interface Named {
 }
 
 /** @throws RestoreProblem if the Space has no backup, or an external PostgreSQL as its main server */
-export function roomFor(name: string, live: Rendered): Room {
+export function temporaryObjects(name: string, live: Rendered): TemporaryObjects {
   const set = statefulSet(live, 'postgres');
   const cron = live.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
   if (cron === undefined)
@@ -73,7 +73,7 @@ function scratchPod(name: string, set: KubeObject): KubeObject {
       ...spec,
       volumes: [...volumes.filter(isFor(SCRATCH)), { name: 'data', emptyDir: { sizeLimit } }],
       containers: [
-        doing(server, { command: IDLE, volumeMounts: server.volumeMounts.filter(isFor(SCRATCH)) }),
+        forTask(server, { command: IDLE, volumeMounts: server.volumeMounts.filter(isFor(SCRATCH)) }),
       ],
     }),
   );
@@ -86,7 +86,7 @@ function loaderPod(name: string, set: KubeObject): KubeObject {
       ...spec,
       volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }],
       containers: [
-        doing(server, { command: IDLE, env: [], volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }] }),
+        forTask(server, { command: IDLE, env: [], volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }] }),
       ],
     }),
   );
@@ -101,7 +101,7 @@ function objectsPod(name: string, cron: KubeObject): KubeObject {
   const pod = podOf(name, cron, {
     ...spec,
     volumes: volumes.filter(({ name }: Named) => mounted.has(name)),
-    containers: [doing(container, { command: IDLE, args: [] })],
+    containers: [forTask(container, { command: IDLE, args: [] })],
   });
   return idle({
     ...pod,

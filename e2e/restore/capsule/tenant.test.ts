@@ -3,7 +3,7 @@ import type { KubeObject } from '../../space/kube-object.ts';
 import type { State } from '../state.ts';
 import type { Files } from './asking.ts';
 import { notRestored } from './missing.ts';
-import { awake, idOf, isSuspended, renamed, tenantIn } from './tenant.ts';
+import { idOf, isSuspended, renamed, tenantIn, withoutSuspend } from './tenant.ts';
 
 const release = 'home';
 const object = (kind: string, name: string, more: object): KubeObject => ({
@@ -79,8 +79,8 @@ describe('a Capsule in a state', () => {
 
   it('is not suspended, since an object that is created suspended gets no database and files', () => {
     const { capsule } = tenantIn(state, 'household');
-    expect([isSuspended(capsule), isSuspended(awake(capsule))]).toEqual([true, false]);
-    expect(awake(capsule)['spec']).toEqual({ quota: { assistants: 2 } });
+    expect([isSuspended(capsule), isSuspended(withoutSuspend(capsule))]).toEqual([true, false]);
+    expect(withoutSuspend(capsule)['spec']).toEqual({ quota: { assistants: 2 } });
   });
 });
 

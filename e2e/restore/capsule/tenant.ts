@@ -95,7 +95,7 @@ const rebound = (bound: Bound, nameOf: (name: string) => string) =>
 /** Something suspended gets no database when it is created, so it is suspended only after its data was restored. */
 export const isSuspended = ({ spec }: KubeObject): boolean => spec.suspend === true;
 
-export function awake(object: KubeObject): KubeObject {
+export function withoutSuspend(object: KubeObject): KubeObject {
   const { suspend, ...spec } = object['spec'];
   return { ...object, spec };
 }

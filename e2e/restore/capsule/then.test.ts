@@ -5,7 +5,7 @@ import { createSteps } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
 import type { Place } from '../place.ts';
 import type { CapsuleRestore } from './model.ts';
-import { reachThen } from './then.ts';
+import { reachMoment } from './then.ts';
 
 const KNOWN = { version: '0.2.0', schemas: { database: 9, objectStore: 8 } };
 
@@ -64,7 +64,7 @@ async function reached(server: string, databases: readonly object[] = []) {
     ...{ capsule: 'household', as: 'attic', identities: [identity], signal: new AbortController().signal },
     ...{ steps: createSteps({ output: { write: () => true } as never }), now: () => 0 },
   } satisfies CapsuleRestore;
-  const then = reachThen(
+  const then = reachMoment(
     about,
     KNOWN,
     { server: place, scratch: place, loader: place, objects: place },

@@ -1,27 +1,27 @@
 /** What existed at a moment, and all reasons to refuse a restore to it. */
 import { fetchedState } from '../fetched.ts';
-import { type Place, told } from '../place.ts';
+import { outputOf, type Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Known } from '../state.ts';
 import { databasesOf, filesOf, serverOf } from './asking.ts';
-import { archiveNow, copyOfThen, startScratch } from './copies.ts';
+import { archiveNow, findCopy, startScratch } from './copies.ts';
 import { refuseOccupied } from './living.ts';
 import { openAll } from './load.ts';
-import { type CapsuleRestore, namespacesOf, type Places, type Then } from './model.ts';
+import { type CapsuleRestore, namespacesOf, type PastCapsule, type Places } from './model.ts';
 import { renamed, tenantIn } from './tenant.ts';
 
 /** Makes all checks that can refuse the restore, before anything of the Space is changed. */
-export async function reachThen(
+export async function reachMoment(
   about: CapsuleRestore,
   known: Known,
   places: Places,
   isBegun: boolean,
-): Promise<Then> {
+): Promise<PastCapsule> {
   const { kube, capsule, as, at, steps, signal } = about;
   // These two wait for different programs.
   const [state, copy] = await Promise.all([
     steps.run('decrypt the state', () => fetchedState(places.objects, about, at, known)),
-    steps.run('choose a copy of the database', () => copyOfThen(places, at, capsule)),
+    steps.run('choose a copy of the database', () => findCopy(places, at, capsule)),
     steps.run('archive the log', () => archiveNow(places.server, signal)),
     requirePoints(places.objects),
   ]);
@@ -56,7 +56,7 @@ export async function requireHere(scratch: Place, capsule: string): Promise<void
 }
 
 async function requirePoints(objects: Place): Promise<void> {
-  if ((await told(objects, ['node', '/app/backup.mjs', 'list'])).trim() === '')
+  if ((await outputOf(objects, ['node', '/app/backup.mjs', 'list'])).trim() === '')
     throw new RestoreProblem(
       'the backup has no copy of the bucket yet: check the Jobs of CronJob backup. Nothing was changed',
     );

@@ -8,7 +8,7 @@ import type { KubeObject } from '../../space/kube-object.ts';
 import { fetchedState } from '../fetched.ts';
 import { phaseOf } from '../fill.ts';
 import type { Restore } from '../model.ts';
-import { placeOf, told } from '../place.ts';
+import { outputOf, placeOf } from '../place.ts';
 import {
   authorities,
   bucketBackupPod,
@@ -33,7 +33,7 @@ export interface States {
 const ROOM = 'platform.space/restore-room';
 
 /** @throws RestoreProblem for every known reason why the Space cannot be restored from the backup */
-export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: boolean): Promise<States> {
+export async function checkBackup(about: Restore, objects: Rendered, isBegun: boolean): Promise<States> {
   const { kube, space, steps } = about;
   // The namespace holds the key of the backup's bucket, so one that a killed check has left is deleted.
   const { code, stderr } = await kube.run(['delete', 'namespace', '-l', `${ROOM}=${space}`, '--wait=false']);
@@ -91,7 +91,7 @@ async function requireBucket({ kube, at }: Restore, objects: Rendered, pod: Kube
   // The Space's own server is created with its bucket, which is empty then.
   const target = statefulSet(objects, 's3') === undefined ? ['--bucket'] : [];
   const moment = at === undefined ? [] : ['--at', at];
-  await told(placeOf(kube, pod), ['node', '/app/backup.mjs', 'check', ...moment, ...target]);
+  await outputOf(placeOf(kube, pod), ['node', '/app/backup.mjs', 'check', ...moment, ...target]);
 }
 
 /**

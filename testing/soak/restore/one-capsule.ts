@@ -1,9 +1,9 @@
 /** One Capsule put back beside the living one, by the very parts of `npm run restore -- --capsule` that move its data. */
 import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
 import { databasesOf } from '../../../e2e/restore/capsule/asking.ts';
-import { archiveNow, copyOfThen, startScratch } from '../../../e2e/restore/capsule/copies.ts';
+import { archiveNow, findCopy, startScratch } from '../../../e2e/restore/capsule/copies.ts';
 import { load, openAll } from '../../../e2e/restore/capsule/load.ts';
-import { told } from '../../../e2e/restore/place.ts';
+import { outputOf } from '../../../e2e/restore/place.ts';
 import type { Buckets } from './buckets.ts';
 import type { BackedUpServer } from './server.ts';
 import { digestOfRows, prefixOf, type Tenant } from './tenants.ts';
@@ -32,7 +32,7 @@ export async function restoreOne(
   const [at, signal] = [moment.toISOString(), new AbortController().signal];
   const started = performance.now();
   const since = () => (performance.now() - started) / 1_000;
-  const [copy] = await Promise.all([copyOfThen(places, at, capsule), archiveNow(places.server, signal)]);
+  const [copy] = await Promise.all([findCopy(places, at, capsule), archiveNow(places.server, signal)]);
   await startScratch(places.scratch, at, copy);
   const scratch = since();
   try {
@@ -62,7 +62,7 @@ export async function restoreOne(
     const lost = others.map(({ app }) => `${ATTIC}/${app}`);
     return { scratch, all, lost: brought['objects'] === 0 ? [...lost, `objects of ${ATTIC}`] : lost };
   } finally {
-    await told(places.scratch, ['pg_ctl', '-D', SCRATCH_DATA, '-m', 'immediate', 'stop']);
+    await outputOf(places.scratch, ['pg_ctl', '-D', SCRATCH_DATA, '-m', 'immediate', 'stop']);
   }
 }
 
