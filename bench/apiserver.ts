@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { KubeConfig } from '@kubernetes/client-node';
 
 /** What a watch delivers, with the moment (monotonic, ms) at which it arrived here. */
-export interface Seen {
+export interface WatchEvent {
   readonly at: number;
   readonly type: string;
   // biome-ignore lint/suspicious/noExplicitAny: a benchmark reads single fields of many kinds
@@ -17,9 +17,9 @@ export interface ApiServer {
   apply(path: string, object: object): Promise<void>;
   remove(path: string): Promise<void>;
   /** Undefined when there is no such object. */
-  get(path: string): Promise<Seen['object'] | undefined>;
+  get(path: string): Promise<WatchEvent['object'] | undefined>;
   /** Calls `see` for every event until stopped; resolves once the stream is open. */
-  watch(path: string, see: (seen: Seen) => void): Promise<{ stop(): void }>;
+  watch(path: string, see: (seen: WatchEvent) => void): Promise<{ stop(): void }>;
   close(): void;
 }
 

@@ -4,7 +4,7 @@ import { pipeline, Readable } from 'node:stream';
 import { portOf } from '../brokers/kit/index.ts';
 import { quantile, type Report } from '../testing/report.ts';
 import { openFixture, VALUE } from './egress/fixture.ts';
-import { type Ours, startOurs } from './egress/gateway.ts';
+import { type Gateway, startGateway } from './egress/gateway.ts';
 import { timesOfTexts } from './egress/texts.ts';
 
 /**
@@ -22,8 +22,8 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const upstream = await startUpstream(fixture.leaf, bytes);
     closers.push(upstream.close);
     const at = { port: upstream.port, authority: fixture.authority };
-    const [scrubbed, unscrubbed] = [await startOurs(at), await startOurs({ ...at, unscrubbed: true })];
-    const worst = await startOurs({ ...at, value: REPEATED });
+    const [scrubbed, unscrubbed] = [await startGateway(at), await startGateway({ ...at, unscrubbed: true })];
+    const worst = await startGateway({ ...at, value: REPEATED });
     closers.push(scrubbed.stop, unscrubbed.stop, worst.stop);
     const samples = { scrubbed: [] as Sample[], unscrubbed: [] as Sample[], worst: [] as Sample[] };
     for (let round = 0; round <= rounds; round += 1)
@@ -136,7 +136,7 @@ interface Sample {
   readonly cpuSeconds: number;
 }
 
-const ask = (ours: Ours, query: string) =>
+const ask = (ours: Gateway, query: string) =>
   request({
     host: '127.0.0.1',
     port: ours.port,
@@ -145,7 +145,7 @@ const ask = (ours: Ours, query: string) =>
     agent: false,
   });
 
-function fetchBody(ours: Ours, bytes: number, query: string): Promise<Sample> {
+function fetchBody(ours: Gateway, bytes: number, query: string): Promise<Sample> {
   const began = performance.now();
   const before = ours.cpuSeconds();
   return new Promise((resolve, reject) => {
@@ -167,7 +167,7 @@ function fetchBody(ours: Ours, bytes: number, query: string): Promise<Sample> {
 }
 
 /** Milliseconds from when an event is written until it is there; each is written once the one before it has come. */
-function follow(ours: Ours, upstream: Upstream, events: number): Promise<readonly number[]> {
+function follow(ours: Gateway, upstream: Upstream, events: number): Promise<readonly number[]> {
   return new Promise((resolve, reject) => {
     const ms: number[] = [];
     const asked = ask(ours, '?events=1');

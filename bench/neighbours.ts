@@ -7,7 +7,7 @@ import { openGateway } from './neighbours/gateway.ts';
 import { startHostile } from './neighbours/hostile.ts';
 import { openObjectStore } from './neighbours/objectstore.ts';
 import { openPostgres } from './neighbours/postgres.ts';
-import { measure, type Taken } from './neighbours/quiet.ts';
+import { type Latencies, measure } from './neighbours/quiet.ts';
 import type { OpenServiceUnderTest, ServiceUnderTest } from './neighbours/service-under-test.ts';
 
 /**
@@ -144,7 +144,7 @@ function ratioOf(name: 'elsewhere' | 'straight', compared: Compared | undefined,
 interface Compared {
   /** Milliseconds, of each habit. */
   readonly alone: readonly (readonly number[])[];
-  readonly taken: readonly Taken[];
+  readonly taken: readonly Latencies[];
   readonly became: Readonly<Record<string, number>>;
 }
 
@@ -156,7 +156,7 @@ async function compare(
 ): Promise<Compared> {
   const before = await measure(habits, aloneSeconds);
   const hostile = await startHostile(acts);
-  let taken: readonly Taken[];
+  let taken: readonly Latencies[];
   let became: Readonly<Record<string, number>> = {};
   try {
     taken = await measure(habits, besideSeconds);

@@ -10,7 +10,7 @@ import { operatorProgram } from '../operator/testing/program.ts';
 import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { eventually } from '../testing/eventually.ts';
 import type { Report, Row } from '../testing/report.ts';
-import { type Keeper, keep } from './outage/keeper.ts';
+import { keepRunning, type RestartingOperator } from './outage/keeper.ts';
 import { createUsers, type Users } from './outage/users.ts';
 
 const SECONDS = { quick: { short: 12, long: 20 }, full: { short: 60, long: 300 } };
@@ -94,12 +94,12 @@ async function measure(
     dbBrokerUrl: environment.database.broker.url,
     dbProvisionerToken: environment.database.mounts.provisioner,
   });
-  const keeper = keep(program);
+  const keeper = keepRunning(program);
   try {
     const users = await createUsers(space);
     await users.settled();
     const rows: Row[] = [];
-    for (const outage of outages) rows.push(await suffer(outage, proxy, keeper, users));
+    for (const outage of outages) rows.push(await runOutage(outage, proxy, keeper, users));
     const worst = (of: string) => Math.max(...rows.map((row) => Number(row[of])));
     return {
       title: 'An operator during and after an outage of the API server',
@@ -121,10 +121,10 @@ async function measure(
   }
 }
 
-async function suffer(
+async function runOutage(
   { what, seconds, begin, end, usersAct }: Outage,
   proxy: FaultProxy,
-  keeper: Keeper,
+  keeper: RestartingOperator,
   users: Users,
 ): Promise<Row> {
   console.error(`${what}, for ${seconds} s`);

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
 import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from '../testing/report.ts';
-import { type ApiServer, connectApiServer, type Seen } from './apiserver.ts';
+import { type ApiServer, connectApiServer, type WatchEvent } from './apiserver.ts';
 
 const NAMESPACE = 'home';
 const COMMAND = [
@@ -30,7 +30,7 @@ const deployments = (namespace: string) => `/apis/apps/v1/namespaces/${namespace
 const pods = (namespace: string) => `/api/v1/namespaces/${namespace}/pods`;
 const secrets = (namespace: string) => `/api/v1/namespaces/${namespace}/secrets`;
 
-const isTrue = (object: Seen['object'], type: string) =>
+const isTrue = (object: WatchEvent['object'], type: string) =>
   object.status?.conditions?.some(
     (c: { type: string; status: string }) => c.type === type && c.status === 'True',
   ) === true;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { manifest } from '../operator/testing/manifest.ts';
-import { type Line, openLine } from '../testing/line.ts';
 import { freePort } from '../testing/ports.ts';
+import { openTcpProxy, type TcpProxy } from '../testing/tcp-proxy.ts';
 import type { Browser, Shown } from './testing/browser.ts';
 import type { TestEnvironment } from './testing/environment.ts';
 import { forged, unsealed } from './testing/forged.ts';
@@ -282,7 +282,7 @@ describe('a session that ended while somebody filled in a form', () => {
 describe('a broker that goes away', () => {
   it('is told on top, and what was entered is there when it is back', async () => {
     const port = Number(new URL(whole.brokerUrl).port);
-    const line = await openLine({ port });
+    const line = await openTcpProxy({ port });
     const { origin } = await environment.start({ OBJECT_STORE_URL: `http://127.0.0.1:${line.port}` });
     const who = await environment.signedIn('admin', origin);
     const form = await who.get(CREDENTIALS);
@@ -312,12 +312,12 @@ const sent = (who: Browser, { method, path }: { readonly method: string; readonl
   method === 'GET' ? who.get(path) : forged(environment, who, path, { ...ENTERED, generation: '1' });
 
 describe('an API server that goes away', () => {
-  let line: Line;
+  let line: TcpProxy;
   let who: Browser;
 
   beforeAll(async () => {
     const { url } = environment.policyServer.server;
-    line = await openLine({ port: Number(new URL(url).port) });
+    line = await openTcpProxy({ port: Number(new URL(url).port) });
     const settings = { KUBERNETES_URL: `https://127.0.0.1:${line.port}`, OBJECT_STORE_URL: whole.brokerUrl };
     who = await environment.signedIn('admin', (await environment.start(settings)).origin);
     line.lead(await freePort());

@@ -2,19 +2,19 @@
 import { setTimeout } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Line, openLine } from '../testing/line.ts';
+import { openTcpProxy, type TcpProxy } from '../testing/tcp-proxy.ts';
 import { Browser } from './testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from './testing/environment.ts';
 import { subjects } from './testing/subjects.ts';
 
 let environment: TestEnvironment;
-let line: Line;
+let line: TcpProxy;
 let origin: string;
 
 beforeAll(async () => {
   environment = await startEnvironment();
   await subjects(environment).capsule('household');
-  line = await openLine({ port: Number(new URL(environment.policyServer.server.url).port) });
+  line = await openTcpProxy({ port: Number(new URL(environment.policyServer.server.url).port) });
   ({ origin } = await environment.start({ KUBERNETES_URL: `https://127.0.0.1:${line.port}` }));
 });
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
-import { openLine } from '../testing/line.ts';
+import { openTcpProxy } from '../testing/tcp-proxy.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { APPLY } from './runtime/client.ts';
@@ -167,7 +167,7 @@ describe('an API server', () => {
   });
 
   test('on a line that is cut and held at random is followed without a miss, and without a hot loop', async () => {
-    const line = await openLine({ port: Number(new URL(environment.server.url).port) });
+    const line = await openTcpProxy({ port: Number(new URL(environment.server.url).port) });
     const store = new Store<kinds.ConfigMap>();
     const { namespace } = space.names;
     const reflector = new Reflector<kinds.ConfigMap>({

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { COMMANDS } from '../brokers/db/commands.ts';
 import { sqlstate } from '../brokers/db/testing/postgres.ts';
 import { eventually } from '../testing/eventually.ts';
-import { openLine } from '../testing/line.ts';
+import { openTcpProxy } from '../testing/tcp-proxy.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, principalSecretName } from './names.ts';
 import { rotationAsked } from './rotation.ts';
@@ -162,7 +162,7 @@ describe('on a Space', () => {
     const [url, before] = [await space.urlOf('ledger'), await pods()];
     await mark('ledger');
     await space.stop();
-    const line = await openLine({ port: Number(new URL(environment.database.broker.url).port) });
+    const line = await openTcpProxy({ port: Number(new URL(environment.database.broker.url).port) });
     await line.close();
     await space.start({ brokerUrl: `http://127.0.0.1:${line.port}` });
     await ask('away');

@@ -6,13 +6,13 @@ import { type Program, watchProcess } from '../objectstore/program.ts';
 import { HOST, VALUE } from './fixture.ts';
 
 /** This gateway in a process of its own, put together here, so that a part of it can be left out. */
-export interface Ours extends Pick<Program, 'cpuSeconds' | 'stop'> {
+export interface Gateway extends Pick<Program, 'cpuSeconds' | 'stop'> {
   readonly port: number;
   /** The principal of the only caller. */
   readonly principal: string;
 }
 
-export async function startOurs(options: {
+export async function startGateway(options: {
   /** The port of the upstream. */
   readonly port: number;
   /** File with the upstream's authority. */
@@ -20,7 +20,7 @@ export async function startOurs(options: {
   readonly unscrubbed?: true;
   /** The value of the stored input, unless it is the fixture's. */
   readonly value?: string;
-}): Promise<Ours> {
+}): Promise<Gateway> {
   const program = join(import.meta.dirname, 'gateway-process.ts');
   const args = [
     HOST,

@@ -41,7 +41,7 @@ interface Http {
 }
 
 /** Stands for other characters in each request, as many as a token or a key has at random. */
-export const FRESH = 'fresh'.padEnd(43, '-');
+export const RANDOM_TEXT = 'fresh'.padEnd(43, '-');
 
 export type HttpAct = Extract<Act, Http>;
 

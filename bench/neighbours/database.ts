@@ -8,7 +8,7 @@ import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { brokerProgram } from '../db/process.ts';
 import { type Act, headOf } from './acts.ts';
 import { ownGroup } from './group.ts';
-import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
+import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
 export async function openFixture() {
@@ -67,7 +67,7 @@ const OWN_LOCK = [
 export const ALL_LOCKS = [
   'SELECT count(pg_advisory_lock(i)) FROM (SELECT generate_series(1, 100000000) AS i) AS streamed',
 ];
-export const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
+export const LARGE_ANSWER = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
 
 /** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
 export async function openDbBroker(): Promise<ServiceUnderTest> {
@@ -98,7 +98,7 @@ export async function openDbBroker(): Promise<ServiceUnderTest> {
       },
     ],
     hostile: {
-      'silent sockets': [{ kind: 'silent', port, from: MANY, each: 256 }],
+      'silent sockets': [{ kind: 'silent', port, from: MANY_ADDRESSES, each: 256 }],
       'flood of wrong principals': [
         { kind: 'requests', port, from: STRANGER, head: unknown, body: ['{}', 1], perSecond: 200 },
       ],
@@ -129,7 +129,9 @@ export async function openDbBroker(): Promise<ServiceUnderTest> {
           once: true,
         },
       ],
-      'answers that are not read': [{ kind: 'unread', url: hostile.url, sessions: 3, statement: MUCH }],
+      'answers that are not read': [
+        { kind: 'unread', url: hostile.url, sessions: 3, statement: LARGE_ANSWER },
+      ],
       'databases made and dropped': ['create', 'drop'].map((operation) =>
         asked(port, operation, hostile.principal),
       ),

@@ -1,11 +1,16 @@
 /** How the parts of a hostile process work together. */
-export interface Doing {
+export interface HostileRun {
   readonly signal: AbortSignal;
   count(what: string): void;
 }
 
 /** So often a second, whatever becomes of those before; but never more than `most` at once. */
-export function atRate(perSecond: number, { signal }: Doing, once: () => Promise<unknown>, most = 256): void {
+export function atRate(
+  perSecond: number,
+  { signal }: HostileRun,
+  once: () => Promise<unknown>,
+  most = 256,
+): void {
   const began = performance.now();
   let begun = 0;
   let running = 0;

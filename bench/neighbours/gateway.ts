@@ -9,7 +9,7 @@ import { newToken } from '../../brokers/kit/index.ts';
 import { type Fixture, HOST, openFixture, VALUE } from '../egress/fixture.ts';
 import { startGatewayPod } from '../egress/pod.ts';
 import { type Act, headOf } from './acts.ts';
-import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
+import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 /** A bad value to look for in an answer of the one letter: each place might be its beginning. */
 const PERIODIC = `${'a'.repeat(4_080)}bcdefghijklmnop`;
@@ -85,7 +85,7 @@ function sceneOf(
       'downloads as fast as they come': [
         { ...by, kind: 'requests', head: input('/v1/large', hostile), perSecond: 10 },
       ],
-      'silent sockets': [{ kind: 'silent', port, from: [HOSTILE, ...MANY], each: 256 }],
+      'silent sockets': [{ kind: 'silent', port, from: [HOSTILE, ...MANY_ADDRESSES], each: 256 }],
       'periodic values to scrub': [
         { ...by, kind: 'requests', head: input('/v1/letters', hostile), perSecond: 5 },
       ],

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { type Act, FRESH, type HttpAct } from './acts.ts';
-import { atRate, type Doing, sleep } from './doing.ts';
+import { type Act, type HttpAct, RANDOM_TEXT } from './acts.ts';
+import { atRate, type HostileRun, sleep } from './doing.ts';
 
 const HOST = '127.0.0.1';
 /** Connections that were ended are not opened faster than this: a pod's own network is not faster for long either. */
 const REOPENED_MS = 5_000;
 
-export async function doSilent(act: Extract<Act, { kind: 'silent' }>, doing: Doing): Promise<void> {
+export async function doSilent(act: Extract<Act, { kind: 'silent' }>, doing: HostileRun): Promise<void> {
   for (const from of act.from) {
     const all = Array.from({ length: act.each }, () => keepSilent(act.port, from, doing));
     await Promise.all(all);
@@ -16,7 +16,7 @@ export async function doSilent(act: Extract<Act, { kind: 'silent' }>, doing: Doi
 }
 
 /** Resolves when the first try is over. */
-async function keepSilent(port: number, from: string, doing: Doing): Promise<void> {
+async function keepSilent(port: number, from: string, doing: HostileRun): Promise<void> {
   const socket = opened(port, from, doing);
   socket.once('connect', () => doing.count('connected'));
   socket.once('close', () => {
@@ -26,7 +26,7 @@ async function keepSilent(port: number, from: string, doing: Doing): Promise<voi
   await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => undefined);
 }
 
-export async function doHttp(act: HttpAct, doing: Doing): Promise<void> {
+export async function doHttp(act: HttpAct, doing: HostileRun): Promise<void> {
   switch (act.kind) {
     case 'requests':
       atRate(act.perSecond, doing, () => ask(afresh(act), doing));
@@ -63,13 +63,13 @@ function afresh(act: HttpAct): HttpAct {
   const replaced = body !== undefined && body[1] === 1 && body[0].length < 1_024;
   return {
     ...act,
-    head: head.replace(FRESH, text),
-    ...(replaced ? { body: [body[0].replace(FRESH, text), 1] as const } : {}),
+    head: head.replace(RANDOM_TEXT, text),
+    ...(replaced ? { body: [body[0].replace(RANDOM_TEXT, text), 1] as const } : {}),
   };
 }
 
 /** Sends the whole request and takes the whole answer. */
-async function ask(act: HttpAct, doing: Doing): Promise<void> {
+async function ask(act: HttpAct, doing: HostileRun): Promise<void> {
   const socket = opened(act.port, act.from, doing);
   send(act, socket);
   let status = 'ended without an answer';
@@ -86,7 +86,7 @@ function send({ head, body }: HttpAct, socket: Socket): void {
   if (body !== undefined) socket.write(body[0].repeat(body[1]));
 }
 
-function readSlowly(act: HttpAct, doing: Doing): void {
+function readSlowly(act: HttpAct, doing: HostileRun): void {
   const socket = opened(act.port, act.from, doing);
   send(act, socket);
   socket.once('data', (bytes) => doing.count(String(bytes).slice(9, 12)));
@@ -97,7 +97,7 @@ function readSlowly(act: HttpAct, doing: Doing): void {
   again(socket, doing, () => readSlowly(act, doing));
 }
 
-function writeSlowly(act: HttpAct, doing: Doing): void {
+function writeSlowly(act: HttpAct, doing: HostileRun): void {
   const socket = opened(act.port, act.from, doing);
   socket.write(Buffer.from(act.head, 'latin1'));
   const drip = setInterval(() => socket.writable && socket.write('x'.repeat(2 * 1024)), 1_000);
@@ -106,12 +106,12 @@ function writeSlowly(act: HttpAct, doing: Doing): void {
   again(socket, doing, () => writeSlowly(act, doing));
 }
 
-async function keepTunnel(act: HttpAct, doing: Doing): Promise<void> {
+async function keepTunnel(act: HttpAct, doing: HostileRun): Promise<void> {
   const socket = await tunnel(act, doing);
   again(socket, doing, () => void keepTunnel(act, doing));
 }
 
-async function tunnel(act: HttpAct, doing: Doing): Promise<Socket> {
+async function tunnel(act: HttpAct, doing: HostileRun): Promise<Socket> {
   const socket = opened(act.port, act.from, doing);
   send(act, socket);
   const [bytes] = await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => []);
@@ -119,7 +119,7 @@ async function tunnel(act: HttpAct, doing: Doing): Promise<Socket> {
   return socket;
 }
 
-function again(socket: Socket, doing: Doing, act: () => void): void {
+function again(socket: Socket, doing: HostileRun, act: () => void): void {
   const repeat = () => setTimeout(() => doing.signal.aborted || act(), REOPENED_MS);
   if (socket.closed) repeat();
   else
@@ -129,7 +129,7 @@ function again(socket: Socket, doing: Doing, act: () => void): void {
     });
 }
 
-function opened(port: number, from: string, { signal }: Doing): Socket {
+function opened(port: number, from: string, { signal }: HostileRun): Socket {
   const socket = connect({ port, host: HOST, localAddress: from });
   socket.on('error', () => undefined);
   signal.addEventListener('abort', () => socket.destroy());

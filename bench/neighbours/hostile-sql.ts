@@ -1,13 +1,13 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Act } from './acts.ts';
-import { atRate, type Doing, sleep } from './doing.ts';
+import { atRate, type HostileRun, sleep } from './doing.ts';
 
 type SqlAct = Extract<Act, { readonly url: string }>;
 
 const PAUSE_MS = 200;
 
-export async function doSql(act: SqlAct, doing: Doing): Promise<void> {
+export async function doSql(act: SqlAct, doing: HostileRun): Promise<void> {
   if (act.kind === 'logins') {
     atRate(act.perSecond, doing, () => opened(act.url, doing), 10_000);
     return;
@@ -20,7 +20,7 @@ export async function doSql(act: SqlAct, doing: Doing): Promise<void> {
 /** A session of the tenant's own; counted under the error with which it was refused or ended. */
 async function opened(
   connectionString: string,
-  { count, signal }: Doing,
+  { count, signal }: HostileRun,
   stream?: Socket,
 ): Promise<pg.Client> {
   const client = new pg.Client({
@@ -40,7 +40,7 @@ async function opened(
   return client;
 }
 
-async function repeat(act: Extract<Act, { kind: 'sql' }>, doing: Doing): Promise<void> {
+async function repeat(act: Extract<Act, { kind: 'sql' }>, doing: HostileRun): Promise<void> {
   while (!doing.signal.aborted) {
     try {
       const client = await opened(act.url, doing);
@@ -63,7 +63,7 @@ async function repeat(act: Extract<Act, { kind: 'sql' }>, doing: Doing): Promise
  * A real client that stops: `psql` would go on reading into its memory. It does not read that it was ended either, so
  * others follow it, as many as its role may have.
  */
-async function neverRead(act: Extract<Act, { kind: 'unread' }>, doing: Doing): Promise<void> {
+async function neverRead(act: Extract<Act, { kind: 'unread' }>, doing: HostileRun): Promise<void> {
   while (!doing.signal.aborted) {
     try {
       const stream = new Socket();

@@ -9,7 +9,7 @@ import {
   signatureOf,
   signingKey,
 } from '../../brokers/objectstore/upstream/sigv4.ts';
-import { type Act, FRESH, headOf } from './acts.ts';
+import { type Act, headOf, RANDOM_TEXT } from './acts.ts';
 import { HOSTILE, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 const KIB = 1_024;
@@ -35,7 +35,7 @@ interface Caller {
 }
 
 /** Requests of which each makes much work behind the broker, or makes it store or sign something new. */
-export function workingActs(port: number, hostile: Caller): ServiceUnderTest['hostile'] {
+export function expensiveActs(port: number, hostile: Caller): ServiceUnderTest['hostile'] {
   const by = { kind: 'requests', port, from: HOSTILE } as const;
   const headers = (length: number) => ({
     host: 'objects',
@@ -69,8 +69,8 @@ export function workingActs(port: number, hostile: Caller): ServiceUnderTest['ho
       { ...by, ...signedInChunks(`127.0.0.1:${port}`, await hostile.keys(), 4 * MIB), perSecond: 5 },
     ],
     'open uploads': [post('/v1/uploads/data', { key: 'never-finished' }, 50)],
-    'many empty objects': [put(`tiny/${FRESH}`, 200)],
-    'long keys': [put(`${FOLDERS}${FRESH}`, 20)],
+    'many empty objects': [put(`tiny/${RANDOM_TEXT}`, 200)],
+    'long keys': [put(`${FOLDERS}${RANDOM_TEXT}`, 20)],
     'exchange of principals': [exchange(hostile, 50)],
     // Of these the first deletes; for the others the server looks for a thousand objects that are gone.
     'bulk deletions': async () => [
@@ -85,7 +85,7 @@ function exchange({ capsule, principal, controlPort }: Caller, perSecond: number
   const body = JSON.stringify({
     capsule_id: capsule,
     app_id: 'exchanged',
-    principal_token: `spc_osw_${FRESH}`,
+    principal_token: `spc_osw_${RANDOM_TEXT}`,
   });
   const head = headOf('POST /v1/capsules/apps/create', {
     host: 'objectstore-broker',

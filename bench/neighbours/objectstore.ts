@@ -10,8 +10,8 @@ import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { startS3Server } from '../../testing/s3.ts';
 import { startProgram } from '../objectstore/program.ts';
 import { headOf } from './acts.ts';
-import { workingActs } from './objectstore-work.ts';
-import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
+import { expensiveActs } from './objectstore-work.ts';
+import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 import { openStraight } from './straight.ts';
 
 const MIB = 2 ** 20;
@@ -71,7 +71,7 @@ export async function openObjectStore(): Promise<ServiceUnderTest> {
 async function sceneOf(
   port: number,
   quiet: Tenant,
-  hostile: Tenant & Pick<Parameters<typeof workingActs>[1], 'capsule' | 'principal' | 'controlPort'>,
+  hostile: Tenant & Pick<Parameters<typeof expensiveActs>[1], 'capsule' | 'principal' | 'controlPort'>,
 ): Promise<Omit<ServiceUnderTest, 'close' | 'straight'>> {
   const body = Buffer.alloc(1_024, 'x');
   let stored = 0;
@@ -88,7 +88,7 @@ async function sceneOf(
         },
       },
     ],
-    hostile: { ...(await hostileActs(port, hostile)), ...workingActs(port, hostile) },
+    hostile: { ...(await hostileActs(port, hostile)), ...expensiveActs(port, hostile) },
     settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
   };
 }
@@ -162,7 +162,7 @@ async function hostileActs(port: number, hostile: Tenant): Promise<ServiceUnderT
         perSecond: 200,
       },
     ],
-    'silent sockets': [{ kind: 'silent', port, from: MANY, each: 256 }],
+    'silent sockets': [{ kind: 'silent', port, from: MANY_ADDRESSES, each: 256 }],
     'flood of wrong principals': [{ kind: 'requests', port, from: STRANGER, head: wrong, perSecond: 200 }],
     'health with a body that never comes': [
       { kind: 'pipelined', port, from: STRANGER, head: unsent, times: 1, perSecond: 200 },

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { ALL_LOCKS, MUCH, openFixture } from './database.ts';
+import { ALL_LOCKS, LARGE_ANSWER, openFixture } from './database.ts';
 import { COMPUTE } from './elsewhere.ts';
 import { HOSTILE, type ServiceUnderTest } from './service-under-test.ts';
 
@@ -81,7 +81,7 @@ function hostileActs(url: string, port: number): ServiceUnderTest['hostile'] {
       },
       ...sql(2, "SELECT pg_notify('news', repeat('x', 7000) || g) FROM generate_series(1, 1000) AS g"),
     ],
-    'answers that are not read': [{ kind: 'unread', url, sessions: 5, statement: MUCH }],
+    'answers that are not read': [{ kind: 'unread', url, sessions: 5, statement: LARGE_ANSWER }],
     // The same password, so that the acts after it still log in; the server makes it anew all the same.
     'its password set again and again': sql(
       5,

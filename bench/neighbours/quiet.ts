@@ -6,7 +6,7 @@ export interface Habit {
   once(): Promise<unknown>;
 }
 
-export interface Taken {
+export interface Latencies {
   readonly ms: readonly number[];
   readonly failures: number;
 }
@@ -15,11 +15,11 @@ export interface Taken {
 const LONGEST_MS = 30_000;
 
 /** All habits at once for so long; each time counts from when it was due, so a service that stops shows it. */
-export async function measure(habits: readonly Habit[], seconds: number): Promise<readonly Taken[]> {
+export async function measure(habits: readonly Habit[], seconds: number): Promise<readonly Latencies[]> {
   return Promise.all(habits.map((habit) => atItsRate(habit, seconds)));
 }
 
-async function atItsRate({ name, perSecond, once }: Habit, seconds: number): Promise<Taken> {
+async function atItsRate({ name, perSecond, once }: Habit, seconds: number): Promise<Latencies> {
   const total = Math.max(1, Math.round(perSecond * seconds));
   const ms: number[] = [];
   const all: Promise<void>[] = [];

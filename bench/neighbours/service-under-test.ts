@@ -29,4 +29,4 @@ export const HOSTILE = '127.0.0.2';
 /** A pod without any credential. */
 export const STRANGER = '127.0.0.3';
 /** More pods than the Capsules of one tenant may have. */
-export const MANY: readonly string[] = Array.from({ length: 16 }, (_, i) => `127.0.0.${i + 10}`);
+export const MANY_ADDRESSES: readonly string[] = Array.from({ length: 16 }, (_, i) => `127.0.0.${i + 10}`);

@@ -8,7 +8,7 @@ const waitOf = (failures: number) =>
   failures < 2 ? 0 : Math.min(BACK_OFF_MS.first * 2 ** (failures - 2), BACK_OFF_MS.most);
 
 /** An operator that is started again whenever it ends, as in a pod. */
-export interface Keeper {
+export interface RestartingOperator {
   /** How often it was started. */
   readonly starts: number;
   /** Treats the process as if it had run well for ten minutes. */
@@ -17,7 +17,7 @@ export interface Keeper {
   stop(): Promise<void>;
 }
 
-export function keep(program: OperatorProgram): Keeper {
+export function keepRunning(program: OperatorProgram): RestartingOperator {
   const pod = { name: 'operator', uid: randomUUID() };
   const ending = new AbortController();
   let starts = 0;

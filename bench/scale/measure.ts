@@ -9,7 +9,7 @@ import { createPopulation, follow, type PopulationSize } from '../operator/popul
 import { podOf, serviceAccount } from './account.ts';
 import type { Cost } from './judge.ts';
 import { LIVE, liveChanges } from './live.ts';
-import { atRest, REST_LOOKS } from './rest.ts';
+import { atRest, QUIET_SECONDS } from './rest.ts';
 import { settled } from './settled.ts';
 
 const WRITES = 'space_operator_writes_total';
@@ -189,7 +189,7 @@ async function restart(run: Run, operator: OperatorProcess, pod: Pod) {
   const again = await run.start(pod);
   await eventually(() => again.leads(), { what: 'the operator leads again', within: LIMIT_MS });
   await atRest(again);
-  const restartSeconds = (performance.now() - restarted) / 1000 - REST_LOOKS;
+  const restartSeconds = (performance.now() - restarted) / 1000 - QUIET_SECONDS;
   const { metrics, usage, events } = await accountsOf(run, again);
   const cost = {
     restartSeconds,

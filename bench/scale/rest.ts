@@ -3,7 +3,7 @@ import { eventually } from '../../testing/eventually.ts';
 
 const LIMIT_MS = 5 * 60_000;
 /** Seconds of quiet that `atRest` asks for. */
-export const REST_LOOKS = 2;
+export const QUIET_SECONDS = 2;
 
 /** Nothing waits, nothing is worked on, and nothing was for two seconds. */
 export async function atRest(operator: OperatorProcess): Promise<void> {
@@ -15,7 +15,7 @@ export async function atRest(operator: OperatorProcess): Promise<void> {
   await eventually(
     async () => {
       const before = await look();
-      await new Promise((resolve) => setTimeout(resolve, REST_LOOKS * 1000));
+      await new Promise((resolve) => setTimeout(resolve, QUIET_SECONDS * 1000));
       const after = await look();
       return before.idle && after.idle && before.reconciles === after.reconciles;
     },

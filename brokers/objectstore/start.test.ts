@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createLogger, portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
-import { openLine } from '../../testing/line.ts';
+import { openTcpProxy } from '../../testing/tcp-proxy.ts';
 import { readConfig } from './config.ts';
 import { startService } from './service.ts';
 import { DRIVER_DIRECTORY } from './testing/broker.ts';
@@ -125,7 +125,7 @@ describe('the health check', () => {
   });
 
   it('fails while the registry is away, and asks nothing of the bucket', async () => {
-    const line = await openLine(fixture.server);
+    const line = await openTcpProxy(fixture.server);
     const url = new URL(fixture.server.objectStoreUrl);
     url.port = String(line.port);
     const environment = { REGISTRY_DATABASE_URL_FILE: fixture.mounts.write('line-url', url.href) };

@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { openLine } from '../../testing/line.ts';
 import { freePort } from '../../testing/ports.ts';
+import { openTcpProxy } from '../../testing/tcp-proxy.ts';
 import { signedIn, windowOf } from '../testing/browser-window.ts';
 import { launchChromium } from '../testing/chromium.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
@@ -75,7 +75,7 @@ describe('a page that somebody looks at', () => {
   it('shows what changed again once an API server is back that was away', async () => {
     const { url } = environment.policyServer.server;
     const port = Number(new URL(url).port);
-    const line = await openLine({ port });
+    const line = await openTcpProxy({ port });
     const KUBERNETES_URL = url.replace(`:${port}`, `:${line.port}`);
     const { origin, stop } = await environment.start({ KUBERNETES_URL });
     const { context, page } = await signedIn(browser, { origin, token: environment.tokens.admin });

@@ -2,8 +2,8 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { type Line, openLine } from '../../testing/line.ts';
 import { freePort } from '../../testing/ports.ts';
+import { openTcpProxy, type TcpProxy } from '../../testing/tcp-proxy.ts';
 import { type Page, sendForm, violationsOnEach, windowOf } from '../testing/browser-window.ts';
 import { launchChromium } from '../testing/chromium.ts';
 import type { Role } from '../testing/environment.ts';
@@ -24,16 +24,16 @@ const NAMESPACE = 'home-household-0a1b2c3d';
 let whole: WithStore;
 let made: Subjects;
 let console_: WithIssuer;
-let toApi: Line;
-let toBroker: Line;
+let toApi: TcpProxy;
+let toBroker: TcpProxy;
 let browser: Browser;
 
 beforeAll(async () => {
   [whole, browser] = await Promise.all([startWithStore(), launchChromium()]);
   const { environment } = whole;
   made = subjects(environment);
-  toApi = await openLine({ port: portOf(environment.policyServer.server.url) });
-  toBroker = await openLine({ port: portOf(whole.brokerUrl) });
+  toApi = await openTcpProxy({ port: portOf(environment.policyServer.server.url) });
+  toBroker = await openTcpProxy({ port: portOf(whole.brokerUrl) });
   console_ = await startWithIssuer(environment, ['stewards'], {
     KUBERNETES_URL: `https://127.0.0.1:${toApi.port}`,
     OBJECT_STORE_URL: `http://127.0.0.1:${toBroker.port}`,
@@ -65,7 +65,7 @@ async function keepSet(name: string): Promise<void> {
 }
 
 /** While a server is away. */
-async function without(line: Line, port: number, act: () => Promise<void>): Promise<void> {
+async function without(line: TcpProxy, port: number, act: () => Promise<void>): Promise<void> {
   line.lead(await freePort());
   await act().finally(() => line.lead(port));
 }

@@ -35,7 +35,7 @@ export async function makeOlder(
 }
 
 /** What a registry is made of: every column of every table, and what guards them. */
-export async function shapeOf(superuser: Pick<Client, 'query'>): Promise<string[]> {
+export async function schemaOf(superuser: Pick<Client, 'query'>): Promise<string[]> {
   const { rows } = await superuser.query<{ line: string }>(
     `SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
        || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') AS line

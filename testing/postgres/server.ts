@@ -20,7 +20,7 @@ import pg from 'pg';
 import { derivationKey, scramVerifier } from '../../brokers/db/core/credentials.ts';
 import { freePort } from '../ports.ts';
 import { type PostgresMajor, postgresPrograms } from './binaries.ts';
-import { configurationOf, connectionsOf, doorOf } from './settings.ts';
+import { configurationOf, connectionsOf, hbaOf } from './settings.ts';
 
 /** A PostgreSQL of our own on loopback, bootstrapped with the files that production uses. */
 export interface EmbeddedServer {
@@ -120,7 +120,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       '--no-sync',
       '--auth=trust',
     ]);
-    writeFileSync(join(data, 'pg_hba.conf'), doorOf(options));
+    writeFileSync(join(data, 'pg_hba.conf'), hbaOf(options));
     writeFileSync(join(data, 'pg_ident.conf'), `server ${account} postgres\n`);
     appendFileSync(join(data, 'postgresql.conf'), configurationOf(options, major, port, directory));
     // The server's account may not be let into this checkout.

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { connectionsOf, doorOf } from './settings.ts';
+import { connectionsOf, hbaOf } from './settings.ts';
 
 const IMAGE = join(import.meta.dirname, '../../brokers/db/postgres');
 
@@ -25,7 +25,7 @@ it('with a certificate the door of the image is the same, but that nobody is spo
 
 it('a developer’s server has the door of the image, but for its superuser', () => {
   const image = doorIn('pg_hba.conf');
-  const here = lines(doorOf({ asInImage: true }));
+  const here = lines(hbaOf({ asInImage: true }));
   expect(here).toHaveLength(image.length);
   expect(here.filter((line, i) => line !== image[i])).toEqual([
     expect.stringMatching(/^host +all +postgres +all +scram-sha-256$/),

@@ -46,7 +46,7 @@ export function connectionsOf({ asInImage = false, settings = {} }: Options): st
 }
 
 /** The image's `pg_hba.conf`, by which here the superuser too may come in by TCP; or one door for everybody. */
-export function doorOf({ asInImage = false }: Options): string {
+export function hbaOf({ asInImage = false }: Options): string {
   if (!asInImage) return 'local all postgres peer map=server\nhost all all 127.0.0.1/32 scram-sha-256\n';
   return image('pg_hba.conf').replace(/^(host +all +postgres +all +)reject$/m, '$1scram-sha-256');
 }

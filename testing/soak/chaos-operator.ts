@@ -11,9 +11,9 @@
  * gVisor, and the egress gateway dies, too. Its administrators upgrade it, go back, back it up, and put a Capsule out of the
  * backup beside the others, whose data must be that of the moment. What was there before must be there after.
  */
-import { eventualRest, inventory } from './chaos-operator/inventory.ts';
+import { eventualDifferences, inventory } from './chaos-operator/inventory.ts';
 import { killAtRandom } from './chaos-operator/killer.ts';
-import { Population, type PopulationSize, type Wished } from './chaos-operator/population.ts';
+import { type DesiredAssistant, Population, type PopulationSize } from './chaos-operator/population.ts';
 import { ready } from './chaos-operator/survivors.ts';
 import type { World } from './chaos-operator/world.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
@@ -63,7 +63,7 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
   const there = () => [...population.assistants.values()];
   const keeping = {
     marked: () => pick(there().filter(({ uid }) => marked.has(uid))),
-    isThere: (one: Wished) => there().some(({ uid }) => uid === one.uid),
+    isThere: (one: DesiredAssistant) => there().some(({ uid }) => uid === one.uid),
   };
   const { administrators } = world;
   let acting: Promise<void> | undefined;
@@ -104,13 +104,13 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
     });
     const kept = survivors.filter(({ uid }) => marked.has(uid)).length;
     const expected = { capsules: [...population.capsules], assistants: survivors };
-    problems.push(...(await eventualRest(world, before, expected)));
+    problems.push(...(await eventualDifferences(world, before, expected)));
     const survived = { capsules: population.capsules.size, assistants: survivors.length };
 
     for (const problem of problems) say(problem);
     say('deleting everything');
     for (const name of expected.capsules) await population.deleteCapsule(name);
-    problems.push(...(await eventualRest(world, before, { capsules: [], assistants: [] })));
+    problems.push(...(await eventualDifferences(world, before, { capsules: [], assistants: [] })));
     return {
       passed: problems.length === 0,
       title: world.title,

@@ -1,5 +1,5 @@
 import { openClientFixture } from '../../brokers/egress/testing/clients.ts';
-import { CASES, type Case, lacking, tryOut } from './compat-egress/cases.ts';
+import { CASES, type Case, missingProgram, runCase } from './compat-egress/cases.ts';
 import type { Outcome } from './outcome.ts';
 import { outcomeOf } from './outcome.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
@@ -17,9 +17,9 @@ export async function run(_options: SoakOptions): Promise<SoakReport> {
     const outcomes: Outcome[] = [];
     const skipped: string[] = [];
     for (const one of CASES) {
-      const missing = lacking(one);
+      const missing = missingProgram(one);
       if (missing === undefined)
-        outcomes.push(await outcomeOf(one.client, 'tunnel', () => tryOut(fixture, one)));
+        outcomes.push(await outcomeOf(one.client, 'tunnel', () => runCase(fixture, one)));
       else skipped.push(`${one.client}: skipped, since ${missing} is not installed here`);
     }
     const failed = outcomes.filter((one) => one.failed !== undefined);

@@ -3,7 +3,7 @@ import { BY_HAND } from './mutants/by-hand/list.ts';
 import { tryByHand } from './mutants/by-hand.ts';
 import { changedSinceMain } from './mutants/changed.ts';
 import { FILES } from './mutants/files.ts';
-import { roomOf, scoreOf, type Tried } from './mutants/tried.ts';
+import { componentOf, scoreOf, type Tried } from './mutants/tried.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 const GOAL = 0.95;
@@ -46,7 +46,7 @@ function report(tried: readonly Tried[], notes: readonly string[]): SoakReport {
   const score = scoreOf(tried);
   const rows = [
     ...Map.groupBy(tried, ({ file }) => file),
-    ...[...Map.groupBy(tried, ({ file }) => roomOf(file))].map(
+    ...[...Map.groupBy(tried, ({ file }) => componentOf(file))].map(
       ([room, all]) => [`all files of ${room}`, all] as const,
     ),
   ].map(([what, all]) => ({ what, ...counts(all), score: percent(scoreOf(all)) }));

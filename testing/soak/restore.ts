@@ -8,9 +8,9 @@ import { asShipped } from './restore/as-shipped.ts';
 import { type Buckets, openBuckets } from './restore/buckets.ts';
 import { makeError, newestTick } from './restore/error.ts';
 import { type Limit, limitTo } from './restore/limit.ts';
-import { look, notRefused } from './restore/look.ts';
+import { acceptedDamage, checkBackup } from './restore/look.ts';
 import { restoreOne } from './restore/one-capsule.ts';
-import { openOf, retire } from './restore/retired.ts';
+import { acceptedOf, retire } from './restore/retired.ts';
 import { type BackedUpServer, openServer } from './restore/server.ts';
 import {
   differences,
@@ -111,7 +111,7 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   await server.lose();
   buckets.lose();
   say('trying damaged backups');
-  const accepted = await notRefused(server, buckets, moment);
+  const accepted = await acceptedDamage(server, buckets, moment);
   say('restoring everything');
   const { restored, ...times } = await restoreTo(moment, space);
   try {
@@ -121,7 +121,7 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
       ...differences(before.objects, after.objects),
       ...one.lost,
     ];
-    const open = await openOf(retired, restored);
+    const open = await acceptedOf(retired, restored);
     const undone = (moment.getTime() - (await newestTick(tenants))) / 1_000;
     const holds =
       times.all <= MOST.restoreSeconds &&
@@ -194,7 +194,7 @@ async function restoreTo(moment: Date, { server, buckets, startBroker }: Space) 
   const started = performance.now();
   const since = () => (performance.now() - started) / 1_000;
   const at = moment.toISOString();
-  await look(server, buckets, at);
+  await checkBackup(server, buckets, at);
   const looked = since();
   const [database, objects] = await Promise.all([
     server

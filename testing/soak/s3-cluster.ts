@@ -9,7 +9,7 @@ import { administrator, auditAccount } from './s3-cluster/accounts.ts';
 import type { Caller, Counts } from './s3-cluster/caller.ts';
 import { DEFAULT_PRODUCT, type S3Cluster, startS3Cluster } from './s3-cluster/cluster.ts';
 import { CONTROL_BUCKET, Control } from './s3-cluster/control.ts';
-import { createKeeper, type Keeper } from './s3-cluster/credentials.ts';
+import { type CredentialChanger, createCredentialChanger } from './s3-cluster/credentials.ts';
 import { newCaller, newCapsule } from './s3-cluster/tenants.ts';
 import { longestGap, Watch } from './s3-cluster/watch.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
@@ -71,7 +71,7 @@ export async function run({
       callers.push(
         await newCaller(brokers, mounts, `writer-${callers.length + 1}`, watch, callers.length + 1),
       );
-    const keeper = createKeeper({
+    const keeper = createCredentialChanger({
       clients: await newCapsule(brokers, mounts, 'keeper'),
       bases: brokers.map(({ dataUrl }) => dataUrl),
       ...{ store, watch },
@@ -143,7 +143,7 @@ async function anchorsOf(environment: Readonly<Record<string, string>>): Promise
 interface Outcome {
   readonly watch: Watch;
   readonly callers: readonly Caller[];
-  readonly keeper: Keeper;
+  readonly keeper: CredentialChanger;
   readonly control: Control;
   readonly kills: readonly Kill[];
   readonly problems: readonly string[];

@@ -18,7 +18,7 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 import { changed } from './walls/change.ts';
 import { type Mutant, mutantsOf, nameOf, type Policy } from './walls/mutants.ts';
 import { partsIn, runParts } from './walls/parts.ts';
-import { must, putRight, undoably } from './walls/undo.ts';
+import { must, undoLeftovers, withUndo } from './walls/undo.ts';
 
 const SPACE = 'home';
 const OPERATOR = { name: `${SPACE}-operator`, namespace: `${SPACE}-system` };
@@ -63,7 +63,7 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
   // An interrupted run still undoes its change.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
-  const left = await putRight({ kube, namespace: SPACE });
+  const left = await undoLeftovers({ kube, namespace: SPACE });
   if (left.length > 0) console.error(`… undid what an earlier run had left changed: ${left.join(', ')}`);
   await deleteProbers(kube, { namespace: SPACE }, SECONDS);
   try {
@@ -124,7 +124,7 @@ async function tryAll(
   const replicas: number = (await kube.get('deployment', name, namespace))?.['spec'].replicas ?? 1;
   const lookWithout: Look = async (whom) => (await look(whom)).filter(notOfOperator);
   const undo = { kind: 'replicas', name, namespace, replicas } as const;
-  const rest = await undoably({ kube, namespace: SPACE }, undo, async () => {
+  const rest = await withUndo({ kube, namespace: SPACE }, undo, async () => {
     await scaleOperator(kube, 0);
     return inTurn(others, (one) => tryOne(kube, one, lookWithout));
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import { type Line, openLine } from '../../../testing/line.ts';
+import { openTcpProxy, type TcpProxy } from '../../../testing/tcp-proxy.ts';
 import type { Reply, TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { type Fixture, MANY_DATABASES, openFixture, sqlstate } from '../testing/postgres.ts';
@@ -14,13 +14,13 @@ import { writeRows } from '../testing/writer.ts';
 /** A broker whose line to the server, or whose server, goes away in the middle. */
 
 let fixture: Fixture;
-let line: Line;
+let line: TcpProxy;
 let broker: TestBroker;
 let lives = 0;
 
 async function open(): Promise<void> {
   fixture = await openFixture({ settings: MANY_DATABASES }, { environment: { SPARE_DATABASES: '0' } });
-  line = await openLine(fixture.server);
+  line = await openTcpProxy(fixture.server);
   const url = new URL(fixture.server.brokerUrl);
   url.port = String(line.port);
   fixture.mounts.write('url', url.href);

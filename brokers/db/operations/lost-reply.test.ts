@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Line, openLine } from '../../../testing/line.ts';
+import { openTcpProxy, type TcpProxy } from '../../../testing/tcp-proxy.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
@@ -10,11 +10,11 @@ import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 /** The server's answer to a COMMIT is lost, and the connection with it. */
 let fixture: Fixture;
 let broker: TestBroker;
-let line: Line;
+let line: TcpProxy;
 
 beforeAll(async () => {
   fixture = await openFixture();
-  line = await openLine(fixture.server);
+  line = await openTcpProxy(fixture.server);
   const url = new URL(fixture.server.brokerUrl);
   url.port = String(line.port);
   const path = join(fixture.mounts.directory, 'proxied');

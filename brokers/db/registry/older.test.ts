@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeOlder, shapeOf } from '../../../testing/postgres/older.ts';
+import { makeOlder, schemaOf } from '../../../testing/postgres/older.ts';
 import { type Client, startTestBroker, type TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { connect, type Fixture, intoDatabase, openFixture, query, sqlstate } from '../testing/postgres.ts';
@@ -35,7 +35,7 @@ beforeAll(async () => {
   await broker.stop();
 
   const superuser = await connect(intoDatabase(fixture.server.superuserUrl, 'space_registry'));
-  shape = await shapeOf(superuser);
+  shape = await schemaOf(superuser);
   entries = (await audited())[0]?.n ?? 0;
   await makeOlder(superuser, {
     file: new URL('testing/version-1.sql', import.meta.url),
@@ -43,7 +43,7 @@ beforeAll(async () => {
     owner: 'space_broker',
   });
   upgraded = await startTestBroker(fixture.mounts);
-  expect(await shapeOf(superuser)).toEqual(shape);
+  expect(await schemaOf(superuser)).toEqual(shape);
   await superuser.end();
 });
 afterAll(async () => {

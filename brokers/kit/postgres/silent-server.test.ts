@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import { type Line, openLine } from '../../../testing/line.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
+import { openTcpProxy, type TcpProxy } from '../../../testing/tcp-proxy.ts';
 import { createLogger } from '../log.ts';
 import { serverParser } from './address.ts';
 import { type Connections, openConnections, TIMES } from './connections.ts';
@@ -14,7 +14,7 @@ import type { Session } from './session.ts';
 const log = createLogger({ service: 'test', level: 'silent' });
 
 let server: EmbeddedServer;
-let line: Line;
+let line: TcpProxy;
 let connections: Connections;
 let open: (times?: typeof TIMES) => Connections;
 /** As many seconds as a busy machine needs to answer in: what is told apart is whether something is given up at all. */
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.remove());
 beforeEach(async () => {
-  line = await openLine(server);
+  line = await openTcpProxy(server);
   const url = new URL(server.brokerUrl);
   url.port = String(line.port);
   const value = serverParser({ url: undefined, setting: 'ADMIN_DATABASE' }, () => '')(url.href);

@@ -1,7 +1,7 @@
 import { createLogger } from '@space/broker-kit';
 import { type Connections, openConnections, serverParser } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Line, openLine } from '../../../testing/line.ts';
+import { openTcpProxy, type TcpProxy } from '../../../testing/tcp-proxy.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { CapsuleBlock } from './capsule-block.ts';
 
@@ -11,13 +11,13 @@ const MIB = 1024 * 1024;
 const QUOTA = 1024 * MIB;
 
 let fixture: Fixture;
-let line: Line;
+let line: TcpProxy;
 let registry: Connections;
 let prefixes = 0;
 
 beforeAll(async () => {
   fixture = await openFixture();
-  line = await openLine(fixture.server);
+  line = await openTcpProxy(fixture.server);
   const url = new URL(fixture.server.objectStoreUrl);
   url.port = String(line.port);
   const value = serverParser({ url: undefined, setting: 'REGISTRY_DATABASE' }, () => '')(url.href);

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeOlder, shapeOf } from '../../../testing/postgres/older.ts';
+import { makeOlder, schemaOf } from '../../../testing/postgres/older.ts';
 import { connect, intoDatabase } from '../../db/testing/postgres.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from '../byok/credentials/testing/byok.ts';
 import { type Assistant, assistant } from '../testing/assistant.ts';
@@ -45,7 +45,7 @@ describe.each([1, 3])('a registry of version %i', (version) => {
     await broker.stop();
 
     const superuser = await connect(intoDatabase(fixture.server.superuserUrl, 'space_objectstore'));
-    const shape = await shapeOf(superuser);
+    const shape = await schemaOf(superuser);
     await makeOlder(superuser, {
       file: new URL(`testing/version-${version}.sql`, import.meta.url),
       ...{ version, owner: 'space_objectstore' },
@@ -53,7 +53,7 @@ describe.each([1, 3])('a registry of version %i', (version) => {
     // That version wrote no epoch.
     rmSync(join(fixture.s3.directory, BUCKET, 'custody/v1/epoch-test'));
     upgraded = await startTestBroker(fixture.mounts, { environment: store.environment });
-    expect(await shapeOf(superuser)).toEqual(shape);
+    expect(await schemaOf(superuser)).toEqual(shape);
     await superuser.end();
   });
   afterAll(async () => {

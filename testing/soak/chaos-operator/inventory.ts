@@ -3,21 +3,25 @@ import * as kinds from '../../../operator/kinds.ts';
 import { LABEL } from '../../../operator/names.ts';
 import { type KubeObject, pathOf, type Resource } from '../../../operator/runtime/kube-object.ts';
 import { eventually } from '../../eventually.ts';
-import type { Wished } from './population.ts';
+import type { DesiredAssistant } from './population.ts';
 import type { World } from './world.ts';
 
 const UPKEEP_MS = 5 * 60_000;
 
 interface Expected {
   readonly capsules: readonly string[];
-  readonly assistants: readonly Wished[];
+  readonly assistants: readonly DesiredAssistant[];
 }
 
 /** Names of all that is a Space's, by what they are names of. */
 type Inventory = Readonly<Record<string, readonly string[]>>;
 
 /** What is there and must not be, or the other way round, once upkeep has had its time. */
-export async function eventualRest(world: World, before: Inventory, expected: Expected): Promise<string[]> {
+export async function eventualDifferences(
+  world: World,
+  before: Inventory,
+  expected: Expected,
+): Promise<string[]> {
   let problems: string[] = [];
   const none = async () => {
     problems = await differences(world, before, expected);

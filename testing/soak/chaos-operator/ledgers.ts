@@ -1,6 +1,6 @@
 import { ApiError } from '../../../operator/runtime/errors.ts';
 import { eventually } from '../../eventually.ts';
-import type { Wished } from './population.ts';
+import type { DesiredAssistant } from './population.ts';
 import type { SpaceView, Tenant } from './world.ts';
 
 const DAY = '2026-11-21';
@@ -11,7 +11,7 @@ const ANSWERS_MS = 60_000;
 
 /** Assistants that are the example's ledger: their own code keeps an entry in their database, and a statement as a file. */
 export function ledgers(space: SpaceView): Tenant {
-  const call = <T>({ capsule, id }: Wished, path: string, body?: object): Promise<T> => {
+  const call = <T>({ capsule, id }: DesiredAssistant, path: string, body?: object): Promise<T> => {
     const service = `/api/v1/namespaces/${space.namespaceOf(capsule)}/services/${id}:8080/proxy`;
     return space.client.call<T>({
       method: body === undefined ? 'GET' : 'POST',
@@ -30,7 +30,7 @@ export function ledgers(space: SpaceView): Tenant {
     ],
   });
 
-  async function look(wished: Wished, marked: boolean): Promise<string[]> {
+  async function look(wished: DesiredAssistant, marked: boolean): Promise<string[]> {
     const found: string[] = [];
     const { uid } = wished;
     const { entries } = await call<{ entries: readonly { description: string }[] }>(wished, '/entries');

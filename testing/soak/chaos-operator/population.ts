@@ -15,7 +15,7 @@ export interface PopulationSize {
 }
 
 /** An Assistant as its user last wished it. */
-export interface Wished {
+export interface DesiredAssistant {
   readonly name: string;
   readonly capsule: string;
   readonly id: string;
@@ -27,7 +27,7 @@ export interface Wished {
 /** Users who create, change and delete at random, and remember what must be there. */
 export class Population {
   readonly capsules = new Set<string>();
-  readonly assistants = new Map<string, Wished>();
+  readonly assistants = new Map<string, DesiredAssistant>();
   readonly acts: Record<string, number> = {};
   readonly #client: ApiClient;
   readonly #namespace: string;
@@ -87,7 +87,7 @@ export class Population {
   }
 
   /** Keeps to the number that may run. */
-  async suspend(wished: Wished, suspended: boolean): Promise<void> {
+  async suspend(wished: DesiredAssistant, suspended: boolean): Promise<void> {
     if (!suspended && this.running >= this.#size.running) return;
     wished.suspended = suspended;
     const act = suspended ? 'suspend' : 'resume';
@@ -101,7 +101,7 @@ export class Population {
     await this.#delete('delete Capsule', kinds.CAPSULE, name);
   }
 
-  async #deleteAssistant({ name }: Wished): Promise<void> {
+  async #deleteAssistant({ name }: DesiredAssistant): Promise<void> {
     this.assistants.delete(name);
     await this.#delete('delete Assistant', kinds.ASSISTANT, name);
   }
@@ -159,7 +159,7 @@ export class Population {
     this.#count(act);
   }
 
-  #specOf({ id, suspended, version }: Pick<Wished, 'id' | 'suspended' | 'version'>) {
+  #specOf({ id, suspended, version }: Pick<DesiredAssistant, 'id' | 'suspended' | 'version'>) {
     const { manifest, ...others } = this.#make(id);
     const platform = { ...manifest.platform, version: `1.0.${version}` };
     return { ...others, manifest: { ...manifest, platform }, suspend: suspended };

@@ -1,7 +1,7 @@
 import * as kinds from '../../../operator/kinds.ts';
 import type { Resource } from '../../../operator/runtime/kube-object.ts';
 import { eventually } from '../../eventually.ts';
-import type { Population, Wished } from './population.ts';
+import type { DesiredAssistant, Population } from './population.ts';
 import type { SpaceView } from './world.ts';
 
 const SETTLE_MS = 15 * 60_000;
@@ -13,8 +13,8 @@ const SETTLE_MS = 15 * 60_000;
 export async function ready(
   space: SpaceView,
   population: Population,
-  survivors: readonly Wished[],
-  look: (one: Wished) => Promise<void>,
+  survivors: readonly DesiredAssistant[],
+  look: (one: DesiredAssistant) => Promise<void>,
 ): Promise<void> {
   const becomes = (resource: Resource, name: string, wanted: string) =>
     eventually(
@@ -36,7 +36,7 @@ export async function ready(
   for (const one of running) await look(one);
   for (const one of running) await population.suspend(one, true);
   while (suspended.length > 0) {
-    const turn: Wished[] = [];
+    const turn: DesiredAssistant[] = [];
     for (const one of suspended) {
       await population.suspend(one, false);
       if (one.suspended) break;

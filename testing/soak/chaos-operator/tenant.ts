@@ -1,12 +1,12 @@
 import { query } from '../../../brokers/db/testing/postgres.ts';
 import * as kinds from '../../../operator/kinds.ts';
 import { workloadObjectsSecretName, workloadSecretName } from '../../../operator/names.ts';
-import type { Wished } from './population.ts';
+import type { DesiredAssistant } from './population.ts';
 import type { SpaceView, Tenant } from './world.ts';
 
 /** Where there is no pod, this process does in its place what its code would. */
 export function tenants(space: SpaceView, dataUrl: string): Tenant {
-  async function credentials({ capsule, id }: Wished) {
+  async function credentials({ capsule, id }: DesiredAssistant) {
     const namespace = space.namespaceOf(capsule);
     const read = async (name: string, key: string) => {
       const secret = await space.get<kinds.SecretObject>(kinds.SECRET, name, namespace);

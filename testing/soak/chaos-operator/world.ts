@@ -2,7 +2,7 @@ import type { SpaceNames } from '../../../operator/names.ts';
 import type { ApiClient } from '../../../operator/runtime/client.ts';
 import type { KubeObject, Resource } from '../../../operator/runtime/kube-object.ts';
 import type { Killable } from './killer.ts';
-import type { Make, Wished } from './population.ts';
+import type { DesiredAssistant, Make } from './population.ts';
 
 /** A Space with all that may be killed of it, and everything that its users and an auditor can see. */
 export interface World {
@@ -25,11 +25,11 @@ export interface World {
 }
 
 /** What administrators are told of the tenants. */
-export interface Keeping {
+export interface TenantsView {
   /** One whose data is marked, and that may be restored. */
-  marked(): Wished | undefined;
+  marked(): DesiredAssistant | undefined;
   /** Whether nobody has deleted this incarnation yet. */
-  isThere(wished: Wished): boolean;
+  isThere(wished: DesiredAssistant): boolean;
 }
 
 /** What the people who keep a Space do, one act after the other. */
@@ -39,7 +39,7 @@ export interface Administrators {
   /** Acts that never worked. */
   readonly problems: readonly string[];
   /** Acts while it lasts; an act that has begun is ended. */
-  act(lasts: () => boolean, keeping: Keeping): Promise<void>;
+  act(lasts: () => boolean, keeping: TenantsView): Promise<void>;
   /** The Space as it was before, without a backup. */
   end(): Promise<void>;
 }
@@ -67,7 +67,7 @@ interface Sight {
 /** An Assistant's own code, as far as its data goes: it does with its URL and its token what a tenant would. */
 export interface Tenant {
   /** Leaves a mark of this incarnation in database and object store; false when either cannot be reached now. */
-  mark(wished: Wished): Promise<boolean>;
+  mark(wished: DesiredAssistant): Promise<boolean>;
   /** What is wrong with the URL, the token or a mark of one that is Ready. */
-  problems(wished: Wished, marked: boolean): Promise<string[]>;
+  problems(wished: DesiredAssistant, marked: boolean): Promise<string[]>;
 }

@@ -205,7 +205,7 @@ await browser.close();
 ];
 
 /** Has one client ask the host, and throws with what it said where that is not the host's answer, or not the refusal. */
-export async function tryOut(fixture: ClientFixture, one: Case): Promise<void> {
+export async function runCase(fixture: ClientFixture, one: Case): Promise<void> {
   const { command, files = {}, env = {} } = await one.prepare(fixture);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(fixture.directory, name), text);
   fixture.ended();
@@ -217,6 +217,6 @@ export async function tryOut(fixture: ClientFixture, one: Case): Promise<void> {
 }
 
 /** The first program that a client needs and this machine lacks. */
-export function lacking({ needs }: Case): string | undefined {
+export function missingProgram({ needs }: Case): string | undefined {
   return needs.find((program) => spawnSync('which', [program]).status !== 0);
 }

@@ -9,7 +9,7 @@ export async function tryByHand(mutants: readonly Mutant[], say: (tried: Tried) 
   const tree = await copyTree();
   try {
     for (const [file, group] of Map.groupBy(mutants, ({ suite }) => suite.file)) {
-      const sound = await soundOnes(tree, file, group);
+      const sound = await triable(tree, file, group);
       for (const mutant of group)
         say({
           ...{ file: mutant.file, where: mutant.file, change: mutant.decision },
@@ -22,7 +22,7 @@ export async function tryByHand(mutants: readonly Mutant[], say: (tried: Tried) 
 }
 
 /** Those whose test is there and passes while nothing is broken: only of these a failure says something. */
-async function soundOnes(tree: Tree, file: string, group: readonly Mutant[]): Promise<ReadonlySet<Mutant>> {
+async function triable(tree: Tree, file: string, group: readonly Mutant[]): Promise<ReadonlySet<Mutant>> {
   const patterns = [...new Set(group.map(patternOf))];
   const ran = await runTests(tree.root, file, patterns.map((one) => `(?:${one})`).join('|'));
   const isSound = (mutant: Mutant) => {

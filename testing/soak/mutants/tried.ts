@@ -16,4 +16,4 @@ export function scoreOf(tried: readonly Tried[]): number {
 }
 
 /** The folder that a reader looks for: `brokers/egress`, `operator`. */
-export const roomOf = (file: string): string => /^(?:brokers\/)?[^/]+/.exec(file)?.[0] ?? file;
+export const componentOf = (file: string): string => /^(?:brokers\/)?[^/]+/.exec(file)?.[0] ?? file;

@@ -6,14 +6,14 @@ import { requireDatabase } from '../../../e2e/restore/preflight/log.ts';
 import type { Buckets } from './buckets.ts';
 import { type BackedUpServer, VAULT_BUCKET, VAULT_PREFIX } from './server.ts';
 
-export async function look({ places }: BackedUpServer, buckets: Buckets, at: string): Promise<void> {
+export async function checkBackup({ places }: BackedUpServer, buckets: Buckets, at: string): Promise<void> {
   await Promise.all([requireDatabase(places.scratch, at), buckets.backup('check', '--at', at)]);
 }
 
 const DAY_MS = 86_400_000;
 
 /** Names of what was not refused. */
-export async function notRefused(
+export async function acceptedDamage(
   server: BackedUpServer,
   buckets: Buckets,
   moment: Date,

@@ -23,7 +23,10 @@ export async function retire(broker: TestBroker): Promise<Retired> {
 }
 
 /** Names of those that open something all the same. */
-export async function openOf({ principal, urls }: Retired, broker: TestBroker): Promise<readonly string[]> {
+export async function acceptedOf(
+  { principal, urls }: Retired,
+  broker: TestBroker,
+): Promise<readonly string[]> {
   const open: string[] = [];
   const { status } = await broker.as(principal).create('dropped', 'app');
   if (status === 200) open.push('the principal of a dropped Capsule');

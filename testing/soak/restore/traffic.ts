@@ -22,7 +22,7 @@ const WINDOW_MS = 15_000;
 const PAIRS = 10;
 
 /** Programs that can be made to stand still. */
-export interface Halting {
+export interface Pausable {
   signal(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export async function costOf(
   tenants: readonly Tenant[],
   bucket: S3Client,
   work: () => Promise<unknown>,
-  halted: readonly Halting[],
+  halted: readonly Pausable[],
 ): Promise<Cost> {
   const traffic = startTraffic(tenants, bucket);
   const [beside, alone] = [new Tally(), new Tally()];

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import type { Content } from './ledger.ts';
-import type { Refusal, Tried } from './watch.ts';
+import type { Attempt, Refusal } from './watch.ts';
 
 export const contentOf = (bytes: Uint8Array): Content => ({
   sha256: createHash('sha256').update(bytes).digest('hex'),
@@ -20,7 +20,7 @@ export async function ask(
   base: string,
   token: string,
   { method, path, body, json }: Ask,
-): Promise<Tried<Answer>> {
+): Promise<Attempt<Answer>> {
   try {
     const response = await fetch(`${base}${path}`, {
       method,
@@ -62,7 +62,7 @@ function codeIn(bytes: Buffer): string {
 }
 
 /** The same of a call by the AWS SDK. */
-export async function tried<T>(call: () => Promise<T>): Promise<Tried<T>> {
+export async function attempt<T>(call: () => Promise<T>): Promise<Attempt<T>> {
   try {
     return { value: await call() };
   } catch (error) {

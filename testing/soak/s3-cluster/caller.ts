@@ -7,7 +7,7 @@ import { abortAll, uploadInParts } from './parts.ts';
 import { FAILED_KEYS, type Watch } from './watch.ts';
 
 /** A way to one of the brokers. */
-export interface Way {
+export interface BrokerEndpoint {
   readonly base: string;
   readonly s3: S3Client;
 }
@@ -15,7 +15,7 @@ export interface Way {
 export interface CallerOptions {
   readonly name: string;
   readonly token: string;
-  readonly ways: readonly Way[];
+  readonly ways: readonly BrokerEndpoint[];
   readonly watch: Watch;
   readonly random: Random;
 }
@@ -183,7 +183,7 @@ export class Caller {
     if (wrong !== undefined) this.lost.push(`${this.#options.name}: ${wrong}`);
   }
 
-  #way(): Way {
+  #way(): BrokerEndpoint {
     const { ways } = this.#options;
     this.#turn += 1;
     const way = ways[this.#turn % ways.length];

@@ -3,10 +3,10 @@ import { newToken } from '../../../brokers/kit/index.ts';
 import { credentialsOf, type OwnStore } from '../../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import type { Client, Reply } from '../../../brokers/objectstore/testing/broker.ts';
 import { ask } from './ask.ts';
-import type { Tried, Watch } from './watch.ts';
+import type { Attempt, Watch } from './watch.ts';
 
 /** One Capsule whose credential sets change all the time, and an Assistant of it that comes and goes. */
-export interface Keeper {
+export interface CredentialChanger {
   readonly changes: Record<'sets' | 'principals', number>;
   /** What was answered and does not hold. */
   readonly lost: string[];
@@ -16,14 +16,14 @@ export interface Keeper {
 const CAPSULE = 'keeper';
 
 /** Each change is anchored in the bucket before it is answered, by another broker than the last. */
-export function createKeeper(options: {
+export function createCredentialChanger(options: {
   /** The Capsule's principal, by each of the brokers. */
   readonly clients: readonly Client[];
   /** Data listeners of all brokers. */
   readonly bases: readonly string[];
   readonly store: OwnStore;
   readonly watch: Watch;
-}): Keeper {
+}): CredentialChanger {
   const { clients, bases, store, watch } = options;
   const changes = { sets: 0, principals: 0 };
   const lost: string[] = [];
@@ -118,7 +118,7 @@ export function createKeeper(options: {
 async function outcomeOf(
   call: () => Promise<Reply>,
   done: ((reply: Reply) => Promise<boolean>) | undefined,
-): Promise<Tried<Reply>> {
+): Promise<Attempt<Reply>> {
   try {
     const reply = await call();
     if (reply.status === 200) return { value: reply };

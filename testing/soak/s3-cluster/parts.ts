@@ -6,8 +6,8 @@ import {
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { tried } from './ask.ts';
-import type { Tried, Watch } from './watch.ts';
+import { attempt } from './ask.ts';
+import type { Attempt, Watch } from './watch.ts';
 
 const Bucket = 'data';
 
@@ -19,14 +19,14 @@ export async function uploadInParts(
   parts: readonly Buffer[],
 ): Promise<number> {
   let failed = 0;
-  const insist = async <T>(what: string, ask: () => Promise<Tried<T>>): Promise<T> => {
+  const insist = async <T>(what: string, ask: () => Promise<Attempt<T>>): Promise<T> => {
     const { value, tries } = await watch.insist('writes', `${what} ${Key}`, ask);
     failed += tries - 1;
     return value;
   };
   for (;;) {
     const { UploadId } = await insist('begin an upload of', () =>
-      tried(() => way().send(new CreateMultipartUploadCommand({ Bucket, Key }))),
+      attempt(() => way().send(new CreateMultipartUploadCommand({ Bucket, Key }))),
     );
     const Parts: { PartNumber: number; ETag: string | undefined }[] = [];
     for (const [i, Body] of parts.entries()) {
@@ -52,15 +52,15 @@ export async function uploadInParts(
   }
 }
 
-async function unlessGone<T>(call: () => Promise<T>): Promise<Tried<T | 'gone'>> {
-  const outcome = await tried(call);
+async function unlessGone<T>(call: () => Promise<T>): Promise<Attempt<T | 'gone'>> {
+  const outcome = await attempt(call);
   return 'refused' in outcome && outcome.refused.code === 'NoSuchUpload' ? { value: 'gone' } : outcome;
 }
 
 /** Gives up every upload that was begun and not answered. */
 export async function abortAll(watch: Watch, s3: S3Client): Promise<void> {
   const { value } = await watch.insist('reads', 'list uploads', () =>
-    tried(() => s3.send(new ListMultipartUploadsCommand({ Bucket }))),
+    attempt(() => s3.send(new ListMultipartUploadsCommand({ Bucket }))),
   );
   for (const { Key, UploadId } of value.Uploads ?? [])
     await watch.insist('writes', `abort an upload of ${Key}`, () =>

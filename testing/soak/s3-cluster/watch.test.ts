@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDocumented, longestGap, type Refusal, type Tried, Watch } from './watch.ts';
+import { type Attempt, isDocumented, longestGap, type Refusal, Watch } from './watch.ts';
 
 const refusal = (status: number, code: string, retryAfter?: number): Refusal => ({
   status,
@@ -20,7 +20,7 @@ test('a refusal is documented that says when to come back, or whose fault it is'
 
 test('it asks until there is a good answer, and keeps what was not', async () => {
   const watch = new Watch();
-  const answers: Tried<string>[] = [
+  const answers: Attempt<string>[] = [
     { refused: refusal(503, 'unavailable', 1) },
     { refused: refusal(500, 'internal') },
     { cut: 'ECONNRESET' },
@@ -40,7 +40,7 @@ test('it asks until there is a good answer, and keeps what was not', async () =>
 
 test('a read that is cut is no problem: it had begun', async () => {
   const watch = new Watch();
-  const answers: Tried<string>[] = [{ cut: 'terminated' }, { value: 'good' }];
+  const answers: Attempt<string>[] = [{ cut: 'terminated' }, { value: 'good' }];
   await watch.insist('reads', 'get a', async () => answers.shift() ?? { value: '' });
   expect([watch.problems, watch.cutReads]).toEqual([[], 1]);
 });

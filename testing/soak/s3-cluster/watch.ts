@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
 /** What one try came to. */
-export type Tried<T> =
+export type Attempt<T> =
   | { readonly value: T }
   | { readonly refused: Refusal }
   /** The connection to the broker ended before the answer did. */
@@ -57,7 +57,7 @@ export class Watch {
   async insist<T>(
     kind: Kind,
     what: string,
-    ask: () => Promise<Tried<T>>,
+    ask: () => Promise<Attempt<T>>,
   ): Promise<{ readonly value: T; readonly tries: number }> {
     const begun = performance.now();
     for (let tries = 1; ; tries += 1) {

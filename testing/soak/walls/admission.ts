@@ -1,7 +1,7 @@
 /** Removes or narrows each admission policy of the chart, its bindings and rules, one at a time, in a real API server. */
 import type { KubeObject } from '../../../e2e/space/kube-object.ts';
 import { startApiServer } from '../../api-server.ts';
-import { type Force, forceOf } from './admission/force.ts';
+import { openPolicyStore, type PolicyStore } from './admission/force.ts';
 import { BINDINGS, changed, type Mutant, mutantsOf, ownName, POLICIES } from './admission/mutants.ts';
 import { reasonOf } from './admission/reasons.ts';
 import { record } from './admission/record.ts';
@@ -95,7 +95,7 @@ async function trySource(
 ): Promise<void> {
   const server = await startApiServer();
   try {
-    const force = forceOf(server.client);
+    const force = openPolicyStore(server.client);
     const recorded = await record(server, file, pattern);
     const questions = await questionsOf(server.url, recorded, () => force.put());
     const objects = await force.list([...POLICIES, ...BINDINGS]);
@@ -112,7 +112,7 @@ async function trySource(
 }
 
 async function tryOne(
-  force: Force,
+  force: PolicyStore,
   original: KubeObject,
   mutant: Mutant,
   url: string,

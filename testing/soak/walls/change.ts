@@ -1,13 +1,13 @@
 /** One NetworkPolicy as a mutant has it, for as long as something is done. */
 import { type Patience, wait } from '../../../e2e/verify/probers.ts';
 import { asWritten, type Mutant, type Policy } from './mutants.ts';
-import { must, OPEN, type Undoing, undoably } from './undo.ts';
+import { must, OPEN, type UndoContext, withUndo } from './undo.ts';
 
 type Written = Policy & Record<string, unknown>;
 
 /** A Capsule's walls are the operator's alone, unless an administrator has opened its namespace. */
 export async function changed<T>(
-  undoing: Undoing,
+  undoing: UndoContext,
   mutant: Mutant,
   patience: Patience,
   act: () => Promise<T>,
@@ -20,14 +20,14 @@ export async function changed<T>(
       ? kube.run(['delete', 'networkpolicy', name, '-n', namespace, ...more])
       : kube.run(['replace', '-f', '-', ...more], JSON.stringify(asWritten(mutant.instead as Written)));
   const make = () =>
-    undoably(undoing, { kind: 'policy', policy }, async () => {
+    withUndo(undoing, { kind: 'policy', policy }, async () => {
       const { code, stderr } = await change();
       if (code !== 0) throw new Error(`${namespace}/${name}: ${stderr.trim()}`);
       return act();
     });
   const labels = (await kube.get('namespace', namespace))?.metadata.labels ?? {};
   if (labels['platform.space/capsule'] === undefined) return make();
-  return undoably(undoing, { kind: 'open', namespace }, async () => {
+  return withUndo(undoing, { kind: 'open', namespace }, async () => {
     await must(kube, ['annotate', '--overwrite', 'namespace', namespace, `${OPEN}=true`]);
     // Admission sees the annotation a moment later.
     await wait(`${namespace} to be open`, patience, async () =>

@@ -9,7 +9,7 @@ import { named, type PolicyServer, startPolicyServer } from '../../../e2e/space/
 import { eventually } from '../../eventually.ts';
 import { changed } from './change.ts';
 import { asWritten, type Mutant, mutantsOf, type Policy } from './mutants.ts';
-import { must, OPEN, putRight, type Undo, undoably } from './undo.ts';
+import { must, OPEN, type Undo, undoLeftovers, withUndo } from './undo.ts';
 
 const CAPSULE = 'home-household-0123abcd';
 const WALL = 'space-default-deny';
@@ -81,7 +81,7 @@ describe('a wall of a Capsule', () => {
       else expect(during).toMatchObject(how);
       expect(await specOf()).toEqual(original.spec);
       await eventually(isClosed, { what: 'the namespace to be closed' });
-      expect(await putRight(undoing())).toEqual([]);
+      expect(await undoLeftovers(undoing())).toEqual([]);
     },
   );
 
@@ -103,7 +103,7 @@ describe('what a run that was killed has left', () => {
       get: (...args) => (alive ? kube.get(...args) : new Promise(() => {})),
     };
     await new Promise<void>((gone) => {
-      void undoably({ kube: dying, namespace: 'home' }, undo, async () => {
+      void withUndo({ kube: dying, namespace: 'home' }, undo, async () => {
         await act();
         alive = false;
         gone();
@@ -125,17 +125,17 @@ describe('what a run that was killed has left', () => {
     );
     expect([replicasBefore, await replicas(), await specOf()]).toEqual([2, 0, undefined]);
 
-    expect(await putRight(undoing())).toEqual(['policy', 'open', 'replicas']);
+    expect(await undoLeftovers(undoing())).toEqual(['policy', 'open', 'replicas']);
     expect([await replicas(), await specOf()]).toEqual([2, original.spec]);
     await eventually(isClosed, { what: 'the namespace to be closed' });
-    expect(await putRight(undoing())).toEqual([]);
+    expect(await undoLeftovers(undoing())).toEqual([]);
   });
 
   it('is no matter when the Capsule has gone since', async () => {
     const policy = { ...writtenWall(), metadata: { name: WALL, namespace: 'home-gone-0123abcd' } };
     await killed({ kind: 'policy', policy }, async () => {});
     await killed({ kind: 'open', namespace: 'home-gone-0123abcd' }, async () => {});
-    expect(await putRight(undoing())).toEqual(['policy', 'open']);
+    expect(await undoLeftovers(undoing())).toEqual(['policy', 'open']);
   });
 });
 

@@ -22,7 +22,7 @@ const ORDER: readonly Undo['kind'][] = ['policy', 'open', 'replicas'];
 const JOURNAL = 'walls-soak';
 export const OPEN = 'platform.space/open';
 
-export interface Undoing {
+export interface UndoContext {
   readonly kube: Kube;
   /** The namespace of the ConfigMap that records what to undo. */
   readonly namespace: string;
@@ -34,7 +34,7 @@ export async function must(kube: Kube, args: readonly string[], object?: object)
 }
 
 /** Runs `act` with the change recorded, and then undoes it, also if `act` fails. */
-export async function undoably<T>(undoing: Undoing, undo: Undo, act: () => Promise<T>): Promise<T> {
+export async function withUndo<T>(undoing: UndoContext, undo: Undo, act: () => Promise<T>): Promise<T> {
   await write(undoing, undo.kind, JSON.stringify(undo));
   try {
     return await act();
@@ -45,7 +45,7 @@ export async function undoably<T>(undoing: Undoing, undo: Undo, act: () => Promi
 }
 
 /** Undoes what a killed run has left changed, and returns the kinds of those changes. */
-export async function putRight({ kube, namespace }: Undoing): Promise<Undo['kind'][]> {
+export async function undoLeftovers({ kube, namespace }: UndoContext): Promise<Undo['kind'][]> {
   const data: Record<string, string> = (await kube.get('configmap', JOURNAL, namespace))?.['data'] ?? {};
   const left = ORDER.filter((kind) => data[kind] !== undefined);
   for (const kind of left) await takeBack(kube, JSON.parse(data[kind] ?? ''));
@@ -53,7 +53,7 @@ export async function putRight({ kube, namespace }: Undoing): Promise<Undo['kind
   return left;
 }
 
-async function write({ kube, namespace }: Undoing, key: string, value: string | null): Promise<void> {
+async function write({ kube, namespace }: UndoContext, key: string, value: string | null): Promise<void> {
   const at = ['configmap', JOURNAL, '-n', namespace];
   if ((await kube.get('configmap', JOURNAL, namespace)) === undefined) await must(kube, ['create', ...at]);
   await must(kube, ['patch', ...at, '--type=merge', '-p', JSON.stringify({ data: { [key]: value } })]);

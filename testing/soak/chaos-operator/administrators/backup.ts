@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { startProvider } from '../../../../e2e/space/testing/provider.ts';
-import { type Kept, printed, settled } from './model.ts';
+import { type InstalledSpace, printed, settled } from './model.ts';
 import type { Release } from './release.ts';
 
 const RESTORE = resolve(import.meta.dirname, '../../../../e2e/restore/main.ts');
@@ -22,7 +22,7 @@ export interface Backup {
 }
 
 /** Gives a Space a backup, and waits for its first copy; `directory` is for the identity. */
-export async function openBackup(kept: Kept, release: Release, directory: string): Promise<Backup> {
+export async function openBackup(kept: InstalledSpace, release: Release, directory: string): Promise<Backup> {
   const { kube, space } = kept;
   const { space: name, namespace, servicesNamespace } = space.names;
   const identity = await generateIdentity();
@@ -94,13 +94,13 @@ export async function openBackup(kept: Kept, release: Release, directory: string
 }
 
 /** Takes away what a backup has beside the release, however far it came. */
-export async function removeBackup({ kube, space }: Kept): Promise<void> {
+export async function removeBackup({ kube, space }: InstalledSpace): Promise<void> {
   await kube.remove('namespace', VAULT);
   await kube.remove('secret', SECRET, space.names.servicesNamespace);
 }
 
 /** The cluster has it already. */
-async function imageOfS3({ kube, space }: Kept): Promise<string> {
+async function imageOfS3({ kube, space }: InstalledSpace): Promise<string> {
   const server = await kube.get('statefulset', 's3', space.names.servicesNamespace);
   return server?.['spec'].template.spec.containers[0].image;
 }

@@ -6,10 +6,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Wished } from '../population.ts';
-import type { Administrators, Keeping } from '../world.ts';
+import type { DesiredAssistant } from '../population.ts';
+import type { Administrators, TenantsView } from '../world.ts';
 import { openBackup, removeBackup } from './backup.ts';
-import { type Kept, settled } from './model.ts';
+import { type InstalledSpace, settled } from './model.ts';
 import { openRelease } from './release.ts';
 
 const RESTORED = 'restored';
@@ -25,7 +25,7 @@ const version = (logLevel: string, cpu: string) => ({
 const [USUAL, CHANGED] = [version('info', '100m'), version('warn', '101m')];
 
 /** Gives the Space a backup, and its administrators. */
-export async function openAdministrators(kept: Kept): Promise<Administrators> {
+export async function openAdministrators(kept: InstalledSpace): Promise<Administrators> {
   const directory = await mkdtemp(join(tmpdir(), 'space-chaos-'));
   const release = await openRelease(kept, directory);
   const asBefore = async () => {
@@ -40,7 +40,7 @@ export async function openAdministrators(kept: Kept): Promise<Administrators> {
   const { done, problems, again } = patience();
   const upgrade = (to: object) => again('upgrade', () => release.upgrade(release.values, backup.values, to));
 
-  async function putBeside({ marked, isThere }: Keeping): Promise<void> {
+  async function putBeside({ marked, isThere }: TenantsView): Promise<void> {
     const one = marked();
     if (one === undefined || (await again('backup', backup.take)) === undefined) return;
     const moment = await again('moment archived', backup.moment);
@@ -105,7 +105,7 @@ function patience() {
 }
 
 /** Its restored copy runs, with what this incarnation had written. */
-async function lookAt({ kube, space, tenant }: Kept, one: Wished): Promise<void> {
+async function lookAt({ kube, space, tenant }: InstalledSpace, one: DesiredAssistant): Promise<void> {
   const { namespace } = space.names;
   const all = await kube.list('assistants', namespace);
   const copy = all.find(({ spec }) => spec.capsule === RESTORED && spec.manifest.platform.id === one.id);
@@ -125,7 +125,7 @@ async function lookAt({ kube, space, tenant }: Kept, one: Wished): Promise<void>
   if (found.length > 0) throw new Error(`${name}, restored from ${one.name}: ${found.join(', ')}`);
 }
 
-async function removeRestored({ kube, space }: Kept): Promise<void> {
+async function removeRestored({ kube, space }: InstalledSpace): Promise<void> {
   const { namespace } = space.names;
   await kube.remove('capsule', RESTORED, namespace);
   await settled(

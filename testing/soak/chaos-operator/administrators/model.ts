@@ -5,7 +5,7 @@ import { eventually } from '../../../eventually.ts';
 import type { SpaceView, Tenant } from '../world.ts';
 
 /** The installed Space that administrators keep. */
-export interface Kept {
+export interface InstalledSpace {
   readonly cluster: Cluster;
   readonly kube: Kube;
   readonly space: SpaceView;

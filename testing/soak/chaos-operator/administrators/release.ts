@@ -4,7 +4,7 @@ import { CHART } from '../../../../e2e/space/chart.ts';
 import { finish } from '../../../../e2e/space/kube.ts';
 import { forceFlags } from '../../../../e2e/space/release.ts';
 import { lateWorkloads } from '../../../../e2e/space/rollout.ts';
-import { type Kept, printed, settled } from './model.ts';
+import { type InstalledSpace, printed, settled } from './model.ts';
 
 /** The Helm release of the Space that is up. */
 export interface Release {
@@ -18,7 +18,11 @@ export interface Release {
 
 /** `directory` is for files of values. */
 export async function openRelease(
-  { cluster, kube, space }: Pick<Kept, 'cluster' | 'kube'> & { readonly space: Pick<Kept['space'], 'names'> },
+  {
+    cluster,
+    kube,
+    space,
+  }: Pick<InstalledSpace, 'cluster' | 'kube'> & { readonly space: Pick<InstalledSpace['space'], 'names'> },
   directory: string,
 ): Promise<Release> {
   const { space: name, namespace, servicesNamespace, systemNamespace } = space.names;

@@ -28,14 +28,14 @@ const written = ({ apiVersion, kind, metadata: { name, labels }, spec }: KubeObj
   spec,
 });
 
-export interface Force {
+export interface PolicyStore {
   /** Every policy and binding that is there. */
   list(kinds: Iterable<string>): Promise<readonly KubeObject[]>;
   /** Has `next` in place of what was put last, which is as it was again. In force when this ends. */
   put(next?: { readonly original: KubeObject; readonly instead: KubeObject | undefined }): Promise<void>;
 }
 
-export function forceOf(client: ApiClient): Force {
+export function openPolicyStore(client: ApiClient): PolicyStore {
   let round = 0;
   let changed: KubeObject | undefined;
 

@@ -2,7 +2,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { portOf } from '@space/broker-kit';
 
 /** A TCP line to a server, which a test may cut at any moment or at a text, hold still, or lead to another server. */
-export interface Line {
+export interface TcpProxy {
   readonly port: number;
   /** Connections made so far: a client in a hot loop makes many. */
   readonly connections: number;
@@ -26,7 +26,10 @@ export interface Line {
 /** Characters of a transaction that are kept: whatever else goes over a line has no end. */
 const LONGEST_TRANSACTION = 65_536;
 
-export async function openLine(server: { readonly host?: string; readonly port: number }): Promise<Line> {
+export async function openTcpProxy(server: {
+  readonly host?: string;
+  readonly port: number;
+}): Promise<TcpProxy> {
   const { host = '127.0.0.1' } = server;
   let target = server.port;
   let trap: { text: string; moment: 'before' | 'after'; since: RegExp } | undefined;
