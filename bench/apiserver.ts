@@ -4,7 +4,7 @@ import { Agent, request } from 'node:https';
 import { createInterface } from 'node:readline';
 import { KubeConfig } from '@kubernetes/client-node';
 
-/** What a watch delivers, with the moment (monotonic, ms) at which it arrived here. */
+/** An event of a watch, with the time (monotonic, ms) at which it arrived here. */
 export interface WatchEvent {
   readonly at: number;
   readonly type: string;
@@ -12,11 +12,11 @@ export interface WatchEvent {
   readonly object: any;
 }
 
-/** The few requests that a timing needs, over kept-alive connections, without a process start in the figure. */
+/** The few requests that a measurement needs, over kept-alive connections, so that no start of a process is measured. */
 export interface ApiServer {
   apply(path: string, object: object): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Undefined when there is no such object. */
+  /** Undefined if there is no such object. */
   get(path: string): Promise<WatchEvent['object'] | undefined>;
   /** Calls `see` for every event until stopped; resolves once the stream is open. */
   watch(path: string, see: (seen: WatchEvent) => void): Promise<{ stop(): void }>;

@@ -1,8 +1,8 @@
 /**
- * What the console's pages cost in a Space of many, and whether they keep their limits: on a real API server with the chart's
- * roles and policies, a real object-storage broker, and the console as its image has it, in a process of its own.
- * `--capsules N` for another number of them, with five Assistants each. Beside the pages stands what the API server alone
- * takes for the lists that are behind each of them.
+ * Measures the console's pages in a Space with many Capsules, and checks their limits. The API server is real, with the chart's
+ * roles and policies, and so is the object-storage broker; the console runs as in its image, in a process of its own.
+ * `--capsules N` sets another number of Capsules, with five Assistants each. For comparison, the lists that each page needs
+ * are also requested from the API server directly.
  */
 import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
@@ -52,7 +52,7 @@ export async function run({ quick, capsules }: { quick: boolean; capsules?: numb
   }
 }
 
-/** Somebody who sees everything: an administrator of the Space who may read what is around it. */
+/** Creates the population. The person who signs in may read the whole cluster, so that every page shows everything. */
 async function populate(whole: WithStore, count: number): Promise<void> {
   const { environment } = whole;
   const made = subjects(environment);
@@ -94,7 +94,7 @@ async function measure(whole: WithStore, count: number, looks: number): Promise<
       });
     const asked = await askEach(browser, looks);
     const one = console.memoryMiB();
-    // Another session, with lists of its own.
+    // The second session has lists of its own.
     const window = await signedIn(chromium, console, token);
     const pages: Measured[] = [];
     for (const page of asked)
@@ -108,7 +108,7 @@ async function measure(whole: WithStore, count: number, looks: number): Promise<
   }
 }
 
-/** What the API server itself takes for the lists, with the same token. */
+/** Measures the lists at the API server itself, with the same token. */
 async function listsAlone({ environment }: WithStore): Promise<number> {
   const ca = readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8');
   const direct = new Agent({ connect: { ca } });
@@ -149,7 +149,7 @@ async function firstPaint(window: Window, path: string): Promise<number> {
   return quantile(paints, 0.5);
 }
 
-/** KiB that a browser that was never there fetches for the first page. */
+/** Returns the KiB that a browser without a cache transfers for the first page. */
 async function transferred(chromium: Chromium, origin: string): Promise<number> {
   const context = await chromium.newContext({ baseURL: origin });
   const window = await context.newPage();

@@ -7,10 +7,10 @@ import { type Part, round } from './db/samples.ts';
 import { buildVault } from './vault.ts';
 
 /**
- * The database broker over HTTP with everything on (authentication, registry, audit, log), beside the same made by
- * hand: CREATE ROLE, CREATE DATABASE and the closing statements on one open connection; and beside Vault's PostgreSQL
- * plugin, which makes roles and cannot make databases. One machine, durable server; the broker runs as in its pod.
- * `--only refuse,cut` measures these parts alone.
+ * Measures the database broker over HTTP with all of its functions (authentication, registry, audit, log). It is compared with
+ * the same work in SQL (CREATE ROLE, CREATE DATABASE and the REVOKE and GRANT statements on an open connection), and with
+ * Vault's PostgreSQL plugin, which creates roles but no databases. The server is durable and on the same machine; the broker
+ * runs as in its pod. `--only refuse,cut` measures only these parts.
  */
 
 /** The size of the pool, and of the burst that empties it. */
@@ -26,7 +26,7 @@ const RATIOS = [
   ['cut_over_by_hand_p99_ratio', 'cut_p99_ms', 'cut_by_hand_p99_ms'],
 ] as const;
 
-/** What is asked of a ratio: each was measured in one run, so that the machine is the same for both sides. */
+/** The required ratios. Both sides of each are measured in one run, so that the machine is equally fast for both. */
 const ASKED: readonly (readonly [
   figure: string,
   what: string,
@@ -66,7 +66,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
   const fixture = await openDatabaseFixture(spares);
   const isWanted = (part: string) => only === undefined || only.includes(part);
   const vault = isWanted('vault') ? await buildVault() : undefined;
-  /** What makes many databases comes last: the server's vacuum visits each, ten a second in the end. */
+  /** Parts that create many databases come last, since autovacuum then visits each of them, up to ten a second. */
   const parts: Readonly<Record<string, () => Promise<Part>>> = {
     commit: () => commit(fixture, quick),
     warm: () => createWarm(fixture, spares, quick),

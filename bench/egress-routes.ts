@@ -11,9 +11,9 @@ import { askGo } from './egress-routes/go.ts';
 import { askNginx } from './egress-routes/nginx.ts';
 
 /**
- * What the gateway allows, replayed on the routers of upstreams: Node's http with the WHATWG URL, Express, Go's net/http
- * and nginx. Any target that one of them would take for another route than the gateway did is a hole, and ends the run.
- * `SEED=N` repeats one.
+ * Replays targets that the gateway allows on the routers of upstreams: Node's http with the WHATWG URL, Express, Go's net/http
+ * and nginx. If one of them dispatches a target to another route than the gateway, an Assistant could use a route that it was
+ * not granted; the run fails then. `SEED=N` repeats a run.
  */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
@@ -36,12 +36,12 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       );
     const same = readings.map(([name, routes]) => {
       const count = routes.filter((route) => route !== -1).length;
-      // A router that takes nothing would never disagree.
+      // A router that finds no routes would never disagree.
       if (count < allowed.length / 2)
         throw new Error(`${name} dispatched only ${count} of ${allowed.length} targets to a route`);
       return { what: `dispatched to the same route by ${name}; it has no route for the others`, n: count };
     });
-    // The same question about what the gateway refuses: if they agreed on that, too, the targets would prove nothing.
+    // Refused targets are replayed, too: if the routers agreed about all of those, the targets would prove nothing.
     const doubted = await askEverybody(directory, refused);
     const contested = refused.filter(
       (_, index) => new Set(doubted.map(([, routes]) => routes[index])).size > 1,
@@ -84,7 +84,7 @@ interface Allowed {
 
 /** The number of refused targets that are sent to the routers. */
 const DOUBTED = 2_000;
-/** What can be sent at all in a request line. */
+/** Targets that can be sent in a request line. */
 const SENDABLE = /^\/i\/bank(\/[\x21-\x7e]{0,1000})$/;
 
 function fuzz(count: number, seed: number) {

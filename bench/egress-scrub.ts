@@ -8,9 +8,9 @@ import { type Gateway, startGateway } from './egress/gateway.ts';
 import { timesOfTexts } from './egress/texts.ts';
 
 /**
- * What the scrubber costs: bodies through two gateways in turn, one of which leaves it out, by processor time (which a
- * busy machine does not change) and by the clock; and how long an event of a stream takes, with nothing behind it. A
- * third has the value and is sent the body that together cost most.
+ * Measures the cost of the scrubber. Bodies go alternately through a gateway with it and one without it, and are measured by
+ * processor time, which does not depend on the load of the machine, and by the clock. Also measures how long single events of
+ * a stream take. A third gateway has the value, and gets the body, that cost most.
  */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   const bytes = (quick ? 64 : 256) * MIB;
@@ -29,7 +29,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     for (let round = 0; round <= rounds; round += 1)
       for (const [name, ours] of Object.entries({ scrubbed, unscrubbed, worst })) {
         const sample = await fetchBody(ours, bytes, name === 'worst' ? '?repeated=1' : '');
-        // The first warms caches and compilers.
+        // The first round warms caches and compilers.
         if (round > 0) samples[name as keyof typeof samples].push(sample);
       }
     const delays = {
@@ -82,7 +82,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
 }
 
 const MIB = 2 ** 20;
-/** What an API answers, with keys like the value in it. */
+/** An answer as an API gives it, with keys that look like the value. */
 const PART = Buffer.from(
   JSON.stringify(
     Array.from({ length: 1_000 }, (_, id) => ({
@@ -94,18 +94,18 @@ const PART = Buffer.from(
   ),
 ).subarray(0, 32 * 1024);
 
-/** A value whose beginning is found at each byte of its answers, and which never is. */
+/** Each byte of the answers could be the beginning of this value, which never occurs in them. */
 const REPEATED = `${'a'.repeat(4_091)}bcdef`;
 const REPEATED_PART = Buffer.alloc(32 * 1024, 'a');
 
 interface Upstream {
   readonly port: number;
-  /** Sends an event to who follows. */
+  /** Sends an event to the client that follows the stream. */
   tell(): void;
   close(): Promise<void>;
 }
 
-/** `/v1/rates` is the body; with `?repeated` one of a single letter; with `?events` a stream that is silent until it is told of an event. */
+/** `/v1/rates` answers the body; with `?repeated` it answers one letter repeatedly, with `?events` a stream that `tell` writes to. */
 async function startUpstream(tls: { cert: string; key: string }, bytes: number): Promise<Upstream> {
   let following: ServerResponse | undefined;
   const server: Server = createServer(tls, (incoming, response) => {
@@ -166,7 +166,7 @@ function fetchBody(ours: Gateway, bytes: number, query: string): Promise<Sample>
   });
 }
 
-/** Milliseconds from when an event is written until it is there; each is written once the one before it has come. */
+/** The milliseconds from writing an event until it arrives; each is written after the one before it has arrived. */
 function follow(ours: Gateway, upstream: Upstream, events: number): Promise<readonly number[]> {
   return new Promise((resolve, reject) => {
     const ms: number[] = [];

@@ -13,11 +13,11 @@ import { type Program, watchProcess } from './objectstore/program.ts';
 
 type Watched = Pick<Program, 'cpuSeconds' | 'peakMib'>;
 
-/** Until compilers and collections are as they stay: the first of all old objects may take so long to come. */
+/** Time until compilers and the garbage collector have settled; the first full collection may come this late. */
 const WARM_SECONDS = 10;
-/** Windows of each load: the machine may be slow for a moment, so the window with the median p99 is reported. */
+/** Each load runs this often, and the run with the median p99 is reported, since the machine may be slow for a moment. */
 const WINDOWS = 3;
-/** Requests a second that are offered to everybody who can serve them. */
+/** Constant rates at which every program that can serve them is measured. */
 const RATES = [1_000, 2_000];
 
 /** What Node alone costs, whatever else a gateway does. */
@@ -40,15 +40,15 @@ interface Options {
 }
 
 /**
- * The egress gateway beside what people use instead, all on this machine over loopback: a header put into requests on
- * the way to a TLS server that is kept alive, and tunnels to it. nginx, squid, tinyproxy and the load's wrk are Debian's,
- * Envoy and mitmproxy are PyPI's; all are unpacked into the cache. The gateway runs as in its pod: it authenticates,
- * matches routes, opens the sealed value, scrubs and logs; the peers do none of that.
+ * Compares the egress gateway with programs that people use instead, all on this machine over loopback: putting a header into
+ * requests to a TLS server with kept-alive connections, and tunnels to it. nginx, squid, tinyproxy and wrk come from Debian, Envoy
+ * and mitmproxy from PyPI; all are unpacked into the cache. The gateway runs as in its pod: it authenticates, matches routes,
+ * opens the sealed value, scrubs and logs. The other programs do none of that.
  *
- * A closed loop of callers shows the throughput but not the latency, which is then only callers over rate. So
- * injections are also requested at rates that all can serve, where the time of each counts from when it was due.
+ * A closed loop of callers shows the throughput but not the latency, which is then only callers divided by rate. So
+ * injections are also requested at constant rates, where each is timed from when it was due.
  *
- * `--only gateway,nginx` measures injections by these alone, `--only tunnels` all tunnels; a part takes a minute or so.
+ * `--only gateway,nginx` measures only their injections, `--only tunnels` all tunnels; a part takes about a minute.
  */
 export async function run({ quick, only }: Options): Promise<Report> {
   const unknown = only?.find((name) => !PARTS.includes(name));
@@ -76,7 +76,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       const most = await measure(`injection, ${name}`, `inject_${key}`, watched, (s) =>
         requests(url, headers, s),
       );
-      // A program that cannot serve this rate would only show how long we measured.
+      // For a program that cannot serve this rate, latencies would depend only on the duration of the measurement.
       for (const rate of RATES)
         if (most > rate)
           await keep(`injection, ${name}, at ${rate}/s`, `inject_${key}_at_${rate}`, watched, () =>
@@ -112,7 +112,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
   }
 }
 
-/** Keeps what is measured, as rows and as figures. */
+/** Collects measurements as rows and as figures. */
 function recorder(quick: boolean) {
   const seconds = secondsOf(quick);
   const rows: Row[] = [];
@@ -197,7 +197,7 @@ const rowOf = (
   'peak MiB': Math.round(watched.peakMib()),
 });
 
-/** Adds how this gateway does beside each peer. */
+/** Adds figures that compare this gateway with each peer. */
 function comparePeers(figures: Record<string, number>): void {
   /** Compares two figures, if both were measured. */
   const compare = (figure: string, own: string, peer: string, by: (a: number, b: number) => number) => {

@@ -1,7 +1,7 @@
 /**
- * How long the sandbox gate takes: from the moment at which a change of the RuntimeClass can be read at a real API server
- * until the operator schedules nothing any more, until every Capsule and Assistant says so, and back. The operator
- * runs in this process; a stand-in plays the kubelet, so the time of a node is not in the figures.
+ * Measures how fast the sandbox gate reacts: from the moment at which a change of the RuntimeClass can be read at a real API
+ * server until the operator schedules nothing any more, until the conditions of every Capsule and Assistant show it, and back.
+ * The operator runs in this process; a stand-in replaces the kubelet, so the time of a node is not included.
  */
 import { once } from 'node:events';
 import { findTool } from '../e2e/cluster/tools.ts';
@@ -41,12 +41,12 @@ async function measure(environment: TestEnvironment, space: TestSpace, size: Siz
   const { namespace, runtimeClass: name } = space.names;
   const seen = new Moments();
   await space.start({ onGate: ({ status }) => seen.note(`gate ${status}`) });
-  // Suspended, so that a round costs no pods; the gate is told to them all the same.
+  // Suspended objects have no pods, but their conditions show the gate as well.
   for (let i = 0; i < size.capsules; i += 1) await space.capsule(`c${i}`, { suspend: true });
   for (let i = 0; i < size.assistants; i += 1) {
     await space.assistant(`a${i}`, { capsule: `c${i % size.capsules}`, suspend: true });
   }
-  // And one of each that runs, which admission is tried with.
+  // One Capsule and one Assistant run; admission is tested with their pod.
   const all = size.capsules + size.assistants + 2;
   const told = new Map<string, string>();
   const tell = ({ kind, metadata, status }: Conditioned) => {
@@ -73,7 +73,7 @@ async function measure(environment: TestEnvironment, space: TestSpace, size: Siz
   return reportOf(size, samples);
 }
 
-/** Times of each round, in milliseconds after the change can be read. */
+/** Times of each round, in milliseconds after a watch delivered the change. */
 interface Samples {
   readonly closes: number[];
   readonly told: number[];
@@ -89,7 +89,7 @@ interface Watched {
   readonly admission: Awaited<ReturnType<typeof guard>>;
 }
 
-/** One round: the RuntimeClass goes, and comes back. */
+/** Runs one round, in which the RuntimeClass is deleted and created again. */
 async function closeAndOpen({ client, space, seen, admission }: Watched, samples: Samples): Promise<void> {
   const { runtimeClass: name, handler } = space.names;
   seen.forget();
@@ -141,7 +141,7 @@ function reportOf(size: Size, samples: Samples): Report {
   };
 }
 
-/** The chart's admission policies, and a Capsule's namespace to try them in with the pod that an operator makes. */
+/** Installs the chart's admission policies, to be tested in a Capsule's namespace with the pod that the operator creates. */
 async function guard({ server: { client } }: TestEnvironment, space: TestSpace) {
   const { runtimeClass, attesterImage, space: name } = space.names;
   const helm = await findTool('helm', '.space/bench');
@@ -151,7 +151,7 @@ async function guard({ server: { client } }: TestEnvironment, space: TestSpace) 
   const body = { metadata: { name: 'judged' }, spec: deployment?.spec?.template.spec };
   for (const { path, object } of await sandboxPolicies(helm, name, settings))
     await client.call({ method: 'POST', path, body: object });
-  /** Whether the pod would be let in; nothing is stored. */
+  /** Whether the pod would be admitted; nothing is stored. */
   const admitted = (pod: object) =>
     client
       .call({ method: 'POST', path: pathOf(kinds.POD, namespace), query: { dryRun: 'All' }, body: pod })
@@ -168,7 +168,7 @@ async function guard({ server: { client } }: TestEnvironment, space: TestSpace) 
   });
   return {
     open: () => eventually(() => admitted(body), { what: 'admission to let pods in' }),
-    /** Asks without a pause until the pod is refused for good; answers when the last was let in. */
+    /** Repeats the request until the pod is refused for good; returns the time of the last admission. */
     async untilRefused(): Promise<number> {
       let last = Number.NEGATIVE_INFINITY;
       for (let refusals = 0; refusals < REFUSALS; refusals += 1) {
@@ -207,7 +207,7 @@ async function watch(
   }
 }
 
-/** The first moment of each event since they were forgotten. */
+/** Records the first time of each event since the last `forget`. */
 class Moments {
   readonly #seen = new Map<string, number>();
   readonly #events = new EventTarget();

@@ -1,6 +1,6 @@
 /**
- * How long a Space is without an operator that works: from the signal to a leader until its warm standby leads, and from
- * the start of a process until it leads where nobody does. Processes of the bundle that the image runs, a real API server.
+ * Measures how long a Space has no leading operator: from the signal to a leader until its warm standby leads, and from the
+ * start of a process until it leads if no other does. The processes run the image's bundle, on a real API server.
  */
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -89,7 +89,7 @@ async function measure(environment: TestEnvironment, rounds: number): Promise<Re
   };
 }
 
-/** Comes back at a moment of chance between two renewals, when a standby has long met the leader. */
+/** Returns at a random moment between two renewals, after the standby has seen several of them. */
 async function renewed(operators: OperatorProcesses): Promise<void> {
   for (let seen = 0; seen < 3; seen += 1) {
     const { renewTime } = await operators.lease();
@@ -98,7 +98,7 @@ async function renewed(operators: OperatorProcesses): Promise<void> {
   await pause(2_000 * Math.random());
 }
 
-/** An operator that leads, and the milliseconds it took from the beginning of its process. */
+/** Starts an operator; returns it once it leads, with the milliseconds since its process began. */
 async function started(operators: OperatorProcesses) {
   const leader = await operators.start();
   const { sinceStartMs } = await leader.said('leading');

@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- NAME [--quick] [--capsules N] [--rest SECONDS] [--only PART,…]`: runs one benchmark of this folder,
- * prints its table for people and ends with one JSON line of its figures for machines, and with 1 where a limit was missed. `--quick`
- * ends within a minute. `SPACE_BENCH_NODE_ARGS` are further flags of Node for the services that are measured:
- * `--cpu-prof --cpu-prof-dir=DIRECTORY` says where their processor time goes.
+ * `npm run bench -- NAME [--quick] [--capsules N] [--rest SECONDS] [--only PART,…]` runs one benchmark of this folder. It
+ * prints a table for people and then one JSON line with the figures for programs; the exit code is 1 if a limit was missed.
+ * `--quick` takes at most a minute. `SPACE_BENCH_NODE_ARGS` are further arguments for the Node of the measured services, such
+ * as `--cpu-prof --cpu-prof-dir=DIRECTORY`, which shows where their processor time goes.
  */
 import { readdir } from 'node:fs/promises';
 import { commandLine } from '../scripts/command-line.ts';
@@ -11,8 +11,8 @@ import { printReport, type Report } from '../testing/report.ts';
 /** A file of this folder that `npm run bench -- NAME` can run. */
 interface Benchmark {
   /**
-   * `only`: the parts that are wanted; `capsules`: how many it makes, where it is not to be the usual number; `rest`: for
-   * how many seconds what it made is left alone.
+   * `only`: the parts to run; `capsules`: the number of Capsules to create instead of the usual one; `rest`: for how many
+   * seconds the created objects are then left unchanged.
    */
   run(options: {
     readonly quick: boolean;

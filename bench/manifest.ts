@@ -1,4 +1,4 @@
-/** How long a manifest's judgement takes: ours beside ajv's compiled validator on our JSON Schema, in one run. */
+/** Measures how long the check of a manifest takes, compared with ajv's compiled validator for the same JSON Schema. */
 import { checkManifest, parseManifest } from '@space/manifests';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { manifestSchema } from '../manifests/derive/schemas.ts';
@@ -13,7 +13,7 @@ const SAMPLES = {
   largest: sampleManifest({ inputs: 8, routes: 256, selectors: 8, values: 16, valueLength: 24, genesis: 1 }),
 };
 
-/** Each of several judges in turn, so that a busy machine slows all of them alike. */
+/** Runs the validators alternately, so that a busy machine slows all of them equally. */
 function race(
   judges: Readonly<Record<string, () => boolean>>,
   milliseconds: number,

@@ -11,10 +11,10 @@ import { type Latencies, measure } from './neighbours/quiet.ts';
 import type { OpenServiceUnderTest, ServiceUnderTest } from './neighbours/service-under-test.ts';
 
 /**
- * What a hostile tenant costs a quiet one, for each resource that they share: the quiet one's p99 alone, and beside a
- * neighbour at its limits. The services run as in their pods, with the limits that are shipped; the hostile tenant is a
- * process of its own at the lowest priority and at bounded rates, which comes from other loopback addresses, as from
- * other pods. `--only gateway,postgres/processor` measures these alone.
+ * Measures what a hostile tenant costs a quiet one, for each resource that they share: the p99 of the quiet one alone, and
+ * beside a neighbour that uses its limits. The services run as in their pods, with the default limits. The hostile tenant is a
+ * process of its own with the lowest priority and bounded rates; it connects from other loopback addresses, like other pods.
+ * `--only gateway,postgres/processor` measures only these.
  */
 
 const SERVICES: Readonly<Record<string, OpenServiceUnderTest>> = {
@@ -23,11 +23,11 @@ const SERVICES: Readonly<Record<string, OpenServiceUnderTest>> = {
   objectstore: openObjectStore,
   gateway: openGateway,
 };
-/** Beside a hostile neighbour, p99 may be at most this many times its value alone, and nothing may fail. */
+/** Beside a hostile neighbour, p99 may be at most this many times its value alone, and no request may fail. */
 const MOST_RATIO = 3;
 
 interface Plan {
-  /** Before and again after: a moment in which the machine is slow is everybody's. */
+  /** Measured before and after the hostile acts, so that a slow moment of the machine affects both sides. */
   readonly aloneSeconds: number;
   readonly besideSeconds: number;
 }
@@ -128,7 +128,7 @@ async function beside(
   }
 }
 
-/** What it costs without the service in between; the service's own part of a ratio is what is more than this. */
+/** Columns of a comparison measurement. Only what exceeds its ratio is caused by the service itself. */
 function ratioOf(name: 'elsewhere' | 'straight', compared: Compared | undefined, i: number) {
   const row = (alone: number | '-', beside: number | '-', ratio: number | '-') => ({
     [`${name} p99 alone`]: alone,
@@ -174,7 +174,7 @@ const inWords = (became: Readonly<Record<string, number>>): string =>
     .map(([what, count]) => `${what} ${count}`)
     .join(', ');
 
-/** Code that is compiled as it runs, connections and caches are as they stay. */
+/** Runs the habits until code is compiled, connections are open and caches are filled. */
 async function warm(habits: ServiceUnderTest['habits']): Promise<void> {
   await measure(
     habits.map((habit) => ({ ...habit, perSecond: habit.perSecond * 2 })),

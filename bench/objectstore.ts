@@ -14,16 +14,16 @@ import {
 import { byP99, byRate, label, lineOf, middle, rowOf, type Target, targetsOf } from './objectstore/tell.ts';
 
 /**
- * The object-storage broker beside the S3 server itself, two other gateways in front of the same server, and a program
- * that does nothing but to pass requests on, which is the most that Node can reach; in turns on one machine: GET and PUT of small, middling and large objects by one and many clients, small GETs at one rate for
- * all, and the broker's memory with many streams. The ratios are to the direct way; the load generator shares the
- * machine with all of them. `--only get-1kib,rate` measures these parts alone.
+ * Compares the object-storage broker with direct requests to the S3 server, with two other gateways in front of the same
+ * server, and with a program that only passes requests on, which is the most that Node can reach. They take turns on one machine:
+ * GET and PUT of small, medium and large objects by one and many clients, small GETs at a fixed rate, and the broker's memory with many streams. Ratios refer to direct requests; the load generator shares the machine
+ * with all of them. `--only get-1kib,rate` measures only these parts.
  */
 
 interface Plan {
   readonly sizes: readonly number[];
   readonly clients: readonly number[];
-  /** In turns, so that a moment in which the machine is slow is everybody's; the round in the middle is told. */
+  /** Rounds alternate between gateways, so that a slow moment of the machine affects all; the median round is reported. */
   readonly rounds: number;
   readonly seconds: number;
   readonly streamBytes: number;
@@ -48,7 +48,7 @@ const WHOLE: Plan = {
 };
 const METHODS: readonly Method[] = ['PUT', 'GET'];
 const STREAMS = 64;
-/** What all are offered beside the closed loops, a second; each of them can serve it. */
+/** The fixed rate, in requests a second, which each of them can serve. */
 const STEADY_RATE = 1_000;
 const STEADY_CLIENTS = 64;
 
@@ -108,7 +108,7 @@ interface BenchRun {
   readonly told: Told;
 }
 
-/** One row and figure for each contestant, with the direct way as the measure. */
+/** Adds a row and a figure for each contestant, compared with direct requests. */
 async function compare(
   { plan, contestants: { all }, told: { rows, figures, targets } }: BenchRun,
   what: string,
@@ -124,7 +124,7 @@ async function compare(
   targets.push(...targetsOf(what, results));
 }
 
-/** Those whose code is compiled as it runs take some ten thousand requests for it, and forget it when it rests. */
+/** Programs with a just-in-time compiler need some ten thousand requests to become fast, again after each pause. */
 async function warm({ plan, contestants: { all } }: BenchRun, method: Method, size: number): Promise<void> {
   for (const one of all) await closedLoop(one, { method, size, clients: 16, seconds: 3 * plan.seconds });
 }

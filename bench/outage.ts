@@ -1,7 +1,7 @@
 /**
- * What an operator does while the API server is away for a minute, or does not answer for five, and how soon it is back:
- * how often it asks meanwhile, how often its process ends, and how long after the end everything that users have done
- * meanwhile has been acted on. The program that the image runs, started again as a kubelet would; a real API server.
+ * Measures an operator while the API server is down for a minute, or does not answer for five: how many requests it sends, how
+ * often its process ends, and how long after the end of the outage it has acted on everything that users did. The operator runs
+ * as in its image and is restarted as a kubelet would; the API server is real.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
@@ -14,7 +14,7 @@ import { keepRunning, type RestartingOperator } from './outage/keeper.ts';
 import { createUsers, type Users } from './outage/users.ts';
 
 const SECONDS = { quick: { short: 12, long: 20 }, full: { short: 60, long: 300 } };
-/** A leader that is back at once waits for the end of the Lease that it had. */
+/** A restarted leader first waits until its former Lease expires. */
 const LEADS_WITHIN_MS = 10 * 60_000;
 
 interface Outage {
@@ -23,7 +23,7 @@ interface Outage {
   readonly seconds: number;
   begin(): Promise<void> | void;
   end(): Promise<void> | void;
-  /** Whether users still reach the API server, so that it is the operator alone that sees nothing. */
+  /** Whether users can still reach the API server, so that only the operator is cut off. */
   readonly usersAct: boolean;
 }
 
@@ -161,7 +161,7 @@ async function runOutage(
 
 const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
 
-/** The same user of the same server, through another port. */
+/** The same user of the same server, but through the proxy's port. */
 function byWayOf(port: number, kubeconfig: string): string {
   const whole = new KubeConfig();
   whole.loadFromString(kubeconfig);

@@ -3,9 +3,9 @@ import { XmlError, XmlReader, type XmlShape } from '../brokers/objectstore/upstr
 import { quantile, type Report } from '../testing/report.ts';
 
 /**
- * What a byte of a document costs of the processor, for the worst documents that were found: nanoseconds for each, and
- * the longest piece of work in one turn. Beside it, what `JSON.parse` takes for the same bytes, or for a list of the same
- * length where it is XML. All limits on items are off: with them most of these end at once.
+ * Measures the processor time of parsing for each byte of the most expensive documents that were found, and the longest
+ * uninterrupted piece of work. It is compared with `JSON.parse` of the same bytes, or of a JSON list of the same length if the
+ * document is XML. All limits of items are off, since most of these documents would be refused at once.
  */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   const rounds = quick ? 5 : 25;
@@ -36,7 +36,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
 }
 
 const BYTES = 1024 * 1024;
-/** The size of a slice, as in turns. */
+/** Documents are parsed in slices of this size, as in the broker. */
 const SLICE = 16 * 1024;
 const SHAPE: XmlShape = { root: 'Delete', items: ['Object'], most: Number.POSITIVE_INFINITY };
 const NUMBERS = `[${'0,'.repeat(BYTES / 2 - 1)}0]`;
@@ -72,7 +72,7 @@ function jsonDocuments(): Readonly<Record<string, Buffer>> {
   };
 }
 
-/** Milliseconds of each piece of work. */
+/** Returns the milliseconds of each piece of work. */
 type Read = (document: Buffer) => number[] | undefined;
 
 const readXml: Read = (document) => {
@@ -96,13 +96,13 @@ const readJson: Read = (document) => {
   return undefined;
 };
 
-/** Milliseconds of processor. */
+/** Milliseconds of processor time. */
 function since(before: NodeJS.CpuUsage): number {
   const { user, system } = process.threadCpuUsage(before);
   return (user + system) / 1_000;
 }
 
-/** The median of the processor's time for all, and for the longest turn. */
+/** The medians of the processor time of all pieces together, and of the longest one. */
 function measure(
   rounds: number,
   act: () => number[] | undefined,
@@ -112,7 +112,7 @@ function measure(
     const before = process.threadCpuUsage();
     const turns = act();
     const ms = since(before);
-    // The first warms caches and compilers.
+    // The first round warms caches and compilers.
     if (round > 0) samples.push({ ms, longest: Math.max(...(turns ?? [ms])) });
   }
   const median = (of: 'ms' | 'longest') =>

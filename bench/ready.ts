@@ -1,7 +1,7 @@
 /**
- * How long `kubectl apply` of one more Assistant takes until it is Ready, with a database of its own, in gVisor; beside
- * a bare Deployment of the same image, command, probe and RuntimeClass in the same run. Needs a Space that is up
- * (`npm run up`); uses a Capsule of its own and leaves nothing.
+ * Measures how long one more Assistant takes from `kubectl apply` until it is Ready, with a database of its own, in gVisor,
+ * and compares it with a bare Deployment of the same image, command, probe and RuntimeClass. It needs a running Space
+ * (`npm run up`), uses a Capsule of its own and leaves nothing.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ const COMMAND = [
   "process.on('SIGTERM', () => process.exit()); require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
 ];
 const RUNS = { quick: 3, full: 20 };
-/** What an Assistant may take above a bare Deployment, p50. */
+/** The most that an Assistant may take longer than a bare Deployment, p50. */
 const GOAL_MS = 500;
 const LIMIT_MS = 120_000;
 
@@ -214,7 +214,7 @@ async function bareRun(api: ApiServer, namespace: string, name: string, image: s
   return marks.inOrder(['Deployment', 'Pod', 'scheduled', 'started', 'pod Ready', 'Ready']);
 }
 
-/** Milestones that both share; a bare Deployment is Ready when it says that it is available. */
+/** Watches the milestones that both have. A bare Deployment counts as Ready when its condition Available is True. */
 function watchWorkload(api: ApiServer, namespace: string, name: string, marks: Marks) {
   return [
     api.watch(`${deployments(namespace)}?fieldSelector=metadata.name=${name}`, ({ at, object }) => {
@@ -235,7 +235,7 @@ function watchWorkload(api: ApiServer, namespace: string, name: string, marks: M
   ];
 }
 
-/** The first moment of each milestone after the start. */
+/** Records the first time of each milestone after the start. */
 class Marks {
   readonly #seen = new Map<string, number>();
   readonly #events = new EventTarget();

@@ -1,8 +1,8 @@
 /**
- * What many Capsules and Assistants, suspended from their birth, cost the operator: on a real API server with etcd, and
- * the operator as its image has it, in a process of its own with a ServiceAccount's token. A stand-in plays the kubelet
- * for the one probe of the sandbox; the chart's admission policies are not installed. `--capsules N` for another number of
- * them, with five Assistants each, `--rest SECONDS` for a longer rest.
+ * Measures what many Capsules and Assistants, which are suspended from the start, cost the operator. The API server and etcd are
+ * real; the operator runs as in its image, in a process of its own with a ServiceAccount's token. A stand-in replaces the
+ * kubelet for the one probe of the sandbox, and the chart's admission policies are not installed. `--capsules N` sets another
+ * number of Capsules, with five Assistants each, and `--rest SECONDS` a longer rest.
  */
 import type { Report } from '../testing/report.ts';
 import { judge, rounded } from './scale/judge.ts';
@@ -10,7 +10,7 @@ import { inTestEnvironment } from './scale/measure.ts';
 
 const CAPSULES = { quick: 100, full: 1_000 };
 const ASSISTANTS_EACH = 5;
-/** Longer than a silent watch is believed. */
+/** Longer than the operator trusts a watch without events. */
 const REST_SECONDS = { quick: 10, full: 120 };
 
 interface Options {

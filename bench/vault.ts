@@ -8,12 +8,12 @@ import { promisify } from 'node:util';
 const MODULE = join(import.meta.dirname, 'vault');
 
 export interface Peer {
-  /** Roles made one after the other by so many callers at a time. */
+  /** Creates roles one after another, with this many callers at once. */
   makeRoles(url: string, count: number, callers: number): Promise<{ ms: number[]; seconds: number }>;
   remove(): Promise<void>;
 }
 
-/** Vault's PostgreSQL plugin, built from its pinned module; undefined where there is no Go. */
+/** Builds Vault's PostgreSQL plugin from its pinned module; undefined if there is no Go. */
 export async function buildVault(): Promise<Peer | undefined> {
   const directory = await mkdtemp(join(tmpdir(), 'space-vault-'));
   const program = join(directory, 'vault');

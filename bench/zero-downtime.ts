@@ -1,20 +1,20 @@
 /**
- * What tenants notice while a Space is looked after: an Assistant in gVisor asks for SQL, objects, stored inputs and tunnels in an
- * open loop, while the Space is upgraded, rolled back, given new keys and another CA, and a node is drained. Nothing may fail.
- * Needs `npm run up -- --nodes 3`: one of the further nodes has to be without the servers of which there is one.
+ * Measures what tenants notice during maintenance of a Space. An Assistant in gVisor uses SQL, objects, stored inputs and tunnels
+ * in an open loop, while the Space is upgraded, rolled back, gets new keys and another CA, and a node is drained. No request may
+ * fail. It needs `npm run up -- --nodes 3`, since the node to drain must run neither PostgreSQL nor the S3 server.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Report, Row } from '../testing/report.ts';
 import { actsOn } from './zero-downtime/acts.ts';
 import { openSpaceUnderLoad } from './zero-downtime/space.ts';
 
-/** Requests a second. The quick form leaves room on two cores, where every pod of three nodes is replaced beside the load. */
+/** Requests a second. The quick form is lower, since every pod of three nodes is replaced on the same two cores. */
 const RATES = {
   whole: { sql: 100, put: 30, get: 70, input: 80, tunnel: 15 },
   quick: { sql: 20, put: 6, get: 14, input: 16, tunnel: 3 },
 };
 const WANTED = { whole: 1_000_000, quick: 20_000 };
-/** Between two acts nothing is done to the Space. */
+/** The pause between two acts. */
 const BETWEEN_MS = 10_000;
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {

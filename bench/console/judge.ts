@@ -1,6 +1,6 @@
 import type { Row } from '../../testing/report.ts';
 
-/** What one page took. */
+/** The measurements of one page. */
 export interface Measured {
   readonly page: string;
   readonly kb: number;
@@ -9,12 +9,12 @@ export interface Measured {
   readonly first_paint_p50_ms: number;
 }
 
-/** The most that a page and the program may take. */
+/** The limits of a page and of the program. */
 export const LIMITS = { kb: 100, p95_ms: 50, first_paint_p50_ms: 300, memory_mib: 96 } as const;
 
 const OF_A_PAGE = ['kb', 'p95_ms', 'first_paint_p50_ms'] as const;
 
-/** Which limits were missed, each in words; and the rows with a verdict. */
+/** Returns each missed limit as a text, and the rows with a verdict. */
 export function judge(
   pages: readonly Measured[],
   memory: Readonly<Record<string, number>>,

@@ -3,7 +3,7 @@ import type { TestEnvironment } from '../../console/testing/environment.ts';
 
 const LISTS = ['capsules', 'assistants'].map((plural) => `/apis/platform.space/v1/namespaces/home/${plural}`);
 
-/** What of a page's time is the API server's: tables, in pages as the console asks for them. */
+/** Requests the lists from the API server as the console does, as tables and in pages. */
 export async function readLists({ policyServer, tokens }: TestEnvironment, dispatcher: Agent): Promise<void> {
   const headers = {
     authorization: `Bearer ${tokens.admin}`,

@@ -8,7 +8,7 @@ import { freePort } from '../../testing/ports.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The program of the image, with the image's settings. */
+/** Starts the program of the image with the image's settings. */
 export async function startAsShipped(variables: Readonly<Record<string, string>>) {
   const bundled = spawnSync(process.execPath, ['scripts/bundle.ts', 'console'], { cwd: ROOT });
   if (bundled.status !== 0) throw new Error(bundled.stderr.toString());
@@ -30,7 +30,7 @@ export async function startAsShipped(variables: Readonly<Record<string, string>>
   });
   return {
     origin,
-    /** The most that it had until now. */
+    /** The peak memory until now. */
     memoryMiB(): number {
       const [, kib = ''] =
         /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];

@@ -5,7 +5,7 @@ import type { Peer } from '../vault.ts';
 import { appName, type DatabaseFixture } from './fixture.ts';
 import { measure, type Part, p50, p99, rate, round, row, type Samples } from './samples.ts';
 
-/** From the pool: one after the other, and again. */
+/** Creates databases from the pool one after another, and then requests existing ones again. */
 export async function createWarm(fixture: DatabaseFixture, spares: number, quick: boolean): Promise<Part> {
   await fixture.settle();
   await measure(5, 1, fixture.createNext);
@@ -22,7 +22,7 @@ export async function createWarm(fixture: DatabaseFixture, spares: number, quick
   };
 }
 
-/** The least that anything costs whose answer outlives a crash: a COMMIT that writes nothing but the log. */
+/** Measures a COMMIT that writes only the log, which is the least that a durable answer can cost. */
 export async function commit({ superuserUrl }: DatabaseFixture, quick: boolean): Promise<Part> {
   const client = await connect(superuserUrl);
   try {
@@ -38,7 +38,7 @@ export async function commit({ superuserUrl }: DatabaseFixture, quick: boolean):
   }
 }
 
-/** A burst that empties the pool, then as fast as it is filled. */
+/** Creates databases in a burst that empties the pool, and then as fast as the pool is filled. */
 export async function createMany(fixture: DatabaseFixture, spares: number, quick: boolean): Promise<Part> {
   await fixture.settle();
   const burst = await measure(spares, 8, fixture.createNext);
@@ -56,7 +56,7 @@ export async function createMany(fixture: DatabaseFixture, spares: number, quick
   };
 }
 
-/** The same made by hand, on one open connection and on four. */
+/** Creates the same with SQL statements, on one open connection and on four. */
 export async function createByHand({ superuserUrl, settle }: DatabaseFixture, quick: boolean): Promise<Part> {
   await settle();
   const alone = await byHand(superuserUrl, quick ? 20 : 100, 1);
@@ -104,7 +104,7 @@ const OPENED = 'spc_bench_opened_';
 /** Nobody logs in with it. */
 const VERIFIER = `SCRAM-SHA-256$4096:${randomBytes(16).toString('base64')}$${randomBytes(32).toString('base64')}:${randomBytes(32).toString('base64')}`;
 
-/** Vault's plugin, which makes roles and cannot make databases. */
+/** Creates roles with Vault's plugin, which cannot create databases. */
 export async function createByVault(
   { superuserUrl }: DatabaseFixture,
   vault: Peer,
@@ -121,7 +121,7 @@ export async function createByVault(
   };
 }
 
-/** Template0 for all, which nobody can sit in: side by side, clones of template1 wait for each other's sessions. */
+/** All databases are cloned from template0, since parallel clones of template1 wait for each other's sessions. */
 async function byHand(superuserUrl: string, count: number, connections: number): Promise<Samples> {
   const clients = await Promise.all(Array.from({ length: connections }, () => connect(superuserUrl)));
   const idle = [...clients];

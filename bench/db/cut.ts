@@ -2,14 +2,14 @@ import { connect, intoDatabase } from '../../brokers/db/testing/postgres.ts';
 import type { DatabaseFixture } from './fixture.ts';
 import { measure, type Part, p50, p99, rate, round, row, type Samples, unpaced } from './samples.ts';
 
-/** The number of rounds after which the broker and its connections have prepared each statement, as for the other figures. */
+/** After this many rounds the broker's connections have prepared all statements, as for the other figures. */
 const WARM_UP = 10;
-/** Databases are added in rounds of this size: autovacuum visits each, and of hundreds always one. */
+/** Databases are created in rounds of this size, since with hundreds of them autovacuum would always be in one. */
 const ROUND = 50;
 
 /**
- * From the request until a tenant's open session has ended: from before that on nobody can log in. One caller in turns
- * with the same by hand, then eight.
+ * Measures the time from a drop's request until the tenant's open session has ended; new logins are refused even earlier. One
+ * caller alternates with the same in SQL; then eight callers run at once.
  */
 export async function cut(fixture: DatabaseFixture, quick: boolean): Promise<Part> {
   const names = (what: string, count: number) => Array.from({ length: count }, (_, i) => `${what}${i}`);
@@ -53,7 +53,7 @@ async function dropEach(
 ) {
   const tenants: TenantSession[] = [];
   for (const app of apps) tenants.push(await tenantSession(await fixture.create(app)));
-  // The first drop after much writing pays for the checkpoint; that is measured by nobody here.
+  // The first drop after many writes would include a checkpoint, which is not measured here.
   await fixture.settle();
   const cuts: number[] = [];
   const ms: number[] = [];
@@ -68,8 +68,8 @@ async function dropEach(
 }
 
 /**
- * The least that PostgreSQL needs for a cut, in two trips: nobody comes in any more, then who is inside is put out. Of
- * databases that were made by hand; each is dropped afterwards, as the broker's are, since that keeps the disk busy.
+ * Measures the least that PostgreSQL needs for a cut, with two round trips: the first refuses new logins, the second terminates
+ * open sessions. The databases are created with SQL, and each is dropped afterwards, so that the disk is as busy as with the broker.
  */
 async function cutByHand(superuserUrl: string) {
   const client = await connect(superuserUrl);
@@ -98,11 +98,11 @@ async function cutByHand(superuserUrl: string) {
 }
 
 interface TenantSession {
-  /** Resolves to the moment at which the server put it out. */
+  /** Resolves to the time at which the server terminated the session. */
   readonly ended: Promise<number>;
 }
 
-/** A tenant that is inside its database. */
+/** Opens a session as a tenant in its database. */
 async function tenantSession(url: string): Promise<TenantSession> {
   const client = await connect(url);
   const ended = new Promise<number>((resolve) => {

@@ -10,20 +10,20 @@ import { type BrokerProcess, brokerProgram } from './process.ts';
 const CAPSULE = 'bench';
 const UNLIMITED = '1000000';
 
-/** A durable server, the broker as in its pod, and one Capsule that asks. */
+/** A durable server, the broker as in its pod, and one Capsule that sends the requests. */
 export interface DatabaseFixture {
   readonly superuserUrl: string;
   readonly readySeconds: number;
-  /** Asks for a workload's database; the URL is the answer. */
+  /** Requests a workload's database; returns its URL. */
   create(app: string): Promise<string>;
-  /** Asks for one that is not there yet. */
+  /** Requests a database that does not exist yet. */
   createNext(): Promise<string>;
   drop(app: string): Promise<unknown>;
-  /** Asks with a token that nobody has. */
+  /** Sends a request with a token that the broker does not know. */
   refuse(): Promise<unknown>;
-  /** All spares are there and the server has written what it had to. */
+  /** Waits until all spares exist and the server has finished a checkpoint. */
   settle(): Promise<void>;
-  /** The server's connections that are the broker's. */
+  /** The number of connections that the broker has to the server. */
   connections(): Promise<number>;
   rssMiB(): number;
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export async function openDatabaseFixture(spares: number): Promise<DatabaseFixtu
   };
   try {
     const environment = { ...mounts.environment, ...unbounded(spares) };
-    // Once without counting, so that the template is there, as after any first start.
+    // The first start is not measured, since it creates the template.
     await (await program.spawn(environment)).kill();
     const spawned = performance.now();
     const { url, pid } = await program.spawn(environment).then((started) => {
@@ -99,9 +99,9 @@ export async function openDatabaseFixture(spares: number): Promise<DatabaseFixtu
 
 const unbounded = (spares: number) => ({
   SPARE_DATABASES: String(spares),
-  // There are too many databases for the usual limit.
+  // There are too many databases for the usual limit of connections.
   ROLE_CONNECTION_LIMIT: '1',
-  // And one Capsule has them all.
+  // One Capsule has all of them.
   DEFAULT_QUOTA_BYTES: String(2 ** 40),
   CAPSULE_REQUESTS_PER_SECOND: UNLIMITED,
   CAPSULE_REQUESTS_BURST: UNLIMITED,
@@ -112,7 +112,7 @@ const unbounded = (spares: number) => ({
 /** Names the databases in the order of their creation. */
 export const appName = (number: number): string => `app${number}`;
 
-/** Calls over kept connections, as the operator does. */
+/** Sends requests over connections that are kept open, as the operator does. */
 function caller(base: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   const { hostname, port } = new URL(base);

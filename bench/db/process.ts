@@ -7,7 +7,7 @@ import { podCommand } from '../../testing/installed/image.ts';
 
 /** The database broker as its pod runs it. */
 export interface BrokerProgram {
-  /** Resolves when it listens. */
+  /** Resolves when the broker listens. */
   spawn(environment: Readonly<Record<string, string>>): Promise<BrokerProcess>;
 }
 
@@ -37,7 +37,7 @@ export async function brokerProgram(): Promise<BrokerProgram> {
             : {};
           if (said.msg !== 'listening' || typeof said.port !== 'number') return;
           found(said.port);
-          // Its log goes on to be read, a line for every request, and nobody here spends time on it.
+          // The log has a line for every request, so it is still read, but not parsed.
           lines.close();
           child.stdout.resume();
         });

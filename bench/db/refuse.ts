@@ -1,7 +1,7 @@
 import type { DatabaseFixture } from './fixture.ts';
 import { measure, type Part, p99, rate, round, row } from './samples.ts';
 
-/** One caller, and many, whose token nobody has. */
+/** Measures refusals of requests with an unknown token, from one caller and from many. */
 export async function refuse(fixture: DatabaseFixture, quick: boolean): Promise<Part> {
   await fixture.settle();
   await measure(200, 4, fixture.refuse);

@@ -1,18 +1,18 @@
 import { quantile, type Row } from '../../testing/report.ts';
 
-/** How long each call took, and all of them together. */
+/** The time of each call, and of all of them together. */
 export interface Samples {
   readonly ms: readonly number[];
   readonly seconds: number;
 }
 
-/** What a part of the bench tells. */
+/** The results of one part of the benchmark. */
 export interface Part {
   readonly rows: readonly Row[];
   readonly figures: Readonly<Record<string, number>>;
 }
 
-/** Acts `count` times, by so many callers at a time. */
+/** Runs `act` `count` times, with this many callers at once. */
 export async function measure(
   count: number,
   callers: number,
@@ -47,7 +47,7 @@ export function row(what: string, samples: Samples): Row {
   };
 }
 
-/** What was not made one after the other without a pause has no rate. */
+/** Samples with pauses between them have no rate. */
 export const unpaced = (ms: readonly number[]): Samples => ({ ms, seconds: Number.NaN });
 export const rate = ({ ms, seconds }: Samples): number => ms.length / seconds;
 export const round = (value: number): number => Math.round(value * 100) / 100;

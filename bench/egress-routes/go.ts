@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { POLICY_ROUTES, routeOf, SELECTOR } from '../../brokers/egress/testing/policy.ts';
 import { run } from '../../e2e/cluster/run.ts';
 
-/** The routes that Go's net/http would take, its parser and ServeMux in a program made of them in `directory`. */
+/** The routes to which Go's net/http dispatches the lines, by a program with its parser and ServeMux that is built in `directory`. */
 export async function askGo(directory: string, lines: readonly string[]): Promise<readonly number[]> {
   const program = join(directory, 'dispatch');
   await run(['go', 'build', '-o', program, '.'], { cwd: import.meta.dirname });
-  // ServeMux takes a pattern once; the selector is told beside it.
+  // ServeMux accepts a pattern only once, so the program prints the selector's value beside it.
   const known = [...new Map(POLICY_ROUTES.map((route) => [`${route.method} ${route.path}`, route])).values()];
   const patterns = known.map(
     ({ method, path }) =>

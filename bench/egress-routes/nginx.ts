@@ -5,7 +5,7 @@ import { POLICY_ROUTES, routeOf, SELECTOR } from '../../brokers/egress/testing/p
 import { fromDebian } from '../../testing/installed/debian.ts';
 import { startServer } from '../../testing/installed/server.ts';
 
-/** The routes that nginx would take by its `location`s, asked over loopback. */
+/** The routes to which nginx dispatches the lines by its `location`s, requested over loopback. */
 export async function askNginx(directory: string, lines: readonly string[]): Promise<readonly number[]> {
   const nginx = await fromDebian('nginx', 'usr/sbin/nginx');
   const paths = [...new Set(POLICY_ROUTES.map(({ path }) => path))];

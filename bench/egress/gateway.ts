@@ -5,7 +5,7 @@ import { askedFlags } from '../../testing/installed/image.ts';
 import { type Program, watchProcess } from '../objectstore/program.ts';
 import { HOST, VALUE } from './fixture.ts';
 
-/** This gateway in a process of its own, put together here, so that a part of it can be left out. */
+/** This gateway in a process of its own, assembled here so that a part of it can be left out. */
 export interface Gateway extends Pick<Program, 'cpuSeconds' | 'stop'> {
   readonly port: number;
   /** The principal of the only caller. */

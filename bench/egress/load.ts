@@ -7,12 +7,12 @@ import { freePort } from '../../testing/ports.ts';
 import { quantile } from '../../testing/report.ts';
 import { HOST } from './fixture.ts';
 
-/** Callers at once. */
+/** The number of callers at the same time. */
 export const CALLERS = 16;
 
 export interface Measured {
   readonly count: number;
-  /** With those whose times are not told; processor time is for all of them. */
+  /** Also contains requests whose times are not reported; the processor time is that of all of them. */
   readonly asked: number;
   readonly p50: number;
   readonly p99: number;
@@ -21,7 +21,7 @@ export interface Measured {
 
 const UNITS: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1_000 };
 
-/** Requests as fast as they are answered, by wrk (which looks for a header `Host` in this spelling). Times in ms. @throws when any of them is not answered with success */
+/** Sends requests with wrk as fast as they are answered; wrk recognises the header `Host` only in this spelling. Times are in ms. @throws if a request does not succeed */
 export async function requests(url: string, headers: readonly string[], seconds: number): Promise<Measured> {
   const wrk = await fromDebian('wrk', 'usr/bin/wrk');
   const fields = headers.flatMap((header) => ['-H', header]);
@@ -37,7 +37,7 @@ export async function requests(url: string, headers: readonly string[], seconds:
   return { count, asked: count, p50: at(50), p99: at(99), perSecond };
 }
 
-/** Tunnels opened one after the other by each caller, each until the first byte that the host sends back. */
+/** Each caller opens tunnels one after another, each until the host's first byte. */
 export async function tunnels(
   port: number,
   target: string,
@@ -58,7 +58,7 @@ export async function tunnels(
         socket.write(hello);
         socket.once('data', (bytes) => {
           socket.off('close', fail).destroy();
-          // 22: the host's half of the handshake; 21 would be an alert.
+          // 22 is a handshake message, 21 would be an alert.
           if (bytes[0] === 22) resolve();
           else reject(new Error('the host did not answer with a TLS handshake'));
         });
@@ -78,7 +78,7 @@ export async function tunnels(
   return { count: ms.length, asked: ms.length, p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), perSecond };
 }
 
-/** What a TLS client sends first; sent again for each tunnel, so that the caller's own work is small. */
+/** The first message of a TLS client. It is sent again for each tunnel, so that the caller needs little processor time. */
 async function clientHello(): Promise<Buffer> {
   const port = await freePort();
   const server = createServer().listen(port, '127.0.0.1');

@@ -4,7 +4,7 @@ import { fromDebian } from '../../testing/installed/debian.ts';
 import { type Server, startServer } from '../../testing/installed/server.ts';
 import { type Fixture, HOST, VALUE } from './fixture.ts';
 
-/** One process, so that its processor time is known. */
+/** Starts nginx as one process, so that its processor time is known. */
 async function startNginx(
   name: string,
   { directory }: Fixture,
@@ -25,7 +25,7 @@ ${http(port)} }`,
   });
 }
 
-/** The host outside: TLS, kept alive, answers of 1 KiB. */
+/** Starts the outside host: TLS, kept-alive connections, answers of 1 KiB. */
 export async function startUpstream(fixture: Fixture): Promise<Server> {
   await writeFile(join(fixture.directory, 'leaf.pem'), fixture.leaf.cert);
   await writeFile(join(fixture.directory, 'leaf.key'), fixture.leaf.key);
@@ -38,7 +38,7 @@ ssl_certificate_key ${fixture.directory}/leaf.key; default_type application/json
   );
 }
 
-/** What people use to put a header into requests: `proxy_set_header`, towards a verified upstream kept alive. */
+/** Starts nginx as people use it to put a header into requests: with `proxy_set_header`, towards a verified upstream. */
 export function startNginxInjection(fixture: Fixture, upstream: number): Promise<Server> {
   return startNginx(
     'nginx',

@@ -11,7 +11,7 @@ import { podCommand } from '../../testing/installed/image.ts';
 import { type Program, watchProcess } from '../objectstore/program.ts';
 import { type Fixture, HOST, VALUE } from './fixture.ts';
 
-/** This gateway as its pod runs it, with one Assistant that has one stored input and may reach one host. */
+/** This gateway as in its pod, with one Assistant that has one stored input and may reach one host. */
 export interface Pod extends Pick<Program, 'cpuSeconds' | 'peakMib' | 'stop'> {
   readonly port: number;
   /** The principal of the only caller. */
@@ -19,12 +19,12 @@ export interface Pod extends Pick<Program, 'cpuSeconds' | 'peakMib' | 'stop'> {
 }
 
 const PROGRAM = resolve('dist/egress/main.mjs');
-/** Beyond what any load here asks for; only how many requests may be open at once is as it is shipped. */
+/** Above what any load here needs. Only the limit of open requests is the default. */
 const UNLIMITED = '1000000';
 
 export async function startPod(fixture: Fixture, upstream: number): Promise<Pod> {
   const pod = await startGatewayPod(fixture, upstream, {
-    // A share is less than all that there are.
+    // A share must be below the total.
     CALLER_CONNECTIONS: '2048',
     CAPSULE_CONNECTIONS: '2048',
     CALLER_TUNNELS: UNLIMITED,
@@ -53,15 +53,15 @@ interface Admission {
   readonly value: string;
 }
 
-/** The gateway in a process of its own, which knows nobody yet. */
+/** The gateway in a process of its own, without policies yet. */
 interface GatewayPod extends Omit<Pod, 'principal'> {
-  /** Where the operator speaks to it, and with what. */
+  /** The listener for the operator, and its token. */
   readonly control: { readonly port: number; readonly provisioner: string };
-  /** Tells it about an Assistant, as the operator does. */
+  /** Sends it the policy of an Assistant, as the operator does. */
   admit(admission: Admission): Promise<void>;
 }
 
-/** `limits`: environment beside that of every pod. */
+/** `limits` are environment variables in addition to those of every pod. */
 export async function startGatewayPod(
   fixture: Fixture,
   upstream: number,
@@ -98,13 +98,13 @@ export async function startGatewayPod(
     const lines = createInterface({ input: child.stdout }).on('line', (line) => {
       if (!line.includes('"listening"')) return;
       lines.close();
-      // A line for every request goes on to be taken, as a container's runtime does, and is forgotten.
+      // The log has a line for every request; it is read like by a container's runtime, and discarded.
       child.stdout.resume();
       found(JSON.parse(line));
     });
     gone.then(() => failed(new Error('the gateway did not start')));
   });
-  // Not killed: it would write no profile.
+  // SIGKILL would prevent it from writing a profile.
   const stop = async () => {
     child.kill('SIGTERM');
     await gone;
@@ -148,6 +148,6 @@ async function admit(control: string, provisioner: string, admission: Admission)
     allowed_hosts: [HOST],
     stored_inputs: { bank: { definition, envelope } },
   } satisfies PolicyPut);
-  // From now on, an unknown principal is refused.
+  // After this, the gateway refuses unknown principals.
   await post('/v1/replicas/in-step', { instance });
 }

@@ -4,7 +4,7 @@ import { quantile } from '../../testing/report.ts';
 import type { Fixture } from './fixture.ts';
 import type { Measured } from './load.ts';
 
-/** Requests at a constant rate, each measured from when it was due; those of a first second open the connections and are not told. */
+/** Sends requests at a constant rate, each timed from when it was due. The first second opens the connections and is not reported. */
 export type AtRate = (
   url: string,
   headers: readonly string[],
@@ -12,7 +12,7 @@ export type AtRate = (
   seconds: number,
 ) => Promise<Measured>;
 
-/** Builds what asks; needs Go. @throws (when asked) when any request is not answered with success */
+/** Builds the program that sends the requests; needs Go. The returned function throws if a request does not succeed. */
 export async function buildAtRate({ directory }: Fixture): Promise<AtRate> {
   const program = join(directory, 'rate');
   const source = join(import.meta.dirname, '../egress-rate');

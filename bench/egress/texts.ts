@@ -2,11 +2,11 @@ import { scrubberOf } from '../../brokers/egress/core/scrub.ts';
 import { quantile } from '../../testing/report.ts';
 
 const BYTES = 2 ** 20;
-/** The size of the pieces that come through the gateway. */
+/** The size of the chunks in which bodies pass the gateway. */
 const PIECE = 16 * 1024;
 const ROUNDS = 41;
 
-/** Processor time of the scrubber, for each byte of texts that repeat so much of a value; medians of rounds in turn. */
+/** The scrubber's processor time for each byte of texts that repeat a part of a value; medians of alternating rounds. */
 export function timesOfTexts(value: string): Readonly<Record<string, number>> {
   const scrubber = scrubberOf([value]);
   const beginning = (part: number) => `${value.slice(0, Math.floor(value.length * part))} `;

@@ -10,7 +10,7 @@ import { type Act, headOf } from './acts.ts';
 import { ownGroup } from './group.ts';
 import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
-/** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
+/** Starts a durable PostgreSQL and the broker, with a database for each of two Capsules. */
 export async function openFixture() {
   const server = await startEmbeddedServer({ asInImage: true });
   const leaveGroup = await ownGroup(server.directory);
@@ -32,7 +32,7 @@ export async function openFixture() {
     port: Number(new URL(broker.url).port),
     quiet: await capsule('quiet'),
     hostile: tenant,
-    /** A statement whose client is gone goes on until the server looks; it is not to be the next act's. */
+    /** A statement whose client is gone continues until the server notices; it must not disturb the next act. */
     settle: async () => {
       const { username } = new URL(tenant.url);
       await eventually(
@@ -57,19 +57,19 @@ export async function openFixture() {
   };
 }
 
-/** A tenant's own role may say this of itself; unfinished, it stands in the way of who changes roles. */
+/** A tenant may change its own role in this way; while the transaction is open, it blocks others who change that role. */
 const OWN_LOCK = [
   'SET idle_in_transaction_session_timeout = 0',
   'BEGIN',
   `ALTER ROLE CURRENT_USER PASSWORD '${randomBytes(12).toString('hex')}'`,
 ];
-/** In the list of columns the series is not kept: as a table it would be a file of its session's first, and no lock for long. */
+/** In the list of columns, the series is streamed. As a table it would first be written to a temporary file, and locks would come late. */
 export const ALL_LOCKS = [
   'SELECT count(pg_advisory_lock(i)) FROM (SELECT generate_series(1, 100000000) AS i) AS streamed',
 ];
 export const LARGE_ANSWER = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
 
-/** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
+/** The quiet Capsule requests an existing database again, and creates and drops another, as the operator does. */
 export async function openDbBroker(): Promise<ServiceUnderTest> {
   const { port, quiet, hostile, settle, close } = await openFixture();
   let made = 0;

@@ -1,10 +1,10 @@
-/** How the parts of a hostile process work together. */
+/** What the acts of a hostile process share: the signal that ends them, and the counter of their results. */
 export interface HostileRun {
   readonly signal: AbortSignal;
   count(what: string): void;
 }
 
-/** So often a second, whatever becomes of those before; but never more than `most` at once. */
+/** Calls `once` at a constant rate, also while earlier calls are unfinished, but at most `most` at the same time. */
 export function atRate(
   perSecond: number,
   { signal }: HostileRun,

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Act } from './acts.ts';
 
-/** Takes a processor and nothing else that is shared: in the list of columns a series is not kept, as a table it is a file. */
+/** Uses a processor and no other shared resource: in the list of columns the series is streamed, while a table would be a file. */
 export const COMPUTE = 'SELECT count(*) FROM (SELECT generate_series(1, 5000000)) AS streamed';
 
 /**
- * The same acts where they meet nothing that the quiet tenant uses: requests and connections at a server that does
- * nothing, and sessions that only compute. What the quiet tenant waits for then is the processors that all share, also
- * with the hostile process, and nothing that a service could share out.
+ * The same acts without contact to the service of the quiet tenant: requests and connections go to a server that does
+ * nothing, and sessions only compute. The quiet tenant then waits only for the processors of the machine, which no service
+ * could distribute better.
  */
 export interface Elsewhere {
   of(acts: readonly Act[]): readonly Act[];

@@ -11,11 +11,11 @@ import { startGatewayPod } from '../egress/pod.ts';
 import { type Act, headOf } from './acts.ts';
 import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
-/** A bad value to look for in an answer of the one letter: each place might be its beginning. */
+/** A value that is expensive to search for in an answer that repeats its first letter, since it could begin anywhere. */
 const PERIODIC = `${'a'.repeat(4_080)}bcdefghijklmnop`;
 const ROUTES = ['/v1/rates', '/v1/large', '/v1/letters'];
 
-/** The gateway as in its pod, two Capsules with an Assistant each, and one host outside. */
+/** Starts the gateway as in its pod, with two Capsules with an Assistant each, and one outside host. */
 export async function openGateway(): Promise<ServiceUnderTest> {
   const fixture = await openFixture();
   const closers: (() => unknown)[] = [fixture.remove];
@@ -109,7 +109,7 @@ function sceneOf(
   };
 }
 
-/** What the operator asks for when an owner enters another value, and another. */
+/** What the operator requests when an owner keeps entering other values. */
 function sealing({ port, provisioner }: Awaited<ReturnType<typeof startGatewayPod>>['control']): Act {
   const body = JSON.stringify({
     capsule_id: 'hostile',
@@ -129,7 +129,7 @@ function sealing({ port, provisioner }: Awaited<ReturnType<typeof startGatewayPo
   return { kind: 'requests', port, from: HOSTILE, head, body: [body, 1], perSecond: 50 };
 }
 
-/** One request with the stored input, on a kept connection. */
+/** Sends one request with the stored input, on a connection that stays open. */
 function injection(port: number, principal: string, agent: Agent): Promise<void> {
   const headers = { host: 'assistant-egress', authorization: `Bearer ${principal}` };
   return new Promise((resolve, reject) => {
@@ -145,7 +145,7 @@ function injection(port: number, principal: string, agent: Agent): Promise<void>
   });
 }
 
-/** A tunnel of its own, until TLS stands in it. */
+/** Opens a tunnel and completes a TLS handshake in it. */
 async function handshakeThrough(port: number, principal: string, ca: string): Promise<void> {
   const socket: Socket = connect({ port, host: '127.0.0.1' });
   try {

@@ -4,12 +4,12 @@ import { setCpuWeight } from '../../e2e/cluster/share.ts';
 import { eventually } from '../../testing/eventually.ts';
 
 const HIERARCHY = '/sys/fs/cgroup/cpu';
-/** The number of processes that are usually busy at once. */
+/** The number of processes that are usually busy at the same time. */
 const PROCESSES = 8;
 
 /**
- * Moves a server into a group of processes of its own, as a pod is one: what its processes get of each other's time is
- * theirs to divide, where the kernel otherwise makes a group of each of its sessions. Only where cgroup v1 is.
+ * Moves a server into a cgroup of its own, like a pod, so that its processes share one weight. Otherwise the kernel's
+ * autogroups would give each of its sessions a weight of its own. This works only with cgroup v1.
  */
 export async function ownGroup(directory: string): Promise<() => Promise<void>> {
   if (process.getuid?.() !== 0 || !existsSync(HIERARCHY)) return async () => undefined;
@@ -31,7 +31,7 @@ function move(pid: string, group: string): void {
   try {
     writeFileSync(join(group, 'cgroup.procs'), pid);
   } catch (error) {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
   }
 }

@@ -5,7 +5,7 @@ import { type Act, type HttpAct, RANDOM_TEXT } from './acts.ts';
 import { atRate, type HostileRun, sleep } from './doing.ts';
 
 const HOST = '127.0.0.1';
-/** Connections that were ended are not opened faster than this: a pod's own network is not faster for long either. */
+/** The delay before an ended connection is opened again; a real pod could not reconnect much faster for long. */
 const REOPENED_MS = 5_000;
 
 export async function doSilent(act: Extract<Act, { kind: 'silent' }>, doing: HostileRun): Promise<void> {
@@ -15,7 +15,7 @@ export async function doSilent(act: Extract<Act, { kind: 'silent' }>, doing: Hos
   }
 }
 
-/** Resolves when the first try is over. */
+/** Resolves after the first attempt. */
 async function keepSilent(port: number, from: string, doing: HostileRun): Promise<void> {
   const socket = opened(port, from, doing);
   socket.once('connect', () => doing.count('connected'));
@@ -56,7 +56,7 @@ function repeated({
   return { ...act, head: `${head}${text.repeat(count)}`.repeat(act.times) };
 }
 
-/** Bodies are searched where they are short: those that have something to replace are. */
+/** Only short bodies are searched, since only they contain the placeholder. */
 function afresh(act: HttpAct): HttpAct {
   const { head, body } = act;
   const text = randomBytes(32).toString('base64url');
@@ -68,7 +68,7 @@ function afresh(act: HttpAct): HttpAct {
   };
 }
 
-/** Sends the whole request and takes the whole answer. */
+/** Sends the whole request and reads the whole answer. */
 async function ask(act: HttpAct, doing: HostileRun): Promise<void> {
   const socket = opened(act.port, act.from, doing);
   send(act, socket);

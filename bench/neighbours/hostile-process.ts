@@ -1,4 +1,4 @@
-/** One hostile tenant: does what the first line of its input says until that ends, and prints what became of that. */
+/** One hostile tenant. It does the acts in the first line of its input until the input ends, and prints their results. */
 import { once } from 'node:events';
 import { setPriority } from 'node:os';
 import { createInterface } from 'node:readline';

@@ -17,7 +17,7 @@ export async function doSql(act: SqlAct, doing: HostileRun): Promise<void> {
   await sleep(500);
 }
 
-/** A session of the tenant's own; counted under the error with which it was refused or ended. */
+/** Opens a session as the tenant; counts it, or the error that refused or ended it. */
 async function opened(
   connectionString: string,
   { count, signal }: HostileRun,
@@ -50,7 +50,7 @@ async function repeat(act: Extract<Act, { kind: 'sql' }>, doing: HostileRun): Pr
           doing.count('statements');
         }
       } while (!act.once && !doing.signal.aborted);
-      // Open transactions and locks stay for as long as somebody lets them.
+      // Open transactions and locks stay until the server ends the session.
       await new Promise((resolve) => client.once('end', resolve));
     } catch (error) {
       doing.count(codeOf(error));
@@ -60,8 +60,8 @@ async function repeat(act: Extract<Act, { kind: 'sql' }>, doing: HostileRun): Pr
 }
 
 /**
- * A real client that stops: `psql` would go on reading into its memory. It does not read that it was ended either, so
- * others follow it, as many as its role may have.
+ * A client that stops reading; `psql` would continue to read into its memory. It does not notice either that its session
+ * was ended, so it opens further ones, as many as its role may have.
  */
 async function neverRead(act: Extract<Act, { kind: 'unread' }>, doing: HostileRun): Promise<void> {
   while (!doing.signal.aborted) {

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Act } from './acts.ts';
 
 export interface Hostile {
-  /** Ends it; resolves with what became of its acts. */
+  /** Ends it; resolves to the results of its acts, counted by kind. */
   end(): Promise<Readonly<Record<string, number>>>;
 }
 

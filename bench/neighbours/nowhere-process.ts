@@ -1,4 +1,4 @@
-/** Answers whoever says anything at once, ends who says nothing for a second, and does nothing else. Ends with its input. */
+/** A server that answers every connection at its first bytes, and ends it after a second without any. It ends when its input ends. */
 import { createServer } from 'node:net';
 import { portOf } from '../../brokers/kit/index.ts';
 

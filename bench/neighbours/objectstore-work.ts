@@ -14,10 +14,10 @@ import { HOSTILE, type ServiceUnderTest, STRANGER } from './service-under-test.t
 
 const KIB = 1_024;
 const MIB = 1_024 * KIB;
-/** Of a body that is signed in chunks: the smallest that clients send. */
+/** The smallest chunk size of a body that is signed in chunks. */
 const CHUNK = 8 * KIB;
 const REGION = 'us-east-1';
-/** The longest key has one character to a folder, and 448 of these. */
+/** The longest keys have 448 folders with one character each. */
 const FOLDERS = 'a/'.repeat(400);
 
 interface Keys {
@@ -34,7 +34,7 @@ interface Caller {
   keys(): Promise<Keys>;
 }
 
-/** Requests of which each makes much work behind the broker, or makes it store or sign something new. */
+/** Requests that cause much work behind the broker, or make it store or sign something new. */
 export function expensiveActs(port: number, hostile: Caller): ServiceUnderTest['hostile'] {
   const by = { kind: 'requests', port, from: HOSTILE } as const;
   const headers = (length: number) => ({
@@ -72,7 +72,7 @@ export function expensiveActs(port: number, hostile: Caller): ServiceUnderTest['
     'many empty objects': [put(`tiny/${RANDOM_TEXT}`, 200)],
     'long keys': [put(`${FOLDERS}${RANDOM_TEXT}`, 20)],
     'exchange of principals': [exchange(hostile, 50)],
-    // Of these the first deletes; for the others the server looks for a thousand objects that are gone.
+    // The first of these requests deletes the objects; for the others the server searches a thousand missing ones.
     'bulk deletions': async () => [
       post('/v1/deletions/data', { keys: thousand }, 5),
       { ...by, ...bulkDeletion(`127.0.0.1:${port}`, await hostile.keys(), thousand), perSecond: 5 },
@@ -80,7 +80,7 @@ export function expensiveActs(port: number, hostile: Caller): ServiceUnderTest['
   };
 }
 
-/** What the operator asks for when somebody has a Capsule's credentials exchanged again and again. */
+/** What the operator requests when somebody keeps exchanging a Capsule's credentials. */
 function exchange({ capsule, principal, controlPort }: Caller, perSecond: number): Act {
   const body = JSON.stringify({
     capsule_id: capsule,
@@ -119,7 +119,7 @@ function bulkDeletion(host: string, keys: Keys, names: readonly string[]): Reque
   };
 }
 
-/** As SDKs send a stream: each chunk has a signature, over that of the chunk before it. */
+/** A body as SDKs send a stream: each chunk has a signature that covers the signature of the chunk before it. */
 function signedInChunks(host: string, keys: Keys, bytes: number): Request {
   const { headers, key, time, scope, signature } = signed(host, keys, {
     method: 'PUT',
@@ -144,7 +144,7 @@ function signedInChunks(host: string, keys: Keys, bytes: number): Request {
   };
 }
 
-/** The headers of a request of S3, good for a quarter of an hour, and what chunks are signed with. */
+/** The headers of an S3 request, valid for a quarter of an hour, and the values that sign its chunks. */
 function signed(
   host: string,
   { AccessKeyId, SecretAccessKey }: Keys,

@@ -16,10 +16,10 @@ import { openStraight } from './straight.ts';
 
 const MIB = 2 ** 20;
 const OBJECTS = 1_000;
-/** The size of a document; larger ones are not read. */
+/** The size of a document; the broker does not read larger ones. */
 const DOCUMENT = MIB - 4_096;
 
-/** The broker as in its pod, in front of a real S3 server, with two Capsules. */
+/** Starts the broker as in its pod, in front of a real S3 server, with two Capsules. */
 export async function openObjectStore(): Promise<ServiceUnderTest> {
   const closers: (() => unknown)[] = [];
   const close = async () => {
@@ -199,7 +199,7 @@ function tenantOf(origin: string, token: string) {
       const text = await ask('POST', '/v1/uploads/data', JSON.stringify({ key }));
       return (JSON.parse(text) as { upload_id: string }).upload_id;
     },
-    /** The head of a request of S3, good for a quarter of an hour. */
+    /** The head of an S3 request, valid for a quarter of an hour. */
     signed: async (method: string, path: string, query: string, length: number) => {
       const { AccessKeyId, SecretAccessKey } = await keys();
       const sign = createSigner({

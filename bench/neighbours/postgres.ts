@@ -3,7 +3,7 @@ import { ALL_LOCKS, LARGE_ANSWER, openFixture } from './database.ts';
 import { COMPUTE } from './elsewhere.ts';
 import { HOSTILE, type ServiceUnderTest } from './service-under-test.ts';
 
-/** A quiet tenant's own statements and logins beside a hostile tenant's, both with the database that they were given. */
+/** The statements and logins of a quiet tenant beside those of a hostile one, each in its own database. */
 export async function openPostgres(): Promise<ServiceUnderTest> {
   const { server, quiet, hostile, settle, close } = await openFixture();
   const session = new pg.Pool({
@@ -29,7 +29,7 @@ export async function openPostgres(): Promise<ServiceUnderTest> {
       {
         name: 'login',
         perSecond: 5,
-        // One after the other: its role has few connections, and none of them is to be refused for its own others.
+        // Logins run one after another, since the role has few connections and its own must not cause a refusal.
         once: () => {
           const next = lastLogin.then(() => login(quiet.url));
           lastLogin = next.catch(() => undefined);
@@ -46,7 +46,7 @@ export async function openPostgres(): Promise<ServiceUnderTest> {
   };
 }
 
-/** With its own database, and with the server's port. */
+/** Acts with the tenant's own database, and with the server's port. */
 function hostileActs(url: string, port: number): ServiceUnderTest['hostile'] {
   const sql = (sessions: number, ...statements: string[]) =>
     [{ kind: 'sql', url, sessions, statements }] as const;
@@ -82,7 +82,7 @@ function hostileActs(url: string, port: number): ServiceUnderTest['hostile'] {
       ...sql(2, "SELECT pg_notify('news', repeat('x', 7000) || g) FROM generate_series(1, 1000) AS g"),
     ],
     'answers that are not read': [{ kind: 'unread', url, sessions: 5, statement: LARGE_ANSWER }],
-    // The same password, so that the acts after it still log in; the server makes it anew all the same.
+    // The password stays the same, so that later acts can log in; the server computes its verifier each time.
     'its password set again and again': sql(
       5,
       `ALTER ROLE CURRENT_USER PASSWORD '${decodeURIComponent(new URL(url).password)}'`,

@@ -1,8 +1,8 @@
-/** Something that the quiet tenant does all the time, at a rate far below its limits. */
+/** A request that the quiet tenant repeats at a rate far below its limits. */
 export interface Habit {
   readonly name: string;
   readonly perSecond: number;
-  /** Once; rejects when it does not succeed. */
+  /** Sends it once; rejects if it does not succeed. */
   once(): Promise<unknown>;
 }
 
@@ -11,10 +11,10 @@ export interface Latencies {
   readonly failures: number;
 }
 
-/** A request that takes longer has failed. */
+/** A request that takes longer counts as failed. */
 const LONGEST_MS = 30_000;
 
-/** All habits at once for so long; each time counts from when it was due, so a service that stops shows it. */
+/** Runs all habits for this time. Each request is timed from when it was due, so that a service that stalls shows it. */
 export async function measure(habits: readonly Habit[], seconds: number): Promise<readonly Latencies[]> {
   return Promise.all(habits.map((habit) => atItsRate(habit, seconds)));
 }

@@ -12,8 +12,8 @@ const OBJECTS = 1_000;
 const PLACE = 'straight';
 
 /**
- * The same load and the same quiet tenant at the S3 server itself: what it costs there is the machine's and the S3
- * server's, whoever stands before it. Acts that never reach the S3 server have no counterpart.
+ * Sends the same load, and that of the same quiet tenant, to the S3 server directly, which shows the costs of the machine and of
+ * that server without the broker. Acts that never reach the S3 server have no counterpart here.
  */
 export async function openStraight(s3: S3Server): Promise<Straight> {
   const target = {
@@ -67,7 +67,7 @@ export async function openStraight(s3: S3Server): Promise<Straight> {
         },
       },
     ],
-    // A signature is good for a quarter of an hour, so each is made when it is needed.
+    // A signature is valid for a quarter of an hour, so each is created when it is needed.
     hostile: {
       'slow readers': () => [{ ...by, kind: 'slow-reads', head: head('GET', 'large', 0), connections: 256 }],
       'downloads as fast as they come': () => [

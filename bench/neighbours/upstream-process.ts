@@ -1,4 +1,4 @@
-/** The host outside, behind TLS: small answers, endless ones, and one that repeats a letter. Ends with its input. */
+/** The outside host, behind TLS: small answers, endless ones, and one that repeats a letter. It ends when its input ends. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { portOf } from '../../brokers/kit/index.ts';

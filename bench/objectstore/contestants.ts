@@ -24,7 +24,7 @@ export interface Contestant {
   readonly origin: string;
   path(key: string): string;
   headers(method: 'GET' | 'PUT', key: string): Record<string, string>;
-  /** The process in between, or the server itself. */
+  /** The process of the gateway, or the server itself. */
   readonly program: Pick<Program, 'cpuSeconds' | 'peakMib'>;
 }
 
@@ -32,10 +32,10 @@ const KEYS = {
   accessKeyId: 'BENCHBENCHBENCHBENCH',
   secretAccessKey: 'benchbenchbenchbenchbenchbenchbenchbench',
 };
-/** rclone with the parts alone that are needed here. */
+/** rclone with only the parts that are needed here. */
 export const RCLONE = { component: 'rclone', programs: { '.': 'rclone' } };
 
-/** What is stored through the broker, and what is stored by the others. */
+/** Names of the directories that the broker stores objects in, and of the objects of the others. */
 const OBJECTS = /^(?:c|object-.*)$/;
 
 /** The S3 server, and the gateways in front of it: ours, one that only passes requests on, versitygw's own and rclone's. */
@@ -43,9 +43,9 @@ export async function startContestants(): Promise<{
   readonly all: readonly Contestant[];
   /** The one of them that is ours. */
   readonly broker: Contestant;
-  /** Takes the objects off the disk behind everybody's back. */
+  /** Deletes the objects from the disk directly. */
   clear(): void;
-  /** Resolves when all of them are on the disk, so that nobody reads beside the writing of them. */
+  /** Resolves when all objects are written to the disk, so that these writes do not disturb the next measurement. */
   settle(): Promise<void>;
   stop(): Promise<void>;
 }> {
@@ -96,7 +96,7 @@ export async function startContestants(): Promise<{
 type Closers = (() => unknown)[];
 type S3Server = Awaited<ReturnType<typeof startS3Server>>;
 
-/** Ours, as in its pod. */
+/** Starts the broker as in its pod. */
 async function startBroker(closers: Closers, registryUrl: string, s3: S3Server): Promise<Contestant> {
   const mounts = mountFiles(registryUrl, s3, 'bench');
   closers.push(() => mounts.remove());
@@ -113,7 +113,7 @@ async function startBroker(closers: Closers, registryUrl: string, s3: S3Server):
     OBJECT_REQUESTS_BURST: plenty,
     OBJECT_STREAMS: '1000',
   };
-  // The program is bundled as in its pod: one file, and no types to strip.
+  // The program is bundled as in its pod: one file without types.
   await bundle('objectstore-broker');
   const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
   const url = `http://127.0.0.1:${port}`;
@@ -187,7 +187,7 @@ function rcloneArguments(port: number, s3: S3Server): readonly string[] {
   ];
 }
 
-/** What S3 clients do: a signature for every request, bodies not hashed. */
+/** Signs each request as S3 clients do, without hashing bodies. */
 function signing(
   name: string,
   origin: string,

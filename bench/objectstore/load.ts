@@ -2,14 +2,14 @@ import { Readable } from 'node:stream';
 import { Pool } from 'undici';
 import type { Contestant } from './contestants.ts';
 
-/** The load generator: one process beside the contestants on the same machine, doing as little as it can. */
+/** The load generator: one process on the same machine as the contestants, with as little work as possible. */
 
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 
 export type Method = 'GET' | 'PUT';
 
-/** What callers do: each the same, one request after the other. */
+/** What each caller does, one request after another. */
 export interface Load {
   readonly method: Method;
   readonly size: number;
@@ -20,23 +20,23 @@ export interface Load {
 export interface Measured {
   readonly perSecond: number;
   readonly mibPerSecond: number;
-  /** Latencies of requests to their last byte; empty if bodies are cut off when the time is over. */
+  /** Latencies until the last byte; empty if bodies are cut off when the time is over. */
   readonly ms: readonly number[];
-  /** Processors that the process in between, or the server itself, kept busy. */
+  /** The processor cores that the gateway, or the server itself, used. */
   readonly cpu: number;
 }
 
-/** Connections, buffers and compilers are where they will be when the clock starts. */
+/** Time to open connections and fill buffers before the measurement. */
 const WARM_SECONDS = 0.5;
 const PIECE = Buffer.alloc(64 * KIB, 'space');
 const SMALL = Buffer.alloc(MIB, 'space');
 
 const nameOf = (size: number, i = 0) => `object-${size}-${i}`;
 
-/** Bodies that take longer than a moment are counted by their bytes, and cut in the end. */
+/** Large bodies are measured by their bytes, and cut off at the end. */
 export const isLong = (size: number) => size > MIB;
 
-/** Runs this many callers, each sending its next request as soon as it was answered. */
+/** Runs this many callers, each of which sends its next request as soon as the last one was answered. */
 export async function closedLoop(contestant: Contestant, load: Load): Promise<Measured> {
   const { method, size, clients, seconds } = load;
   const calls = open(contestant, clients);
@@ -78,7 +78,7 @@ export async function closedLoop(contestant: Contestant, load: Load): Promise<Me
 }
 
 /**
- * Small GETs begun at a steady rate, whatever becomes of those before. Each is timed from when it was due, so that a
+ * Sends small GETs at a constant rate, also while earlier ones are unanswered. Each is timed from when it was due, so that a
  * contestant that falls behind shows it.
  */
 export async function steadyRate(
@@ -103,7 +103,7 @@ export async function steadyRate(
       const counted = due - began >= WARM_SECONDS * 1_000;
       const call = calls.once('GET', nameOf(size), size);
       const timed = call.then(() => void (counted && ms.push(performance.now() - due)));
-      // Its failure is told in the end.
+      // A failure is reported at the end.
       timed.catch(() => undefined);
       all.push(timed);
     }
@@ -129,7 +129,7 @@ export async function store(contestant: Contestant, size: number): Promise<void>
   }
 }
 
-/** Requests over connections of their own. */
+/** Sends requests over a pool of connections. */
 function open(contestant: Contestant, connections: number) {
   const pool = new Pool(contestant.origin, { connections, bodyTimeout: 0, headersTimeout: 0 });
   let moved = 0;

@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** A server in a process of its own, whose use of processor and memory can be told. */
+/** A server in a process of its own, whose use of processor and memory can be measured. */
 export interface Program {
   readonly pid: number;
   /** Seconds of processor time so far. */
   cpuSeconds(): number;
-  /** The most memory that it ever had, MiB. */
+  /** Its peak memory in MiB. */
   peakMib(): number;
   stop(): Promise<void>;
 }
 
 const ENDS_WITHIN_MS = 10_000;
-/** Clock ticks of Linux, 100 a second on every machine that matters here. */
+/** Clock ticks a second, 100 on all usual Linux machines. */
 const TICKS = 100;
 
 export function watchProcess(pid: number): Pick<Program, 'cpuSeconds' | 'peakMib'> {
@@ -25,7 +25,7 @@ export function watchProcess(pid: number): Pick<Program, 'cpuSeconds' | 'peakMib
   };
 }
 
-/** Starts a program and waits until it answers HTTP at the address, whatever it answers. */
+/** Starts a program and waits until it answers HTTP at the address, with any status. */
 export async function startProgram(
   command: readonly [string, ...string[]],
   env: Readonly<Record<string, string>>,

@@ -1,7 +1,7 @@
 import { quantile, type Row } from '../../testing/report.ts';
 import { KIB, type Measured, MIB } from './load.ts';
 
-/** How the results are told: a line as soon as there is one, rows and figures in the end, and the targets. */
+/** Formats results: a line for each as soon as it is known, then rows, figures and targets. */
 
 export interface Target {
   readonly what: string;
@@ -9,7 +9,7 @@ export interface Target {
   readonly met: boolean;
 }
 
-/** What every contestant is measured against, and who is to be overtaken everywhere. */
+/** Contestants are compared with DIRECT, and the broker has to be faster than OVERTAKEN everywhere. */
 const DIRECT = 'direct';
 const BROKER = 'broker';
 const OVERTAKEN = 'rclone serve s3';
@@ -67,7 +67,7 @@ export function rowOf(
   };
 }
 
-/** What issue and documents promise of such a comparison. */
+/** The targets of such a comparison. */
 export function targetsOf(what: string, results: Results): Target[] {
   const [broker, direct, other] = [BROKER, DIRECT, OVERTAKEN].map((name) => results.get(name));
   if (broker === undefined || direct === undefined || other === undefined) return [];
@@ -90,7 +90,7 @@ export function targetsOf(what: string, results: Results): Target[] {
       met: ahead > 1,
     });
   }
-  // With many clients in a closed loop latency is their number over the rate, and would only tell the ratio again.
+  // With many clients in a closed loop, latency is their number divided by the rate and would repeat the ratio.
   if (smallGet && (steady || what.endsWith('× 1'))) {
     const more = quantile(broker.ms, 0.99) - quantile(direct.ms, 0.99);
     targets.push({

@@ -13,11 +13,11 @@ const SIDE_BY_SIDE = 24;
 
 export interface PopulationSize {
   readonly capsules: number;
-  /** In all, spread evenly. */
+  /** The number of all together, distributed evenly. */
   readonly assistants: number;
 }
 
-/** Capsules and Assistants that are suspended from their birth: accepted and isolated, and never provisioned. */
+/** Creates Capsules and Assistants that are suspended from the start, so they are accepted and isolated but never provisioned. */
 export async function createPopulation(
   client: ApiClient,
   namespace: string,
@@ -45,7 +45,7 @@ async function inParallel(count: number, act: (i: number) => Promise<unknown>): 
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, worker));
 }
 
-/** Follows a kind until it is let go. */
+/** A store that is kept current by a watch of one kind. */
 export interface Followed<T extends KubeObject> {
   readonly store: Store<T>;
   readonly synced: Promise<void>;
@@ -67,7 +67,7 @@ export function follow<T extends KubeObject>(
 const says = (object: kinds.Capsule | kinds.Assistant, type: string): Finding | undefined =>
   object.status?.conditions?.find((condition) => condition.type === type) as Finding | undefined;
 
-/** Its namespace and all that bounds it stand, its Assistants are counted, and it is told that it is suspended. */
+/** Whether its namespace and guardrails exist, its Assistants are counted, and its status says that it is suspended. */
 export function isSettledCapsule(capsule: kinds.Capsule, assistants: number): boolean {
   return (
     ['NamespaceReady', 'NetworkReady'].every((type) => says(capsule, type)?.status === 'True') &&
@@ -76,7 +76,7 @@ export function isSettledCapsule(capsule: kinds.Capsule, assistants: number): bo
   );
 }
 
-/** Understood, in a Capsule that is in place, and told that it is suspended. */
+/** Whether it is accepted, its Capsule is ready, and its status says that it is suspended. */
 export function isSettledAssistant(assistant: kinds.Assistant): boolean {
   return (
     ['Accepted', 'CapsuleReady'].every((type) => says(assistant, type)?.status === 'True') &&

@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { OperatorProcess, OperatorProgram } from '../../operator/testing/program.ts';
 
-/** A kubelet's back-off: at once, then after 10 s, and each time after twice as long, up to five minutes. */
+/** A kubelet's back-off: the first restart is immediate, the next after 10 s, each further one after twice as long, at most 5 minutes. */
 const BACK_OFF_MS = { first: 10_000, most: 300_000 };
 const waitOf = (failures: number) =>
   failures < 2 ? 0 : Math.min(BACK_OFF_MS.first * 2 ** (failures - 2), BACK_OFF_MS.most);
 
-/** An operator that is started again whenever it ends, as in a pod. */
+/** An operator that is restarted whenever it ends, as in a pod. */
 export interface RestartingOperator {
   /** How often it was started. */
   readonly starts: number;
-  /** Treats the process as if it had run well for ten minutes. */
+  /** Resets the back-off, as a kubelet does after ten minutes without a failure. */
   forgive(): void;
   leads(): Promise<boolean>;
   stop(): Promise<void>;

@@ -8,11 +8,11 @@ const EACH = 10;
 const POLICY = 'space-default-deny';
 const WITHIN_MS = 10 * 60_000;
 
-/** Users of one Capsule, whose Assistants are suspended: each is accepted and isolated, and that is all. */
+/** Users of one Capsule whose Assistants are suspended, so they are only accepted and isolated. */
 export interface Users {
-  /** Makes, changes and deletes ten each, and takes a guardrail away. */
+  /** Creates twenty Assistants, changes ten, deletes ten, and deletes a network policy. */
   act(): Promise<void>;
-  /** Waits until all that users have done has been acted on. */
+  /** Waits until the operator has acted on all of it. */
   settled(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { pathOf } from '../../operator/runtime/kube-object.ts';
 import type { Pod } from '../../operator/testing/program.ts';
 import type { TestEnvironment } from '../../operator/testing/test-environment.ts';
 
-/** A kubeconfig with a token of the operator's own ServiceAccount, so that it queues as a pod's would. */
+/** Returns a kubeconfig with a token of the operator's own ServiceAccount, so that its requests queue like those of a pod. */
 export async function serviceAccount({ server }: TestEnvironment, namespace: string): Promise<string> {
   const name = 'operator';
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
@@ -28,7 +28,7 @@ export async function serviceAccount({ server }: TestEnvironment, namespace: str
   return JSON.stringify(config);
 }
 
-/** A pod that the API server knows, so that whoever waits cannot tell that its process is dead. */
+/** Creates a pod at the API server, so that a standby cannot see that the process of the pod is dead. */
 export async function podOf(
   { server: { client } }: TestEnvironment,
   namespace: string,

@@ -4,7 +4,7 @@ import type { PopulationSize } from '../operator/population.ts';
 /** The resync interval of `operator.ts`. */
 const SWEEP_SECONDS = 600;
 
-/** What one size of population cost. */
+/** The cost of one size of the population. */
 export interface Cost {
   readonly settleSeconds: number;
   readonly settleCpuSeconds: number;
@@ -39,7 +39,7 @@ export interface Judged {
 
 type Size = PopulationSize & { readonly restSeconds: number };
 
-/** What it cost against what it may cost. */
+/** Compares the cost with its limits. */
 export const judge = (size: Size, small: Cost, large: Cost): Judged[] => [
   ...costsOf(size, large),
   ...changesOf(large),
@@ -84,7 +84,7 @@ function costsOf(size: Size, large: Cost): Judged[] {
   ];
 }
 
-/** How long one change waits, and how long who takes over. */
+/** The time of one change, and of a fail-over. */
 function changesOf(large: Cost): Judged[] {
   return [
     line(

@@ -8,7 +8,7 @@ import { follow } from '../operator/population.ts';
 /** A Capsule outside the population. */
 export const LIVE = 'live';
 
-/** Changes the quota of a Capsule outside the population; answers after how many ms its namespace has it. */
+/** Returns a function that changes the quota of a Capsule outside the population and returns the milliseconds until its namespace has it. */
 export async function liveChanges(
   { server: { client } }: TestEnvironment,
   space: TestSpace,

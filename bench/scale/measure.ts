@@ -14,12 +14,12 @@ import { settled } from './settled.ts';
 
 const WRITES = 'space_operator_writes_total';
 const LIMIT_MS = 5 * 60_000;
-/** At rest, as a measure of what the machine itself takes. */
+/** Live changes at rest, for comparison with those while the population settles. */
 const CALM_CHANGES = 50;
-/** Between two live changes. */
+/** The pause between two live changes. */
 const PAUSE_MS = 50;
 
-/** Runs on an API server of its own. */
+/** Runs the measurement on an API server of its own. */
 export async function inTestEnvironment(size: PopulationSize, restSeconds: number): Promise<Cost> {
   const environment = await openTestEnvironment();
   try {
@@ -76,7 +76,7 @@ async function measure(
   }
 }
 
-/** An empty Space, a population that settles, rest, changes at rest, a restart, two fail-overs. */
+/** Measures an empty Space, a population that settles, the rest after it, changes at rest, a restart, and two fail-overs. */
 async function stages(run: Run): Promise<Cost> {
   const { say } = run;
   const pod = { name: 'operator-a', uid: randomUUID() };
@@ -88,7 +88,7 @@ async function stages(run: Run): Promise<Cost> {
   const resting = await rest(run, operator, after);
   const calm: number[] = [];
   while (calm.length < CALM_CHANGES) calm.push(await population.change());
-  // The last one's status may not be written yet, and its end would be the restart's to write.
+  // The status of the last change may not be written yet, and that write would count for the restart.
   await atRest(operator);
   say('the operator is killed and started again');
   const { again, cost: restarting } = await restart(run, operator, pod);
@@ -119,7 +119,7 @@ async function startPopulation({ environment, space, size, signal }: Run) {
 
 type Population = Awaited<ReturnType<typeof startPopulation>>;
 
-/** What the operator and the API server tell of it. */
+/** Reads the operator's metrics, its use of resources, and the Events at the API server. */
 async function accountsOf({ environment, space }: Run, operator: OperatorProcess) {
   const metrics = await operator.measure();
   const usage = await operator.usage();
@@ -201,7 +201,7 @@ async function restart(run: Run, operator: OperatorProcess, pod: Pod) {
   return { again, cost };
 }
 
-/** Hands over to a warm standby: from an operator that stops, and from one that is killed. */
+/** Measures how long a warm standby takes over, from an operator that stops and from one that is killed. */
 async function handOver(
   { environment, space, start }: Run,
   first: OperatorProcess,

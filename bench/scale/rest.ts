@@ -2,10 +2,10 @@ import type { OperatorProcess } from '../../operator/testing/program.ts';
 import { eventually } from '../../testing/eventually.ts';
 
 const LIMIT_MS = 5 * 60_000;
-/** Seconds of quiet that `atRest` asks for. */
+/** The seconds without work that `atRest` requires. */
 export const QUIET_SECONDS = 2;
 
-/** Nothing waits, nothing is worked on, and nothing was for two seconds. */
+/** Waits until the operator's queues were empty and nothing was reconciled for two seconds. */
 export async function atRest(operator: OperatorProcess): Promise<void> {
   const look = async () => {
     const seen = await operator.measure();

@@ -10,7 +10,7 @@ import { LIVE } from './live.ts';
 const LIMIT_MS = 15 * 60_000;
 const TELL_MS = 10_000;
 
-/** Resolves with the moment at which the last one was seen to be settled; tells how many are not as it goes. */
+/** Resolves to the time at which the last object was settled; meanwhile prints how many are not. */
 export async function settled(
   capsules: Followed<kinds.Capsule>,
   assistants: Followed<kinds.Assistant>,

@@ -1,13 +1,13 @@
-/** What administrators do to a Space that is used, by the commands of its documents; each ends when all is as it was. */
+/** Maintenance of a Space in use, with the commands of its documents; each act ends when everything works as before. */
 import { eventually } from '../../testing/eventually.ts';
 import { NAMES, type SpaceUnderLoad } from './space.ts';
 
 const { namespace, systemNamespace: system, servicesNamespace: services } = NAMES;
 const WITHIN_MS = 20 * 60_000;
-/** Minutes of a step of the authority's exchange. */
+/** The minutes of each step of the CA's exchange. */
 const STEP_MINUTES = 2;
 
-/** Tenants cannot tell one from the other; every pod of these programs is another. */
+/** Values of a version with another log level, which replaces every pod of these programs and which tenants cannot notice. */
 const version = (logLevel: string) =>
   Object.fromEntries(
     ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map((of) => [of, { logLevel }]),
@@ -22,7 +22,7 @@ export function actsOn(space: SpaceUnderLoad): readonly Act[] {
   const { release, outside, kubectl, drainable, ready } = space;
   const upgrade = (to: object) => release.upgrade(release.values, outside, to);
   let turn = 0;
-  // A value that neither key nor CA of this Space has had, also where the bench ran before.
+  // A value that was not used for a key or CA of this Space yet, also not by an earlier run.
   const fresh = () => `${space.name}-${turn}`;
   return [
     { name: 'upgrade', act: () => upgrade(version('warn')) },
@@ -47,7 +47,7 @@ export function actsOn(space: SpaceUnderLoad): readonly Act[] {
   ];
 }
 
-/** docs/rotation.md: a new key that passwords are made from, and every password from it. */
+/** docs/rotation.md: creates a new key that passwords are derived from, and then all passwords. */
 async function rotate({ kube, kubectl, ready, name }: SpaceUnderLoad, value: string): Promise<void> {
   const ring = async () =>
     Buffer.from(
@@ -93,7 +93,7 @@ async function rotate({ kube, kubectl, ready, name }: SpaceUnderLoad, value: str
 /** 32 bytes as 43 characters of base64url. */
 const NEW_KEY = "head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\\n'";
 
-/** docs/chart.md: another CA, by steps, each of which somebody has the program take as soon as it may. */
+/** docs/chart.md: exchanges the CA in steps, each started as soon as it is permitted. */
 async function exchange(
   { kube, kubectl, ready, release, outside }: SpaceUnderLoad,
   value: string,
@@ -117,7 +117,7 @@ async function exchange(
       await kubectl('wait', `job/${job}`, '-n', system, '--for=condition=complete', '--timeout=300s');
       await kubectl('delete', 'job', job, '-n', system);
       const { served, keys } = await state();
-      // Not before all pods trust what is published does its time begin to run out.
+      // The time of a step begins only when all pods trust the published CA.
       await ready();
       return served === value && keys.length === 2;
     },

@@ -6,7 +6,7 @@ import type { ImageSource } from '../../e2e/cluster/index.ts';
 const LOAD = join(import.meta.dirname, 'load');
 const CONTEXT = resolve(import.meta.dirname, '../../dist/zero-downtime-load');
 
-/** The image of the Assistant that asks. */
+/** The image of the Assistant that sends the load. */
 export const LOAD_IMAGE: ImageSource = {
   name: 'space/zero-downtime-load',
   dockerfile: join(LOAD, 'Dockerfile'),
@@ -17,7 +17,7 @@ export const LOAD_IMAGE: ImageSource = {
       entryPoints: [join(LOAD, 'main.ts')],
       outfile: join(CONTEXT, 'main.mjs'),
       ...{ bundle: true, platform: 'node', format: 'esm', target: 'node26' },
-      // pg asks for its native form, which is not there.
+      // pg tries to load its native variant, which is not installed.
       external: ['pg-native', 'cloudflare:sockets'],
       banner: {
         js: "import { createRequire as require_ } from 'node:module'; const require = require_(import.meta.url);",

@@ -1,4 +1,4 @@
-/** The Space of `npm run up`, its Capsule with the Assistant that asks, and what that has kept of its answers. */
+/** The Space of `npm run up`, with a Capsule whose Assistant sends the load and counts the answers. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,22 +27,22 @@ const WITHIN_MS = 15 * 60_000;
 export interface SpaceUnderLoad {
   readonly kube: Kube;
   readonly release: Release;
-  /** Values of a release whose gateway reaches the host outside. */
+  /** Values of a release whose gateway can reach the outside host. */
   readonly outside: object;
-  /** Both have this name. */
+  /** The name of both the Capsule and the Assistant. */
   readonly name: string;
-  /** A node that has neither of the servers of which there is one. */
+  /** A node that runs neither PostgreSQL nor the S3 server. */
   readonly drainable: string;
-  /** Runs kubectl; its error is what it says. */
+  /** Runs kubectl; the error contains its output. */
   kubectl(...args: readonly string[]): Promise<string>;
   /** Rows of a statement in the Assistant's database, as the server's superuser. */
   rows(statement: string): Promise<readonly string[]>;
-  /** Waits until the Assistant is Ready, and has one pod. */
+  /** Waits until the Assistant is Ready and has one pod. */
   ready(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Begins the load: so many requests a second of each kind. */
+/** Starts the load with these rates, in requests a second of each kind. */
 export async function openSpaceUnderLoad(rates: Readonly<Record<string, number>>): Promise<SpaceUnderLoad> {
   const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
   if (cluster?.node === undefined)
@@ -93,7 +93,7 @@ async function nodeToDrain(kube: Kube, { furtherNodes = [] }: Cluster): Promise<
   return free.name;
 }
 
-/** A host beyond the cluster, by both ways to it. Answers values of the gateway that reaches it. */
+/** Starts an outside host for tunnels and stored inputs; returns the gateway's values for it. */
 async function openOutside({ node }: Cluster, closers: (() => Promise<unknown>)[]): Promise<object> {
   const pki = await makePki();
   closers.push(pki.remove);

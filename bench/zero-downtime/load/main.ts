@@ -1,6 +1,6 @@
 /**
- * An Assistant that asks for everything that a Space gives it, in an open loop: a request is begun when its time has come, however
- * many are under way. It keeps what became of them in its own database, and ends when all are answered.
+ * An Assistant that uses everything a Space provides, in an open loop: each request begins when it is due, also while others are
+ * unanswered. It stores the results in its own database, and ends when all requests are answered.
  */
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -19,7 +19,7 @@ const OBJECTS = 64;
 const PATIENCE_MS = 30_000;
 const TICK_MS = 20;
 
-// In a rollout two pods share the role's five connections, and one place is left to whoever looks at the tallies.
+// During a rollout two pods share the role's five connections, and one is left for reading the tallies.
 const pool = new Pool({ connectionString: DATABASE_URL, max: 2, idleTimeoutMillis: 0 });
 pool.on('error', () => undefined);
 
@@ -29,7 +29,7 @@ const token = async () => (await readFile(OBJECT_STORE_TOKEN_FILE ?? '', 'utf8')
 async function answered(url: string, init: RequestInit, status: number): Promise<void> {
   const reply = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
   const text = await reply.text();
-  // Without what is each answer's own, so that equal ones are counted together.
+  // Without the trace id, so that equal answers are counted together.
   if (reply.status !== status)
     throw new Error(`${reply.status} ${text.replace(/,?"trace_id".*/s, '').slice(0, 80)}`);
 }
@@ -58,7 +58,7 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   tunnel: throughTunnel,
 };
 
-/** One request through a tunnel of its own. */
+/** Sends one request through a tunnel of its own. */
 function throughTunnel(): Promise<void> {
   const proxy = new URL(HTTPS_PROXY);
   const credential = Buffer.from(`${proxy.username}:${proxy.password}`).toString('base64');
@@ -77,7 +77,7 @@ function throughTunnel(): Promise<void> {
     raw.once('data', (head: Buffer) => {
       if (!head.toString('latin1').startsWith('HTTP/1.1 200'))
         return fail(head.toString('latin1').slice(0, 40));
-      // Whose certificate it is does not matter: the gateway is what is looked at.
+      // The certificate does not matter, since only the gateway is tested.
       const socket = connectTls({ socket: raw, servername: TUNNEL_HOST, rejectUnauthorized: false });
       socket.on('error', fail).once('data', () => {
         resolve();
@@ -136,7 +136,7 @@ while (!ends) {
   for (const [kind, rate] of Object.entries(RATES)) {
     const ask = KINDS[kind];
     if (ask === undefined) throw new Error(`LOAD_RATES has the unknown kind ${kind}`);
-    // What was missed while the process did not run is begun now: the loop is open.
+    // Requests that became due while the process did not run begin now, since the loop is open.
     for (
       const due = ((now - begun) / 1_000) * rate;
       (done[kind] ?? 0) < due;

@@ -1,18 +1,18 @@
-/** What became of requests, a second and kind at a time. */
+/** The results of the requests of one kind in one second. */
 interface Tally {
   ok: number;
   failed: number;
-  /** The longest that was answered, in milliseconds. */
+  /** The longest time in milliseconds. */
   longestMs: number;
-  /** How often each way of failing was met. */
+  /** The number of failures by error. */
   readonly errors: Record<string, number>;
 }
 
 export interface Tallies {
   saw(kind: string, ms: number, error?: unknown): void;
-  /** All that was seen since the last time. */
+  /** Returns all results since the last call. */
   take(): ReadonlyMap<string, Tally>;
-  /** For those that could not be handed on. */
+  /** Adds results again that could not be stored. */
   giveBack(all: ReadonlyMap<string, Tally>): void;
 }
 
