@@ -15,15 +15,15 @@ export interface ApiServer {
   readonly url: string;
   /** A client with the group `system:masters`. */
   readonly client: ApiClient;
-  /** For kubectl and helm, JSON. */
+  /** The kubeconfig for kubectl and helm, as JSON. */
   readonly kubeconfig: string;
-  /** A client of whoever has this token. */
+  /** A client with this token. */
   clientOf(bearer: string): ApiClient;
-  /** Another client, by way of another port of this machine. */
+  /** A client that connects through another port of this machine. */
   clientAt(port: number, scheme?: 'http' | 'https'): ApiClient;
-  /** Ends the API server as a crash would; etcd goes on. */
+  /** Ends the API server as a crash would; etcd continues. */
   kill(): Promise<void>;
-  /** Starts it again on the same port, certificate and state. */
+  /** Starts it again with the same port, certificate and state. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -31,7 +31,7 @@ export interface ApiServer {
 const HOST = '127.0.0.1';
 const START_MS = 240_000;
 
-/** A kubeconfig as JSON, of an API server that is there already: `npm run soak -- walls` has tests ask one of its own. */
+/** Names a kubeconfig (JSON) of an API server that already runs; `npm run soak -- walls` makes tests use its own. */
 export const ATTACHED = 'TEST_API_SERVER';
 
 export async function startApiServer(): Promise<ApiServer> {
@@ -52,7 +52,7 @@ export async function startApiServer(): Promise<ApiServer> {
   const log = openSync(join(directory, 'log'), 'a');
   const run = (command: string, argv0: string, args: readonly string[]): ChildProcess =>
     spawn(join(programs, command), args, {
-      // The combined program is what it is called.
+      // The name by which the combined program is called selects the component.
       argv0,
       stdio: ['ignore', log, log],
       cwd: directory,
@@ -79,7 +79,7 @@ export async function startApiServer(): Promise<ApiServer> {
       `--token-auth-file=${tokens}`,
       '--authorization-mode=RBAC',
       '--allow-privileged=true',
-      // Pods of these tests have no ServiceAccount: no controller makes one.
+      // Pods of these tests have no ServiceAccount, since no controller creates one.
       '--disable-admission-plugins=ServiceAccount',
       '--service-cluster-ip-range=10.96.0.0/16',
       '--service-account-issuer=https://space.test',
@@ -98,7 +98,7 @@ export async function startApiServer(): Promise<ApiServer> {
   try {
     const url = `https://${HOST}:${port}`;
     const certificate = join(directory, 'certificates', 'apiserver.crt');
-    // Its key is written after it: a certificate without a key may be half a certificate.
+    // The key is written after the certificate, so both are complete when the key exists.
     const keyFile = join(directory, 'certificates', 'apiserver.key');
     await eventually(() => existsSync(keyFile), {
       within: START_MS,
@@ -134,7 +134,7 @@ export async function startApiServer(): Promise<ApiServer> {
       kill: () => end(server),
       async restart() {
         server = startServer();
-        // The kinds of definitions are served last.
+        // The kinds of CustomResourceDefinitions are served last.
         const last = { method: 'GET', path: '/apis/platform.space/v1/assistants' } as const;
         await eventually(() => client.call(last).then(() => true), {
           within: START_MS,
@@ -144,7 +144,7 @@ export async function startApiServer(): Promise<ApiServer> {
       stop,
     };
   } catch (cause) {
-    // The directory goes with what it says.
+    // The directory is removed, so its log is read before.
     const said = readFileSync(join(directory, 'log'), 'utf8').split('\n').slice(-20).join('\n');
     await stop();
     const why = cause instanceof Error ? cause.message : 'for no reason that is told';
@@ -152,7 +152,7 @@ export async function startApiServer(): Promise<ApiServer> {
   }
 }
 
-/** It is its owner's to end. */
+/** Uses a server that belongs to another process, which also ends it. */
 function attachedTo(kubeconfig: string): ApiServer {
   const clientOf = (bearer?: string): ApiClient => {
     const kubeConfig = new KubeConfig();

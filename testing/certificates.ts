@@ -10,7 +10,7 @@ interface Certificate {
   readonly key: string;
 }
 
-/** An authority of a test, in files of `directory`, and what it signs for names (`DNS:…`, `IP:…`). */
+/** A test's CA, in files of `directory`, which signs certificates for names (`DNS:…`, `IP:…`). */
 export interface Authority extends Certificate {
   sign(name: string, names: readonly string[]): Certificate;
 }
@@ -49,7 +49,7 @@ export function makeAuthority(directory: string, name: string): Authority {
   };
 }
 
-/** An authority in a directory of its own, and certificates of hosts that it has made. PEM. */
+/** A CA in a directory of its own, which issues certificates for hosts; all in PEM. */
 export interface TestPki {
   readonly authority: string;
   issue(...hosts: string[]): Promise<{ readonly cert: string; readonly key: string }>;

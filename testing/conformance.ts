@@ -1,10 +1,10 @@
-/** What a checker found in events of real services: how many it judged, and the first that its model does not permit. */
+/** A checker's result for events of real services: how many it checked, and the first that its model does not permit. */
 export interface Conformance {
   readonly events: number;
   readonly wrong?: { readonly what: string; readonly trace: readonly string[] };
 }
 
-/** Counts events, and keeps the last ones of each subject for whoever has to see how it came to a wrong one. */
+/** Counts events and stores the last ones of each subject, which show what led to a wrong one. */
 export class Trace {
   readonly #last = new Map<string, string[]>();
   readonly #most: number;
@@ -15,7 +15,7 @@ export class Trace {
     this.#most = most;
   }
 
-  /** One event, and what is wrong with it. Only the first wrong one is kept: what follows may come of it. */
+  /** Adds an event, and what is wrong with it. Only the first wrong one is stored, since later ones may follow from it. */
   saw(subject: string, event: string, wrong: string | undefined): void {
     this.events += 1;
     const last = this.#last.get(subject) ?? [];

@@ -5,7 +5,7 @@ export interface EventuallyOptions {
   readonly within?: number;
 }
 
-/** Asks until the answer is truthy and gives it back; an error counts as not yet, and is told at the end. */
+/** Repeats the call until its result is truthy, and returns that. An error counts as not yet; the last one is reported at the end. */
 export async function eventually<T>(
   ask: () => T | Promise<T>,
   { what, within = 240_000 }: EventuallyOptions,

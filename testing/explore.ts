@@ -1,33 +1,33 @@
 /**
- * Goes through every state that can be reached, breadth first, so that what it finds is found on a shortest way. States
- * are told apart by 64 bits of their key: of ten million, two are taken for one with a chance of 3 in a million.
+ * Visits every reachable state, breadth first, so that it reports a shortest trace. States are distinguished by a 64-bit hash of
+ * their key: among ten million states, the chance that two have the same hash is 3 in a million.
  */
 
 export interface Step<State> {
   readonly label: string;
   readonly to: State;
-  /** What this step must never do. */
+  /** What is wrong with this step, if anything. */
   readonly wrong?: string | undefined;
 }
 
 export interface Space<State> {
   readonly initial: State;
-  /** Everything that may happen next; always in the same order. */
+  /** Every possible next step, always in the same order. */
   next(state: State): readonly Step<State>[];
-  /** The same for two states that nothing tells apart. */
+  /** Equal for two states that cannot be distinguished. */
   key(state: State): string;
-  /** What is wrong with a state that was not seen before, beyond the step that led to it. */
+  /** What is wrong with a new state, apart from the step that led to it. */
   judge?(state: State): string | undefined;
 }
 
 export interface Explored {
   readonly states: number;
   readonly steps: number;
-  /** Nothing is left to go to within the bounds of the model. */
+  /** Whether all states within the bounds of the model were visited. */
   readonly exhausted: boolean;
-  /** Steps on the shortest way to the last state. */
+  /** The number of steps to the most distant state. */
   readonly depth: number;
-  /** What went wrong first, and how it came to that. */
+  /** The first violation, and the steps that lead to it. */
   readonly wrong?: { readonly what: string; readonly trace: readonly string[] };
 }
 
@@ -81,15 +81,15 @@ function replay<State>(
   return labels;
 }
 
-/** A set of hashes in pairs of words: strings of millions of states would not fit into memory. */
+/** A set of hashes as pairs of words, since the keys of millions of states would not fit into memory. */
 export class Seen {
   #table = new Uint32Array(2 << 16);
-  /** The two words of the key that was asked for last. */
+  /** The hash of the last key, as two words. */
   #first = 0;
   #second = 0;
   size = 0;
 
-  /** Whether it was not there yet. */
+  /** Adds a key; returns whether it is new. */
   add(key: string): boolean {
     if (this.size * 4 > this.#table.length) this.#grow();
     this.#hash(key);
@@ -118,7 +118,7 @@ export class Seen {
     this.#second = b >>> 0;
   }
 
-  /** Where it is, or may be put: a first word of 0 is a place that is free. */
+  /** The position of the hash, or of a free place for it, whose first word is 0. */
   #place(first: number, second: number): number {
     const table = this.#table;
     const mask = table.length - 1;

@@ -2,18 +2,17 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-/** All below 32768, from where on Linux gives ports to connections that go out. */
+/** All ports are below 32768, where the range begins that Linux uses for outgoing connections. */
 const FIRST = 12_000;
 const SLICES = 1_000;
 const SLICE = 20;
-/** Ports of this process's slices that are not given out yet. */
+/** Ports of this process's slices that were not returned yet. */
 const left: number[] = [];
 
 /**
- * A port of loopback that nobody has, for a server that must be told its port. No connection takes it either, so the
- * server can be ended and started on it again: while it is down, whoever tries to reach it could otherwise be given
- * this very port as its own. A server takes seconds until it has taken the port that it was told, so each process has
- * slices of its own while it lives, and gives out no port twice.
+ * A free port of loopback, for a server that needs its port as an argument. It is outside of the range of outgoing connections,
+ * so the server can be restarted on it: otherwise a client that tries to reach the stopped server could itself get this port.
+ * A server may bind its port seconds later, so each process reserves slices of ports for its lifetime and returns no port twice.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -41,7 +40,7 @@ async function takeSlice(): Promise<void> {
   }
 }
 
-/** Undefined for a port that somebody has. */
+/** Undefined if the port is in use. */
 async function listening(port: number): Promise<Server | undefined> {
   const server = createServer();
   try {

@@ -1,7 +1,7 @@
-/** A whole number from 0 up to `below`, which it never is. */
+/** Returns a whole number from 0 to below `below`. */
 export type Random = (below: number) => number;
 
-/** mulberry32: the same numbers for the same seed. */
+/** mulberry32, which returns the same numbers for the same seed. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return (below) => {

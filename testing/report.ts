@@ -1,12 +1,12 @@
 import { cpus, loadavg, totalmem } from 'node:os';
 
-/** What a benchmark or a soak reports: rows for people, figures (with their unit in the name) for machines. */
+/** The report of a benchmark or soak: rows for people, and figures (with their unit in the name) for programs. */
 export interface Report {
   readonly title: string;
   readonly rows: readonly Row[];
   readonly figures: Readonly<Record<string, number | string>>;
   readonly notes?: readonly string[];
-  /** Limits that were not kept, each in words; who runs it is told by its exit code. */
+  /** Limits that were missed, each as a text; the exit code shows that there are some. */
   readonly missed?: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export function quantile(samples: readonly number[], q: number): number {
   return value;
 }
 
-/** Text columns left, numbers right, one space of air. */
+/** Formats a table with text aligned left, numbers right, and two spaces between columns. */
 export function renderTable(rows: readonly Row[]): string {
   const columns = Object.keys(rows[0] ?? {});
   const cells = rows.map((row) => columns.map((column) => format(row[column])));
@@ -42,7 +42,7 @@ function format(value: number | string | undefined): string {
   return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
 }
 
-/** The table for people, then one JSON line for machines, which begins with what was run. */
+/** Prints the table for people, then one JSON line for programs, which begins with what was run. */
 export function printReport(
   { title, rows, notes = [], missed = [], figures }: Report,
   ran: Readonly<Record<string, unknown>>,

@@ -12,17 +12,17 @@ export interface S3Server {
   readonly region: string;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Its directory: a bucket is a directory in it, an object a file. */
+  /** Its directory, in which a bucket is a directory and an object is a file. */
   readonly directory: string;
   readonly pid: number;
   makeBucket(name: string): void;
-  /** SIGKILL, as a crash; the objects stay. */
+  /** Sends SIGKILL, as a crash; the objects stay. */
   kill(): Promise<void>;
-  /** Starts again on the same objects and port. */
+  /** Starts it again with the same objects and port. */
   start(): Promise<void>;
-  /** Ends, and starts again on the same objects with another key as its only one. */
+  /** Restarts it with the same objects and another key as its only one. */
   rekey(): Promise<void>;
-  /** Stops and leaves nothing. */
+  /** Stops it and removes the objects. */
   remove(): Promise<void>;
 }
 
@@ -31,15 +31,15 @@ export interface S3Options {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Buckets may be versioned. */
   readonly versions?: boolean;
-  /** It refuses whatever would change something. */
+  /** It refuses all requests that would change something. */
   readonly readOnly?: boolean;
   /** An existing directory, on another disk, for its objects; it is not removed. */
   readonly directory?: string;
-  /** It stands for another machine: its objects are in memory, and it takes the processor that others leave. */
+  /** It imitates a server on another machine: its objects are in memory, and it has a low priority. */
   readonly elsewhere?: boolean;
 }
 
-/** Starts the S3 server that the chart runs, built once into the cache of cluster programs. */
+/** Starts the S3 server of the chart, which is built once into the cache of cluster programs. */
 export async function startS3Server(options: S3Options = {}): Promise<S3Server> {
   const root = mkdtempSync(join(options.elsewhere === true ? '/dev/shm' : tmpdir(), 'space-s3-'));
   const directory = join(options.directory ?? root, 'objects');
@@ -139,7 +139,7 @@ async function untilAnswers(endpoint: string, child: ChildProcess, log: string):
       await (await fetch(endpoint)).arrayBuffer();
       return;
     } catch (cause) {
-      // An error of a certificate that this process does not know: the server answers.
+      // An error about an unknown certificate shows that the server answers.
       if (cause instanceof Error && isTls(cause.cause)) return;
       if (child.exitCode !== null || Date.now() > deadline)
         throw new Error(`the S3 server did not start: ${readFileSync(log, 'utf8').slice(-2_000)}`, { cause });

@@ -1,4 +1,4 @@
-/** Before the first integration test: the programs of its servers, built once into the cache of cluster programs. */
+/** Before the first integration test, builds the programs of its servers into the cache of cluster programs. */
 import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { built } from '../e2e/cluster/tools.ts';

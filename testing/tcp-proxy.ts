@@ -1,29 +1,29 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { portOf } from '@space/broker-kit';
 
-/** A TCP line to a server, which a test may cut at any moment or at a text, hold still, or lead to another server. */
+/** A TCP proxy in front of a server. A test can cut its connections at any moment or at a text, hold them, or direct them to another server. */
 export interface TcpProxy {
   readonly port: number;
-  /** Connections made so far: a client in a hot loop makes many. */
+  /** The number of connections so far, which shows a client that reconnects in a loop. */
   readonly connections: number;
-  /** Ends every connection, wherever its bytes are. */
+  /** Ends every connection, also in the middle of a message. */
   cut(): void;
-  /** While held, bytes go nowhere and nobody is told. */
+  /** While held, no bytes are forwarded, and connections stay open. */
   hold(held: boolean): void;
-  /** Those that are open fall silent for ever, as when the node behind them is lost; new connections are served. */
+  /** Open connections forward nothing any more, as when the node behind them is lost; new connections are served. */
   silence(): void;
-  /** New connections go there from now on; those that are open are cut. */
+  /** Directs new connections to this port, and cuts open ones. */
   lead(port: number): void;
   /**
-   * Cuts the line at the next message from the near side that has this text in it: before the server reads it, or
-   * when the server answers it. Of a connection that has said something else since its last BEGIN, where that is given:
-   * the upkeep begins and commits too. Returns whether that has happened yet.
+   * Cuts the connection at the client's next message with this text: before the server reads it, or when the server answers it.
+   * With `since`, only a transaction that has sent a match since its last BEGIN is cut, since the upkeep has transactions, too.
+   * The returned function says whether that has happened.
    */
   cutAt(text: string, moment: 'before' | 'after', since?: RegExp): () => boolean;
   close(): Promise<void>;
 }
 
-/** Characters of a transaction that are kept: whatever else goes over a line has no end. */
+/** The most characters of a transaction that are stored, since other traffic has no end. */
 const LONGEST_TRANSACTION = 65_536;
 
 export async function openTcpProxy(server: {

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { cacheRoot, ensureEntry, withScratch } from '../../e2e/cluster/builds/cache.ts';
 import { run } from '../../e2e/cluster/run.ts';
 
-/** A program that somebody else built, and what must be in its environment. */
+/** A program of another project, and the environment that it needs. */
 export interface Installed {
   readonly program: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
 /**
- * A program of a Debian package, unpacked with what it depends on into the cache and installed nowhere: no service of
- * it starts, and nobody need be root. Debian alone has it this way; elsewhere the error says so.
+ * A program of a Debian package. The package and its dependencies are unpacked into the cache and not installed, so no service
+ * starts and root is not needed. This works only on Debian; elsewhere it fails with an error that says so.
  */
 export async function fromDebian(name: string, program: string): Promise<Installed> {
   const root = await ensureEntry(join(cacheRoot(), 'debian'), name, (draft) =>

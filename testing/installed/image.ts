@@ -1,19 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 
-/** How a pod of ours starts its program. */
+/** How a pod of the Space starts its program. */
 export interface PodCommand {
   /** Flags of Node. */
   readonly flags: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Read from the image's Dockerfile and the chart, so that flags of Node are measured as they are shipped. */
+/** Reads the image's Dockerfile and the chart, so that programs are measured with the flags of Node that are shipped. */
 export async function podCommand(dockerfile: string, service: string): Promise<PodCommand> {
   const text = await readFile(dockerfile, 'utf8');
   const [, command = '[]'] = /^(?:CMD|ENTRYPOINT) (\[.*\])$/m.exec(text) ?? [];
   const words = JSON.parse(command) as string[];
-  // A shell that sets a limit and then is the program.
+  // The command may be a shell that sets a limit and then executes the program.
   const [node, ...args] = words[0] === 'sh' ? (words[2]?.split(' exec ')[1]?.split(' ') ?? []) : words;
   const program = args.at(-1) ?? '';
   if (node !== 'node' || !/^(?:\/app\/)?main\.mjs$/.test(program))
@@ -23,7 +23,7 @@ export async function podCommand(dockerfile: string, service: string): Promise<P
     value,
   ]);
   return {
-    // What the image says itself comes later, and wins; what is asked for here comes last.
+    // The image's own flags come later, and so override these; those that are asked for here come last.
     flags: [...(await limitsInPod(service)), ...args.slice(0, -1), ...askedFlags()],
     environment: Object.fromEntries(variables),
   };
@@ -35,7 +35,7 @@ export const askedFlags = (): readonly string[] =>
 
 /**
  * In a pod, Node 26 gives the old generation half of the memory limit, at least 256 MiB, and each semi-space of the young
- * generation a 128th, rounded up to a power of two and at least 2 MiB. Here no cgroup limits it, and it would use many times that.
+ * generation a 128th, rounded up to a power of two and at least 2 MiB. Without a cgroup it would use many times that.
  */
 async function limitsInPod(service: string): Promise<string[]> {
   const values = parse(await readFile('charts/space/values.yaml', 'utf8'));

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { cacheRoot, ensureEntry } from '../../e2e/cluster/builds/cache.ts';
 import { run } from '../../e2e/cluster/run.ts';
 
-/** Directory with packages of npm below its `node_modules`; fetched once. */
+/** The directory with these npm packages in its `node_modules`; they are fetched once. */
 export function fromNpm(...requirements: readonly string[]): Promise<string> {
   const name = requirements.join('+').replace(/[^A-Za-z0-9.+]+/g, '-');
   return ensureEntry(join(cacheRoot(), 'npm'), name, async (draft) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { cacheRoot, ensureEntry } from '../../e2e/cluster/builds/cache.ts';
 import { run } from '../../e2e/cluster/run.ts';
 
-/** Directory with a package of PyPI and what it needs, for `PYTHONPATH`; fetched once. Needs `python3` with `pip`. */
+/** The directory with a package of PyPI and its dependencies, for `PYTHONPATH`; fetched once. Needs `python3` with `pip`. */
 export async function fromPyPi(requirement: string): Promise<string> {
   const name = requirement.replace(/[^A-Za-z0-9.]+/g, '-');
   const version = await run(['python3', '--version']);

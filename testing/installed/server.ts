@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import type { Installed } from '../../testing/installed/debian.ts';
 import { freePort } from '../../testing/ports.ts';
 
-/** A server of somebody else's on loopback, in a process of its own. */
+/** A server of another project on loopback, in a process of its own. */
 export interface Server {
   readonly name: string;
   readonly port: number;
@@ -14,7 +14,7 @@ export interface Server {
 const LIMIT_MS = 60_000;
 const PATIENCE_MS = 5_000;
 
-/** Starts it and waits until it listens. What it says goes to standard error if it ends before that. */
+/** Starts it and waits until it listens. If it ends before that, its output goes to standard error. */
 export async function startServer(
   name: string,
   { program, env }: Installed,
@@ -33,7 +33,7 @@ export async function startServer(
   const gone = new Promise<void>((resolve) =>
     child.once('exit', () => resolve()).once('error', () => resolve()),
   );
-  // Not killed at once, so that it can end its own children.
+  // It gets SIGTERM first, so that it can end its children.
   const stop = async () => {
     child.kill('SIGTERM');
     const hard = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);

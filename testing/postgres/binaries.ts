@@ -13,7 +13,7 @@ import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
-/** The npm packages that carry PostgreSQL's programs, by major version. */
+/** The npm packages with PostgreSQL's programs, by major version. */
 const PACKAGES = {
   '15': 'postgres-15-linux-x64',
   '16': 'postgres-16-linux-x64',
@@ -24,9 +24,9 @@ const PACKAGES = {
 export type PostgresMajor = keyof typeof PACKAGES;
 
 /**
- * The directory with `initdb` and `postgres` of a major version. The package is copied out of node_modules once:
- * it lacks its symbolic links (npm packages cannot hold any), and as root the server must run as another user, who
- * may not be able to read the checkout.
+ * The directory with `initdb` and `postgres` of a major version. The package is copied from node_modules once, since npm packages
+ * cannot contain the symbolic links that it needs, and since for root the server runs as another user, who may be unable to read
+ * the checkout.
  */
 export function postgresPrograms(major: PostgresMajor): string {
   const packageRoot = dirname(dirname(resolvePackage(PACKAGES[major])));
@@ -50,7 +50,7 @@ function resolvePackage(name: string): string {
   }
 }
 
-/** Copies beside the target and renames, so that a copy cut short is never taken for whole. */
+/** Copies to a temporary name and renames, so that an interrupted copy is never used. */
 function copyComplete(source: string, target: string): void {
   const draft = `${target}.${randomBytes(6).toString('hex')}`;
   mkdirSync(dirname(target), { recursive: true });
@@ -67,7 +67,7 @@ function copyComplete(source: string, target: string): void {
   try {
     renameSync(draft, target);
   } catch (error) {
-    // Another process was first; its copy is as good.
+    // Another process was faster, and its copy is equal.
     rmSync(draft, { recursive: true });
     if (!existsSync(target)) throw error;
   }

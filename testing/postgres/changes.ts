@@ -3,23 +3,23 @@ import { parsePgoutput, type Transaction } from './pgoutput.ts';
 
 /** All committed changes of some tables, in the order of their commits. Needs a server with `wal_level = logical`. */
 export interface Changes {
-  /** Those that were committed since it was asked last. */
+  /** Returns those that were committed since the last call. */
   read(): Promise<Transaction[]>;
   close(): Promise<void>;
 }
 
-/** Beside the server's log: nothing runs in the transactions that are watched. */
+/** Changes are read from the server's log, so nothing is added to the watched transactions. */
 export const LOGGED = { wal_level: 'logical' } as const;
 
 const NAME = 'observed';
 
-/** Watches tables of the schema `broker`, which exist, as superuser. */
+/** Watches existing tables of the schema `broker`, as superuser. */
 export async function watchChanges(url: string, tables: readonly string[]): Promise<Changes> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => undefined);
   await client.connect();
   const names = tables.map((table) => `broker.${table}`);
-  // The old row is logged whole, not only its key.
+  // The whole old row is logged, not only its key.
   for (const name of names) await client.query(`ALTER TABLE ${name} REPLICA IDENTITY FULL`);
   await client.query(`CREATE PUBLICATION ${NAME} FOR TABLE ${names.join(', ')}`);
   await client.query(`SELECT pg_create_logical_replication_slot('${NAME}', 'pgoutput')`);

@@ -7,13 +7,13 @@ import { run } from '../../e2e/cluster/run.ts';
 import { fromDebian } from '../installed/debian.ts';
 import type { PostgresMajor } from './binaries.ts';
 
-/** pg_dump, pg_restore and psql of this Debian, which what embeds a server lacks. */
+/** pg_dump, pg_restore and psql of this Debian, which the npm packages do not contain. */
 export interface Clients {
   readonly major: PostgresMajor;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Those of the directory in POSTGRES_CLIENTS where there is one: of a version that this Debian has not. */
+/** Uses the directory in POSTGRES_CLIENTS if it is set, for a version that this Debian does not have. */
 export async function findClients(): Promise<Clients> {
   const given = process.env['POSTGRES_CLIENTS'];
   if (given !== undefined) return clientsIn(given);
@@ -37,7 +37,7 @@ const isMajor = (major: string | undefined): major is PostgresMajor =>
 
 const COPY = fileURLToPath(new URL('../../brokers/db/postgres/copy.sh', import.meta.url));
 
-/** Copies a database as the image's program does, from one URL to the other. Rejected with what it said where it fails. */
+/** Copies a database from one URL to the other with the image's program; rejects with its error output. */
 export async function copyDatabase(
   { env }: Clients,
   { from, to }: { readonly from: string; readonly to: string },

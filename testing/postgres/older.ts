@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { Client } from 'pg';
 
 /**
- * Makes a registry what an older broker would have: its schema by that broker's own statements, with the rows that there
- * are, of which a column that came later is lost.
+ * Turns a registry into that of an older broker: its schema is created by that broker's own statements, and the existing rows are
+ * kept without the columns that were added later.
  */
 export async function makeOlder(
   superuser: Pick<Client, 'query'>,
@@ -17,7 +17,7 @@ export async function makeOlder(
   );
   await ask(readFileSync(file, 'utf8'));
   await ask(`INSERT INTO broker.migration SELECT generate_series(1, ${version})`);
-  // In the order in which they were made, so that what a row refers to is there.
+  // Rows are inserted in the order of their creation, so that referenced rows exist.
   const { rows } = await ask(
     `SELECT c.relname AS table, string_agg(quote_ident(a.attname), ', ') AS columns
      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
@@ -34,7 +34,7 @@ export async function makeOlder(
   await ask('DROP SCHEMA newer CASCADE; COMMIT');
 }
 
-/** What a registry is made of: every column of every table, and what guards them. */
+/** The schema of a registry: all columns of all tables, with their constraints. */
 export async function schemaOf(superuser: Pick<Client, 'query'>): Promise<string[]> {
   const { rows } = await superuser.query<{ line: string }>(
     `SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END

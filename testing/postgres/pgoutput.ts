@@ -1,21 +1,21 @@
-/** The messages of PostgreSQL's own logical decoding (protocol 1), as far as rows and notes go. */
+/** Parses messages of PostgreSQL's logical decoding (pgoutput, protocol 1) about rows, and messages of transactions. */
 
-/** A row as the server's log has it: every value as text. */
+/** A row as in the server's log, with every value as text. */
 export type LoggedRow = Readonly<Record<string, string | null>>;
 
 interface RowChange {
-  /** Without its schema. */
+  /** The name without its schema. */
   readonly table: string;
   readonly before?: LoggedRow;
   readonly after?: LoggedRow;
 }
 
-/** One committed transaction, with what it changed in the order in which it did. */
+/** One committed transaction with its changes, in their order. */
 export interface Transaction {
-  /** Milliseconds since 1970, by the server's clock, when it was committed. */
+  /** The time of the commit by the server's clock, in milliseconds since 1970. */
   readonly at: number;
   readonly changes: readonly RowChange[];
-  /** What `pg_logical_emit_message` wrote in it: a test that changes rows itself says so there. */
+  /** Messages of `pg_logical_emit_message`, by which a test marks its own changes of rows. */
   readonly notes: readonly string[];
 }
 
@@ -24,7 +24,7 @@ interface Relation {
   readonly columns: readonly string[];
 }
 
-/** Milliseconds from 1970 to the beginning of the server's time. */
+/** Milliseconds from 1970 to PostgreSQL's epoch. */
 const EPOCH_MS = 946_684_800_000;
 
 class Reader {
@@ -56,7 +56,7 @@ class Reader {
     this.#at += bytes;
     return this.#bytes.toString('utf8', this.#at - bytes, this.#at);
   }
-  /** Up to the zero that ends it. */
+  /** Reads up to the terminating zero. */
   string(): string {
     const text = this.text(this.#bytes.indexOf(0, this.#at) - this.#at);
     this.skip(1);
@@ -99,20 +99,20 @@ function addRelation(reader: Reader, relations: Map<number, Relation>): void {
   relations.set(id, { table, columns });
 }
 
-/** `K` or `O` is before the old row, `N` before the new one. */
+/** `K` or `O` precedes the old row, `N` the new one. */
 function readChange(reader: Reader, relations: ReadonlyMap<number, Relation>): RowChange {
   const relation = relations.get(reader.int32());
   if (relation === undefined) throw new Error('a row of a table that was not described');
   const first = reader.byte();
   if (first === 'N') return { table: relation.table, after: readRow(reader, relation) };
   const before = readRow(reader, relation);
-  // A deletion ends here.
+  // A deletion has no new row.
   return reader.byte() === 'N'
     ? { table: relation.table, before, after: withKept(readRow(reader, relation), before) }
     : { table: relation.table, before };
 }
 
-/** A long value that an update leaves alone is not in the new row. */
+/** Marks a long value that an update did not change, which the new row does not contain. */
 const KEPT = '\0kept';
 
 function withKept(row: LoggedRow, before: LoggedRow): LoggedRow {

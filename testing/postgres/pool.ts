@@ -11,10 +11,10 @@ export interface Pool {
 }
 
 export interface PoolOptions {
-  /** The URL of the one role and database that it leads to. */
+  /** The URL for the one role and database that it serves. */
   readonly url: string;
   readonly mode: 'session' | 'transaction';
-  /** Whether it drops the settings that a client begins a session with, which it refuses else. */
+  /** Whether it ignores settings that a client sends at the start of a session; otherwise it refuses them. */
   readonly dropsSettings: boolean;
 }
 
@@ -35,7 +35,7 @@ export async function startPool({ url, mode, dropsSettings }: PoolOptions): Prom
       `auth_file = ${users}`,
       `pool_mode = ${mode}`,
       ...(dropsSettings ? ['ignore_startup_parameters = options'] : []),
-      // It refuses to be root.
+      // pgbouncer refuses to run as root.
       ...(process.getuid?.() === 0 ? ['user = nobody'] : []),
     ];
     const path = join(directory, 'pgbouncer.ini');

@@ -22,34 +22,34 @@ import { freePort } from '../ports.ts';
 import { type PostgresMajor, postgresPrograms } from './binaries.ts';
 import { configurationOf, connectionsOf, hbaOf } from './settings.ts';
 
-/** A PostgreSQL of our own on loopback, bootstrapped with the files that production uses. */
+/** A PostgreSQL on loopback that was set up with the files of production. */
 export interface EmbeddedServer {
   readonly port: number;
   /** The broker's URL, to its registry database. */
   readonly brokerUrl: string;
   /** The object-storage broker's URL, to its own registry database. */
   readonly objectStoreUrl: string;
-  /** The superuser's URL, for whoever inspects the server. */
+  /** The superuser's URL, to inspect the server. */
   readonly superuserUrl: string;
   readonly logPath: string;
   readonly directory: string;
-  /** Fast shutdown; the data stays. */
+  /** Stops it with a fast shutdown; the data stays. */
   stop(): Promise<void>;
-  /** SIGKILL to the postmaster, as a crash; the data stays. */
+  /** Sends SIGKILL to the postmaster, as a crash; the data stays. */
   kill(): Promise<void>;
-  /** Starts again on the same data and port. */
+  /** Starts it again with the same data and port. */
   start(): Promise<void>;
-  /** Stops and leaves nothing. */
+  /** Stops it and removes the data. */
   remove(): Promise<void>;
 }
 
 export interface EmbeddedOptions {
   readonly major?: PostgresMajor;
-  /** Server settings beside the fixed ones. */
+  /** Settings in addition to the fixed ones. */
   readonly settings?: Readonly<Record<string, string>>;
   /** False trades durability for speed, for tests that do not crash the server. */
   readonly durable?: boolean;
-  /** Its log takes what sessions say, for whoever looks into it for secrets; in service it does not. */
+  /** Its log also contains messages of sessions, for tests that search it for secrets; in production it does not. */
   readonly logsSessions?: boolean;
   /**
    * Starts it as the image does: major version, limits on connections before login, session memory, and the guard. The only difference is that
@@ -57,7 +57,7 @@ export interface EmbeddedOptions {
    * somebody else set up, and only the broker keeps tenants apart.
    */
   readonly asInImage?: boolean;
-  /** The directory in which it makes its own; else where that is quickest, or for temporary files. */
+  /** The parent of its directory; by default a place in memory, or the directory for temporary files. */
   readonly place?: string;
 }
 
@@ -123,7 +123,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
     writeFileSync(join(data, 'pg_hba.conf'), hbaOf(options));
     writeFileSync(join(data, 'pg_ident.conf'), `server ${account} postgres\n`);
     appendFileSync(join(data, 'postgresql.conf'), configurationOf(options, major, port, directory));
-    // The server's account may not be let into this checkout.
+    // The server's account may be unable to read this checkout.
     if (options.asInImage === true)
       for (const file of ['guard.pl', 'guard.sql']) copyFileSync(new URL(file, SQL), join(directory, file));
     const throwaway = derivationKey(randomBytes(32));
@@ -169,7 +169,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
         try {
           return await startOnce();
         } catch (error) {
-          // What a killed postmaster leaves behind ends in a moment.
+          // Processes that a killed postmaster left end within a moment.
           const outlived = error instanceof Error && error.message.includes(OUTLIVED);
           if (!outlived || Date.now() > deadline) throw error;
         }
@@ -196,7 +196,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
 
 const OUTLIVED = 'pre-existing shared memory block';
 
-/** Where a database that need not last is made quickest: a clone is some three hundred files. */
+/** The fastest place for databases that need not last, since a clone is some three hundred files. */
 function memory(): string {
   const shared = '/dev/shm';
   if (!existsSync(shared)) return tmpdir();

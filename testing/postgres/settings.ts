@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { PostgresMajor } from './binaries.ts';
 
-/** What of a server's options its configuration is made of. */
+/** The options of a server that its configuration depends on. */
 interface Options {
   readonly asInImage?: boolean;
   readonly durable?: boolean;
@@ -11,13 +11,13 @@ interface Options {
 const image = (file: string) =>
   readFileSync(new URL(`../../brokers/db/postgres/${file}`, import.meta.url), 'utf8');
 
-/** The lines of `settings.conf` that a major version knows; one that it does not know would keep it from starting. */
+/** The lines of `settings.conf` that a major version knows; with an unknown one it would not start. */
 export function settingsOf(major: PostgresMajor): readonly string[] {
   const known = (line: string) => Number(/# (\d+)$/.exec(line)?.[1] ?? 0) <= Number(major);
   return image('settings.conf').split('\n').filter(known);
 }
 
-/** The whole configuration of a server: the image's settings, and then its own. */
+/** The complete configuration of a server: the image's settings, then its own. */
 export function configurationOf(
   options: Options,
   major: PostgresMajor,
@@ -39,13 +39,13 @@ export function configurationOf(
   return `${[...settingsOf(major), ...lines].join('\n')}\n`;
 }
 
-/** As the image has it where nothing else is said; tests do with fewer. */
+/** The image's number of connections unless it is set; tests use fewer. */
 export function connectionsOf({ asInImage = false, settings = {} }: Options): string {
   const ofImage = /^max_connections = (\d+)$/m.exec(image('settings.conf'))?.[1] ?? '';
   return settings['max_connections'] ?? (asInImage ? ofImage : '230');
 }
 
-/** The image's `pg_hba.conf`, by which here the superuser too may come in by TCP; or one door for everybody. */
+/** The image's `pg_hba.conf`, with a line that also lets the superuser log in over TCP; or one line that admits every role. */
 export function hbaOf({ asInImage = false }: Options): string {
   if (!asInImage) return 'local all postgres peer map=server\nhost all all 127.0.0.1/32 scram-sha-256\n';
   return image('pg_hba.conf').replace(/^(host +all +postgres +all +)reject$/m, '$1scram-sha-256');
