@@ -14,11 +14,11 @@ import { startWatchedProgram, type WatchedProgram } from '../../console/testing/
 import { lookInWindow } from '../../console/testing/watched-window.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Consoles at a time: one alone leaves a processor idle while the other side works. */
+/** The number of consoles at once; with one, a processor would be idle while the other side works. */
 const CONSOLES = 2;
 /** The heap is searched after each part of the answers. */
 const PARTS = 4;
-/** Stored inputs, and people whom the issuer names, for so many answers of the broker one. */
+/** One answer about stored inputs, and one about people whom the issuer names, for this many answers of the broker. */
 const INPUTS_OF = 10;
 const ISSUER_OF = 200;
 const IN_WINDOW = 8;
@@ -39,7 +39,7 @@ interface Done {
   readonly found: WatchedProgram['lookout']['found'];
 }
 
-/** One console, its answers in parts, and then a real browser at it. */
+/** Runs one console with its answers in parts, and then a real browser that uses it. */
 async function watchOne(wanted: number, withWindow: boolean): Promise<Done> {
   const program = await startWatchedProgram(someCanaries());
   const { person } = program.canaries;
@@ -72,7 +72,7 @@ async function watchOne(wanted: number, withWindow: boolean): Promise<Done> {
   }
 }
 
-/** What all of them have found. */
+/** Adds the results of all consoles. */
 function together(all: readonly Done[]): Readonly<Record<Whose, Found>> {
   const [first, ...others] = all;
   if (first === undefined) throw new Error('no console was watched');
@@ -86,9 +86,9 @@ const sumOf = (all: readonly Done[], key: 'answers' | 'inputs' | 'people') =>
   all.reduce((sum, one) => sum + one[key], 0);
 
 /**
- * Answers of an object-storage broker that was taken over, each with the canary somewhere, to consoles that are programs of
- * their own; with everything secret that a console is given or holds as canaries of their own, and an API server, a gateway and
- * an issuer that quote what they are sent.
+ * Sends answers of a compromised object-storage broker, each with a canary value somewhere, to consoles in processes of their
+ * own. Every secret that a console is given or holds is also a canary, and the API server, the gateway and the issuer quote
+ * what they are sent. No canary may appear where it does not belong.
  */
 export async function run({ quick, examples }: SoakOptions): Promise<SoakReport> {
   const wanted = examples ?? (quick ? 2_000 : 100_000);
@@ -97,7 +97,7 @@ export async function run({ quick, examples }: SoakOptions): Promise<SoakReport>
   const found = together(all);
   const rows = Object.entries(found).map(([canary, places]) => ({ canary, ...places }));
   const leaks = leaksIn(found);
-  // What it does hold is found, and so is what the test put into a browser: otherwise nothing was searched.
+  // Values that the console does hold, and those in the browser, must be found: otherwise the search does not work.
   const unseen = [
     ...HELD.filter((whose) => whose !== 'tlsKey' && found[whose].heap === 0),
     ...(['history', 'storage', 'profile'] as const).filter((place) => found.control[place] === 0),

@@ -7,17 +7,17 @@ import { startEmbeddedServer } from '../postgres/server.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
- * Kills brokers at random moments while callers create, drop and finalize through them. Another broker lives beside
- * them; every answer that a caller got must hold, and in the end server and registry must agree.
+ * Kills brokers at random moments while callers create, drop and finalize through them. Another broker runs beside them. Every
+ * answer that a caller got must stay true, and at the end server and registry must agree.
  */
 
-/** A broker dies after so many answers at most, and then somewhere within the next call. */
+/** A broker is killed after at most this many answers, somewhere within the next call. */
 const MOST_ANSWERS = 8;
 const SIDE_BY_SIDE = 3;
 
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const kills = quick ? 20 : 2_000;
-  // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
+  // Commits must survive processes but not the machine, so nothing needs to reach the disk.
   const server = await startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } });
   const program = await bundleBroker();
   const mounts = mountFiles(server, 'chaos');
@@ -77,13 +77,13 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
     await server.remove();
   }
 
-  /** One broker, the callers that it will leave alone, and what must be true after it. */
+  /** Runs one broker until it is killed, with its callers, and checks afterwards. */
   async function oneLife(capsule: string): Promise<void> {
     const doomed = await program.spawn({ ...mounts.environment, SPARE_DATABASES: '1' });
     const principal = newToken('dbp').reveal();
     const urls = new Map<string, string>();
     const dropped = new Set<string>();
-    /** Undefined when the broker died before it answered. */
+    /** Undefined if the broker was killed before it answered. */
     const enough = Promise.withResolvers<void>();
     let left = Math.floor(Math.random() * MOST_ANSWERS);
     let latency = 20;
@@ -140,7 +140,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
       for (const app of ['a', 'b', 'c']) {
         if (!urls.has(app) || dropped.has(app)) continue;
         const again = await one.create(capsule, app);
-        // A drop that was cut may have got through, or be on its way.
+        // A drop whose connection was cut may have succeeded, or may still be in progress.
         if (app === 'c' && again.json.database_url !== urls.get(app)) lose(`${app} got another URL`);
       }
     }

@@ -1,15 +1,15 @@
 /**
  * Kills the operator, the brokers and PostgreSQL with SIGKILL at random moments while users create, change, suspend and
- * delete Capsules and Assistants. When it is over, every survivor must become Ready with a URL and a token that work and
- * with all the data that its incarnation had left, and nothing else may exist; then all is deleted, and nothing may.
+ * delete Capsules and Assistants. Afterwards, every Assistant that was not deleted must become Ready with a URL and a token that
+ * work and with all data of its incarnation, and nothing else may exist. Then all are deleted, and nothing may remain.
  *
- * Real are the API server with etcd, PostgreSQL, the S3 server, and operator and brokers as processes of their own. There
- * is no kubelet and no sandbox: a stand-in gives Deployments their pods and says of them what a kubelet would, and
- * empties namespaces that are deleted. Egress has no part in it. `--kills N` for another number of kills.
+ * The API server with etcd, PostgreSQL and the S3 server are real; operator and brokers are processes of their own. There is no
+ * kubelet and no sandbox: a stand-in creates the pods of Deployments, reports their status as a kubelet would, and empties
+ * deleted namespaces. The egress gateway does not take part. `--kills N` sets another number of kills.
  *
- * `--cluster` does the same to the Space that is up (`npm run up`), where all of it is real: Assistants are ledgers in
- * gVisor, and the egress gateway dies, too. Its administrators upgrade it, go back, back it up, and put a Capsule out of the
- * backup beside the others, whose data must be that of the moment. What was there before must be there after.
+ * `--cluster` does the same to the running Space (`npm run up`), where everything is real: Assistants are ledgers in gVisor, and
+ * the egress gateway is killed, too. Administrators upgrade it, roll back, back it up, and restore a Capsule from the backup
+ * under another name, whose data must be that of the moment. What existed before must exist afterwards.
  */
 import { eventualDifferences, inventory } from './chaos-operator/inventory.ts';
 import { killAtRandom } from './chaos-operator/killer.ts';
@@ -21,7 +21,7 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 interface Size {
   readonly kills: number;
   readonly population: PopulationSize;
-  /** Between two acts of users. */
+  /** The pause between two acts of users. */
   readonly pauseMs: number;
 }
 

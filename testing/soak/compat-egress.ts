@@ -5,12 +5,12 @@ import { outcomeOf } from './outcome.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
- * HTTP clients that are not ours, unmodified, through a tunnel of the egress gateway to a host behind TLS: Java, Go,
- * Python, packages of npm, a browser where there is one; as a table. `npm test` runs the same, beside Node's own, curl, wget
- * and git. What is not installed here is skipped, and said so. Ends with 1 when a case fails.
+ * Runs unmodified HTTP clients through a tunnel of the egress gateway to a TLS host: Java, Go, Python, packages of npm, and a
+ * browser if there is one; and prints a table. `npm test` runs the same, and Node's own client, curl, wget and git. Clients that
+ * are not installed are skipped and reported. The exit code is 1 if a case fails.
  */
 
-/** Nothing here takes long, so `--quick` changes nothing. */
+/** This is quick, so `--quick` changes nothing. */
 export async function run(_options: SoakOptions): Promise<SoakReport> {
   const fixture = await openClientFixture();
   try {

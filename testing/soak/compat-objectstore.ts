@@ -16,9 +16,9 @@ import { startS3Cluster } from './s3-cluster/cluster.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
- * S3 clients that are not ours, unmodified, against the S3 front of the broker, from PyPI, Maven Central, Go modules and
- * Debian. The AWS SDK for JavaScript is in `npm test`. Needs `python3` with `pip`, `go`, `mvn` with a JDK, `apt-get`, and
- * root with FUSE; a client that this machine cannot have is told and left out. Ends with 1 when a case fails.
+ * Runs unmodified S3 clients from PyPI, Maven Central, Go modules and Debian against the broker's S3 interface. The AWS SDK for
+ * JavaScript is tested in `npm test`. It needs `python3` with `pip`, `go`, `mvn` with a JDK, `apt-get`, and root with FUSE;
+ * clients that are impossible on this machine are reported and skipped. The exit code is 1 if a case fails.
  */
 
 interface Tried {
@@ -28,7 +28,7 @@ interface Tried {
   readonly missing?: string;
 }
 
-/** Nothing here takes long, so `--quick` changes nothing; `--only` names clients, `--server` another S3 server than usual. */
+/** This is quick, so `--quick` changes nothing; `--only` names clients, `--server` another S3 server than the usual one. */
 export async function run({ only, server }: SoakOptions): Promise<SoakReport> {
   const directory = mkdtempSync(join(tmpdir(), 'space-compat-'));
   const fixture = server === undefined ? await openFixture() : await openOnCluster(server);
@@ -65,7 +65,7 @@ export async function run({ only, server }: SoakOptions): Promise<SoakReport> {
   }
 }
 
-/** A broker on a cluster of that kind, all of whose nodes stay up. */
+/** Opens a broker on a cluster of this kind, whose nodes all keep running. */
 async function openOnCluster(
   product: string,
 ): Promise<{ readonly broker: TestBroker; close(): Promise<void> }> {
@@ -102,7 +102,7 @@ async function tried({ name, version = 'unknown', play }: Client, setting: Setti
   }
 }
 
-/** Where the page of the wire says another version, or another number of cases. */
+/** Clients for which docs/wire names another version, or another number of cases. */
 function differences(all: readonly Tried[]): readonly string[] {
   const page = tableOfPage();
   return all.flatMap(({ client, version, outcomes, missing }) => {

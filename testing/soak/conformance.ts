@@ -3,18 +3,18 @@ import { runCustody } from '../../brokers/objectstore/byok/custody/testing/confo
 import type { Conformance } from '../conformance.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Of all events; a database takes longer to make than an inventory to change. */
+/** The share of events of the database broker, since creating a database takes longer than changing an inventory. */
 const OF_DATABASES = 0.1;
 const EVERY_MS = 30_000;
-/** A broker that starts takes the processor from those that act; of so many events there are hundreds of kills even so. */
+/** Acts between two kills. A starting broker takes processor time from the callers; even so there are hundreds of kills. */
 const ACTS = { ofDatabases: 24, ofCustody: 192 };
 
 const toldOf = (what: string, { wrong }: Conformance) =>
   wrong === undefined ? [] : [`${what}: ${wrong.what}\n  ${wrong.trace.join('\n  ')}`];
 
 /**
- * What real brokers do, held against their models: of the database broker every change of its registry by PostgreSQL's
- * own log, of the custody also every anchor and every answer. Callers act at random; processes are killed meanwhile.
+ * Compares real brokers with their models: every change of the database broker's registry, as PostgreSQL's log has it, and for the
+ * custody also every anchor and every answer. Callers act at random, and processes are killed meanwhile.
  */
 export async function run({ quick, events: wanted }: SoakOptions): Promise<SoakReport> {
   const events = wanted ?? (quick ? 5_000 : 1_000_000);

@@ -3,7 +3,7 @@ import { killRotations } from '../../brokers/objectstore/byok/custody/testing/ki
 import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Rotations of a Capsule's key in a process that is killed at a random moment; fails when any ends in between. */
+/** Rotates a Capsule's key in a process that is killed at a random moment; fails if the result is neither the old nor the new state. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const store = await startOwnStore();
   try {
@@ -11,7 +11,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
     try {
       const tally = await killRotations(fixture, store, quick ? 10 : 100, Math.random);
       return {
-        // One that ends neither old nor new throws.
+        // A result that is neither old nor new throws.
         passed: true,
         title: 'Rotations whose broker was killed at a random moment',
         rows: [{ ...tally, 'neither old nor new': 0 }],

@@ -3,7 +3,7 @@ import { MUTATIONS, mutate } from '../../brokers/objectstore/byok/custody/testin
 import { seeded } from '../random.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Random damage to the custody's rows: all of it must be noticed, and nothing else taken for damage. */
+/** Damages rows of the custody at random: all damage must be detected, and nothing else reported as damage. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const wanted = quick ? { changes: 2_000, mutations: 2_000 } : { changes: 100_000, mutations: 20_000 };
   const seed = Date.now() % 2 ** 31;
@@ -16,7 +16,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   for (let round = 0; round < rounds; round += 1) {
     model.remember();
     for (; changes < (wanted.changes * (round + 1)) / rounds; changes += 1) {
-      // A step throws when what it reads back is taken for damage.
+      // A step throws if the broker reports what it reads as damaged.
       await model.step(random).catch(() => {
         falseAlarms += 1;
       });

@@ -3,7 +3,7 @@ import { checkRevocation } from '../../brokers/objectstore/byok/custody/testing/
 import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Requests on two replicas while a Capsule's credentials are rotated, selected and deleted: none may use the old ones. */
+/** Sends requests to two replicas while a Capsule's credentials are rotated, selected and deleted: none may use the old ones. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const wanted = quick ? 500 : 10_000;
   const store = await startOwnStore();

@@ -9,23 +9,23 @@ import type { Node } from './failover/node.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
- * A database broker, and tenants' databases, on three PostgreSQL that Patroni keeps up, with synchronous replication. Again
- * and again the primary hands over or is killed while callers create and drop and tenants write rows.
+ * Runs a database broker and tenants' databases on three PostgreSQL servers that Patroni manages, with synchronous replication.
+ * The primary repeatedly hands over or is killed, while callers create and drop databases and tenants write rows.
  */
 
 const TIMES = 5;
-/** From the new primary's first write to the broker's first answer. */
+/** The limit for the time from the new primary's first write to the broker's first answer. */
 const BACK_MS = 5_000;
-/** Of work between two changes. */
+/** The time of undisturbed work between two changes. */
 const SETTLED_MS = 5_000;
 
 type Kind = 'switchover' | 'killed';
 
 interface Change {
   readonly kind: Kind;
-  /** Without an answer of the broker to a create that is repeated. */
+  /** The longest time without an answer to a repeated create. */
   readonly outage: number;
-  /** From the new primary's first write to the first answer of each kind. */
+  /** The time from the new primary's first write to the first answer of each kind. */
   readonly back: Readonly<Record<keyof Load['at'], number>>;
 }
 
@@ -55,7 +55,7 @@ export async function run({ quick, kills }: SoakOptions): Promise<SoakReport> {
   }
 }
 
-/** Takes the primary away, and waits until another has its place and the cluster is whole again. */
+/** Removes the primary, and waits until another replaces it and the cluster is complete again. */
 async function change(cluster: Cluster, load: Load, kind: Kind): Promise<Change> {
   const from = await cluster.primary();
   if (from === undefined) throw new Error('the cluster has no primary');
@@ -81,7 +81,7 @@ async function change(cluster: Cluster, load: Load, kind: Kind): Promise<Change>
   };
 }
 
-/** When one of these servers, all standbys now, has answered a COMMIT, which it does once a standby of its own has it. */
+/** The time at which one of these standbys, as the new primary, has answered a COMMIT, for which it needs a standby of its own. */
 async function acceptedBy(cluster: Cluster, nodes: readonly Node[]): Promise<number> {
   const write = async ({ port }: Node) => {
     const url = new URL(cluster.superuserUrl);
@@ -98,7 +98,7 @@ async function acceptedBy(cluster: Cluster, nodes: readonly Node[]): Promise<num
   }
 }
 
-/** The longest time without an answer since then. */
+/** The longest time without an answer since `since`. */
 function longestGap(times: readonly number[], since: number): number {
   const from = times.filter((at) => at >= since);
   return Math.max(...from.map((at, i) => at - (from[i - 1] ?? since)));

@@ -3,7 +3,7 @@ import { openFixture } from '../../brokers/db/testing/postgres.ts';
 import { fuzz, fuzzReport, GENEROUS } from './fuzz/schemathesis.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** The database broker's document, with each of its credentials, with a wrong one and with none. */
+/** Fuzzes the database broker by its OpenAPI document, with each of its credentials, with a wrong one and with none. */
 export async function run({ examples }: SoakOptions): Promise<SoakReport> {
   const fixture = await openFixture({}, { environment: GENEROUS });
   try {

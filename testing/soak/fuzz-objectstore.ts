@@ -8,8 +8,8 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 type OwnStore = Awaited<ReturnType<typeof startOwnStore>>;
 
 /**
- * Both listeners of the object-storage broker, with each credential, with a wrong one and with none. Candidates name
- * whatever comes to its mind, and nothing but our own store is dialled.
+ * Fuzzes both listeners of the object-storage broker, with each credential, with a wrong one and with none. Credential sets name
+ * arbitrary endpoints, but the broker can connect only to this run's own store.
  */
 export async function run({ examples }: SoakOptions): Promise<SoakReport> {
   const store = await startOwnStore();
@@ -78,9 +78,9 @@ async function dataOf({ broker }: Fixture): Promise<Fuzzed> {
       'no token': undefined,
     },
     except: {
-      // No schema says bytes of UTF-8, checksums, cursors, or which conditions hold.
+      // A schema cannot express lengths in bytes, checksums, cursors, or which conditions hold.
       always: ['positive_data_acceptance'],
-      // Other keys than these are as good.
+      // Other keys than these are valid as well.
       narrowed: ['negative_data_rejection'],
     },
     there: { key: ['there', 'other'], from: ['there'], upload_id: [upload_id] },

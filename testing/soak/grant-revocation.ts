@@ -2,7 +2,7 @@ import { openByokFixture } from '../../brokers/objectstore/byok/grants/testing/b
 import { checkGrantRevocation } from '../../brokers/objectstore/byok/grants/testing/revocation.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Requests for objects at two replicas while a Capsule's selection changes: none may be served with what was before it. */
+/** Requests objects at two replicas while a Capsule's selection changes: none may be served with the former selection. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const fixture = await openByokFixture();
   try {

@@ -1,7 +1,7 @@
 /**
- * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N] [--server NAME]`: what goes on for longer than
- * `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. Prints a table for people, ends with
- * one JSON line for machines, and with 1 when something did not hold. `--quick` ends within minutes.
+ * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N] [--events N] [--server NAME]` runs a test
+ * that takes longer than `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. It prints a table
+ * for people and then one JSON line for programs; the exit code is 1 if a check failed. `--quick` takes minutes.
  */
 import { commandLine } from '../../scripts/command-line.ts';
 import { printReport } from '../report.ts';

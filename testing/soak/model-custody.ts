@@ -3,10 +3,10 @@ import { custodySpace } from '../../brokers/objectstore/byok/custody/testing/exp
 import { explore } from '../explore.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** For a defect; the shortest ways to them are short. */
+/** The most states for a defect, whose shortest traces are short. */
 const MOST_OF_DEFECT = 200_000;
 
-/** Every interleaving of the custody's protocol within bounds; then the same for each seeded defect, until it shows. */
+/** Explores every interleaving of the custody's protocol within bounds; then the same with each seeded defect, until it is found. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const most = quick ? 300_000 : 4_000_000;
   const spaces = { ...BOUNDS, ...(quick ? {} : LARGE) };

@@ -4,10 +4,10 @@ import { MANY_DATABASES, openFixture } from '../../brokers/db/testing/postgres.t
 import { checkSchedules } from '../../brokers/db/testing/schedules.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** The databases that schedules leave behind are kept in memory: each server sees so many schedules, then goes. */
+/** Databases of finished schedules stay in memory, so a server is replaced after this many schedules. */
 const A_SERVER = 250;
 
-/** Random schedules of operations, retries and concurrent callers over two replicas, against a sequential model. */
+/** Compares random schedules of operations, retries and concurrent callers on two replicas with a sequential model. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const count = quick ? 60 : 10_000;
   const seed = Date.now() % 2 ** 31;

@@ -3,13 +3,13 @@ import { deletionSpace } from '../../operator/testing/explored/machine.ts';
 import { explore } from '../explore.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** For a defect; the shortest ways to them are short. */
+/** The most states for a defect, whose shortest traces are short. */
 const MOST_OF_DEFECT = 200_000;
 const NOT_FOUND = 'DEFECT NOT FOUND';
 
 const traceOf = (what: string, trace: readonly string[]) => `${what}\n  ${trace.join('\n  ')}`;
 
-/** Every interleaving of deletions within bounds; then the same for each seeded defect, until it shows. */
+/** Explores every interleaving of deletions within bounds; then the same with each seeded defect, until it is found. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const most = quick ? 100_000 : 5_000_000;
   const wrongs: string[] = [];

@@ -8,12 +8,12 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 
 const GOAL = 0.95;
 const TITLE = 'Files that decide about security, each changed in one place at a time';
-/** What `npm test` has the time for; of more, some of every file. */
+/** The most mutants that `npm test` has time for; if there are more, a sample of each file is tried. */
 const QUICK_MOST = 100;
 
 const percent = (share: number) => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
 
-/** Each place at which a file decides about security, changed: a test must fail then. */
+/** Changes each place at which a file decides about security: a test must fail then. */
 export async function run({ quick, only, list = false }: SoakOptions): Promise<SoakReport> {
   const isWanted = (file: string) => only?.some((part) => file.includes(part)) ?? true;
   const changed = quick ? await changedSinceMain(FILES) : () => true;
@@ -22,7 +22,7 @@ export async function run({ quick, only, list = false }: SoakOptions): Promise<S
   const all = automaticOnes(isWanted, changed);
   const each = quick ? Math.max(1, Math.ceil(all.length / QUICK_MOST)) : 1;
   const automatic = all.filter((_, i) => i % each === 0);
-  // A server each: too long for what is to be quick.
+  // Each of these needs a server, which takes too long for the quick form.
   const byHand = BY_HAND.filter(({ file }) => !quick && isWanted(file));
   if (list) {
     const lines = automatic.map(({ file, line, change }) => `${file}:${line}  ${change}`);

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What became of one case. */
+/** The result of one case. */
 export interface Outcome {
   readonly by: string;
   readonly case: string;
   readonly failed?: string;
 }
 
-/** A client that cannot be had on this machine, and why. */
+/** Why a client is not available on this machine. */
 export class Missing extends Error {}
 
 export async function outcomeOf(by: string, name: string, act: () => Promise<void>): Promise<Outcome> {
@@ -30,7 +30,7 @@ export function like(text: string, expected: RegExp): void {
   if (!expected.test(text)) throw new Error(`${JSON.stringify(text.slice(-300))} is not like ${expected}`);
 }
 
-/** Names that clients have to escape somewhere on their way. */
+/** Names that clients have to escape in some way. */
 export const NAMES = [
   'plain.txt',
   'with space',
@@ -52,7 +52,7 @@ export const NAMES = [
   'x'.repeat(200),
 ];
 
-/** Writes files below a directory. */
+/** Writes files into a directory. */
 export function write(directory: string, files: Readonly<Record<string, string | Buffer>>): void {
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, name)), { recursive: true });

@@ -29,11 +29,11 @@ const SETTINGS = '/run/postgresql/pgbackrest.conf';
 const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
 const QUICK: Size = { capsules: 5, assistants: 10, rowBytes: 32 * MIB, objectBytes: 32 * MIB };
-/** What has to hold, of the whole size. */
+/** The limits for the full size. */
 const MOST = { restoreSeconds: 60, capsuleSeconds: 10, costPercent: 10, undoneSeconds: 5 };
 
 interface Space {
-  /** Those that a backup runs under. */
+  /** The limits that a backup runs under. */
   readonly limits: readonly Limit[];
   readonly server: BackedUpServer;
   readonly buckets: Buckets;
@@ -41,11 +41,10 @@ interface Space {
 }
 
 /**
- * The data of a Space lost, and made again as of a moment before an error; and before that one Capsule of it, beside the living one.
- * PostgreSQL with its backup is in the Space's own image, beside the database broker and S3 servers, and both restores are the
- * programs of the image and of `npm run restore` that look at, choose and move data. There is no cluster: what a restore does
- * there beside (keys, the release, the exchange of credentials, which takes the object store's broker as well, gates and pods),
- * e2e/suites/backup.test.ts has at a small size.
+ * Restores one Capsule under another name, and then the whole data of a lost Space, as of a moment before an error. PostgreSQL
+ * and its backup run in the Space's own image, with the database broker and S3 servers, and both restores use the programs of the
+ * image and of `npm run restore` that check, select and move data. There is no cluster; e2e/suites/backup.test.ts tests the rest of
+ * a restore at a small size: keys, the release, the exchange of credentials, gates and pods.
  */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const directory = await mkdtemp(join(tmpdir(), 'space-soak-restore-'));
@@ -74,7 +73,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   }
 }
 
-/** As a backup's container does when it begins: until then the server tries in vain to archive its log, which locks others out. */
+/** Creates the stanza, as the container of the backup does at its start. Until then, the server's attempts to archive fail and hold a lock. */
 async function beginArchive(server: BackedUpServer): Promise<void> {
   const begun = () => server.inside('pgbackrest', `--config=${SETTINGS}`, '--stanza=space', 'stanza-create');
   await eventually(
@@ -95,7 +94,7 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   const tenants = await makeTenants(broker, size);
   await writeRows(tenants, size.rowBytes);
   await writeObjects(buckets.client, tenants, size.objectBytes);
-  // What the rows themselves have the server write and archive is no part of what a backup costs.
+  // Writing and archiving the rows themselves is not part of the cost of a backup.
   await archiveNow(server.places.server, new AbortController().signal);
   say('making a backup while clients write');
   const copy = () => Promise.all([server.backUp(), buckets.backup('copy')]);
@@ -189,7 +188,7 @@ async function contentsOf({ buckets }: Space, tenants: readonly Tenant[]) {
   return { rows: await digestOfRows(tenants), objects: await digestOfObjects(buckets.client) };
 }
 
-/** Both at one time, as `npm run restore` does; then what answers is begun. Seconds. */
+/** Restores both at once, as `npm run restore` does, and then starts the broker. Returns the seconds. */
 async function restoreTo(moment: Date, { server, buckets, startBroker }: Space) {
   const started = performance.now();
   const since = () => (performance.now() - started) / 1_000;

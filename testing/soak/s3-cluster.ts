@@ -15,29 +15,29 @@ import { longestGap, Watch } from './s3-cluster/watch.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
- * Brokers on an S3 server of several nodes, of which one is killed again and again, and at times two, while Assistants upload,
- * copy, list and delete, and credentials change. What was answered must hold, during and afterwards. A client without a broker
- * does the same, by which a loss of the server is told from one of the brokers.
+ * Runs brokers on an S3 server of several nodes. One node, and at times two, is killed repeatedly while Assistants upload, copy, list
+ * and delete, and credentials change. Answers must stay true, during the run and afterwards. A client without a broker does the
+ * same, which distinguishes losses of the server from losses of the brokers.
  */
 
 const KILLS = 20;
 const QUICK_KILLS = 3;
 const BROKERS = 2;
 const CALLERS = 5;
-/** One kill of so many takes two nodes, so that the others are too few to write. */
+/** One of this many kills takes two nodes, so that the others are too few to write. */
 const TWO_OF = 4;
-/** Of work between two kills. */
+/** The time of undisturbed work between two kills. */
 const SETTLED_MS = 3_000;
 const DOWN_MS = { least: 3_000, most: 8_000 };
 
 interface Kill {
   readonly nodes: number;
-  /** Without an answer to anybody's write, and to anybody's read, until all nodes serve again. */
+  /** The longest time without an answer to any write, and to any read, until all nodes serve again. */
   readonly writes: number;
   readonly reads: number;
-  /** The longest that one caller waited for one thing. */
+  /** The longest time that one caller waited for one operation. */
   readonly slowest: number;
-  /** From the start of the nodes to the next answer to a write. */
+  /** The time from the restart of the nodes to the next answer to a write. */
   readonly back: number;
 }
 
@@ -53,7 +53,7 @@ export async function run({
     closers.push(() => cluster.remove());
     await cluster.makeBucket(BUCKET);
     await cluster.makeBucket(CONTROL_BUCKET);
-    // What was committed must outlive brokers; the machine itself stays up.
+    // Commits must survive brokers but not the machine.
     const server = await startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } });
     closers.push(() => server.remove());
     const store = await startOwnStore();
@@ -80,7 +80,7 @@ export async function run({
     const ended = () => isOver;
     const control = new Control(cluster, seeded(0));
     const working = Promise.all([...callers, keeper, control].map((one) => one.run(ended)));
-    // Told below: the brokers go away before it only where something else has failed.
+    // The error is reported below; the brokers end earlier only if something else has failed.
     working.catch(() => undefined);
 
     const all: Kill[] = [];
@@ -130,7 +130,7 @@ async function killNodes(cluster: S3Cluster, watch: Watch, count: number, random
   };
 }
 
-/** Capsules whose credential sets and anchor do not agree. */
+/** Capsules whose credential sets differ from their anchor. */
 async function anchorsOf(environment: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const said = await administrator(environment, 'custody');
   return said
@@ -147,7 +147,7 @@ interface Outcome {
   readonly control: Control;
   readonly kills: readonly Kill[];
   readonly problems: readonly string[];
-  /** The most that a Capsule counts beyond what it has. */
+  /** The most bytes that a Capsule counts in addition to what it stores. */
   readonly over: number;
 }
 

@@ -2,23 +2,23 @@ import type { Report } from '../report.ts';
 
 export interface SoakOptions {
   readonly quick: boolean;
-  /** For what kills: how often, where it is not to be the usual number. */
+  /** The number of kills, if it is not the usual one. */
   readonly kills?: number;
-  /** On the Space that is up, where there is such a form. */
+  /** Whether to run on the running Space, for soaks that can. */
   readonly cluster?: boolean;
-  /** The parts that are wanted. */
+  /** The parts to run. */
   readonly only?: readonly string[];
-  /** Only say what would be tried, where there is such a form. */
+  /** Only list what would be tried, for soaks that can. */
   readonly list?: boolean;
-  /** For what tries documents: requests of each operation. */
+  /** The number of requests of each operation, for fuzzing. */
   readonly examples?: number;
-  /** The kind of S3 server, where it is not to be the usual one. */
+  /** The kind of S3 server, if it is not the usual one. */
   readonly server?: string;
-  /** For what judges events: how many. */
+  /** The number of events, for conformance. */
   readonly events?: number;
 }
 
-/** What a soak reports: everything is counted to its end, and then it passed or it did not. */
+/** The report of a soak, which passed or failed as a whole. */
 export interface SoakReport extends Report {
   readonly passed: boolean;
 }

@@ -26,7 +26,7 @@ const LIFETIME_SECONDS = 4 * 3600;
 const SECONDS = 300;
 const stop = new AbortController();
 const PATIENCE = { seconds: SECONDS, signal: stop.signal };
-/** A policy takes effect on a node within a moment; a second look is for one that took longer. */
+/** The number of measurements; a second one is for policies that took effect later. */
 const LOOKS = 2;
 
 /** Why no cell can differ, by a part of the policy's name and the change. */

@@ -36,7 +36,7 @@ const PARTS: readonly Part[] = [
   { name: 'postgres', namespace: servicesNamespace, component: 'postgres', meanRunMs: 40_000, single: true },
 ];
 
-/** The Space that `npm run up` has brought up. */
+/** Opens the Space that `npm run up` has started. */
 export async function openCluster(): Promise<World> {
   const cluster = await openNamed(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
   if (cluster === undefined) throw new Error('no Space is running: start one with npm run up');
@@ -65,7 +65,7 @@ export async function openCluster(): Promise<World> {
     make: (id) => ({
       image,
       resources,
-      // A host, so that the gateway has its part in each of them.
+      // An allowed host, so that each Assistant also needs the gateway.
       manifest: manifest(id, { network: { allowed_hosts: ['api.example.org'] } }),
     }),
     tenant,
@@ -94,7 +94,7 @@ function viewOf(client: SpaceView['client']): SpaceView {
   };
 }
 
-/** The first process of each container but the one that holds the sandbox; it prints what it has killed. */
+/** Kills the first process of each container of a pod except the one that keeps the sandbox, and prints what it killed. */
 const KILL = `
   for file in $(grep -lE "pod$0" /proc/[0-9]*/cgroup 2>/dev/null); do
     at=\${file%/cgroup}
@@ -106,7 +106,7 @@ const KILL = `
 function killerOn({ node }: Cluster): KillProcess {
   if (node === undefined) return async () => false;
   return async (podUid) => {
-    // How a UID is written in the name of a cgroup depends on the driver.
+    // The form of the UID in the name of a cgroup depends on the driver.
     const [program, ...args] = node.command(['bash', '-c', KILL, podUid.replaceAll('-', '[-_]')]);
     return (await finish(program, args)).stdout.trim() !== '';
   };
@@ -123,7 +123,7 @@ function askingIn(kube: Kube, database: string): Ask {
   };
 }
 
-/** The S3 server keeps an object as a file; what is a Capsule's begins with `c/`. */
+/** The S3 server stores an object as a file; the names of a Capsule's objects begin with `c/`. */
 async function objectsOf(kube: Kube): Promise<readonly string[]> {
   const find = ['find', '/data', '-path', '/data/*/c/*', '-type', 'f'];
   const { code, stdout, stderr } = await kube.exec(servicesNamespace, 's3-0', find);

@@ -13,10 +13,10 @@ interface Expected {
   readonly assistants: readonly DesiredAssistant[];
 }
 
-/** Names of all that is a Space's, by what they are names of. */
+/** The names of everything that belongs to a Space, by kind. */
 type Inventory = Readonly<Record<string, readonly string[]>>;
 
-/** What is there and must not be, or the other way round, once upkeep has had its time. */
+/** What exists and must not, or is missing, after the upkeep had time to repair it. */
 export async function eventualDifferences(
   world: World,
   before: Inventory,
@@ -83,7 +83,7 @@ const PODS = 'Pod';
 const DOCUMENTS = 'document';
 const ROLES = 'role';
 const OBJECTS = 'object';
-/** Kinds whose names are random, or that not everybody has. */
+/** Kinds with random names, or that not every Assistant has. */
 const BY_CHANCE: readonly string[] = [PODS, DOCUMENTS, ROLES, OBJECTS];
 
 async function differences(

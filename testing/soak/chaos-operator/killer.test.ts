@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Killable, killAtRandom } from './killer.ts';
 
-/** A part that runs until it is killed, and how often it was up. */
+/** A part that runs until it is killed, with the number of its starts. */
 function part(name: string, failing = 0) {
   const seen = { starts: 0, up: 0 };
   const killable: Killable = {

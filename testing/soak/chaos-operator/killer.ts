@@ -1,34 +1,34 @@
 /** One run of a part. */
 interface Running {
   kill(): Promise<void>;
-  /** When all is over; where nothing is said, it is killed. */
+  /** Ends it at the end of the soak; without this it is killed. */
   leave?(): Promise<void>;
-  /** Resolves when the process has ended, by whatever. */
+  /** Resolves when the process has ended for any reason. */
   readonly gone: Promise<void>;
 }
 
-/** A part that is killed at random moments, and started again at once as a kubelet would. */
+/** A part that is killed at random moments, and restarted at once as by a kubelet. */
 export interface Killable {
   readonly name: string;
-  /** Rejects when it ended before it was up, as when what it needs is away: it is then tried again. */
+  /** Rejects if the part ended before it was ready, for example because another part was down; it is then started again. */
   readonly start: () => Promise<Running>;
-  /** How long it runs on average before it is killed. */
+  /** The average time that it runs before it is killed. */
   readonly meanRunMs: number;
 }
 
 export interface Killer {
   /** How often each part was killed. */
   readonly killed: Readonly<Record<string, number>>;
-  /** Parts that ended although nobody had killed them. */
+  /** Parts that ended without being killed. */
   readonly ended: readonly string[];
-  /** Resolves when all kills are done and every part is up. */
+  /** Resolves when all kills are done and every part runs. */
   readonly over: Promise<void>;
   stop(): Promise<void>;
 }
 
 const START_AGAIN_MS = 200;
 
-/** Kills until `kills` were done in all. Each part has its own rhythm, so that any two may be away together. */
+/** Kills parts until `kills` kills were done. Each part has its own random schedule, so that several may be down at once. */
 export function killAtRandom(
   parts: readonly Killable[],
   kills: number,
@@ -39,7 +39,7 @@ export function killAtRandom(
   const ended: string[] = [];
   const up = new Map<string, Running>();
   let left = kills;
-  /** Resolves with the last kill: nobody waits for the time at which the next would have been. */
+  /** Resolves with the last kill, so that nothing waits for the time of a further one. */
   const enough = Promise.withResolvers<void>();
   if (left <= 0) enough.resolve();
   let stopping = false;

@@ -6,10 +6,10 @@ import type { SpaceView, Tenant } from './world.ts';
 const DAY = '2026-11-21';
 const MONTH = DAY.slice(0, 7);
 const WITHIN_MS = 10_000;
-/** A Service learns of a pod a moment after it is Ready. */
+/** A Service gets a pod only a moment after it is Ready. */
 const ANSWERS_MS = 60_000;
 
-/** Assistants that are the example's ledger: their own code keeps an entry in their database, and a statement as a file. */
+/** Assistants that run the example's ledger, whose code stores an entry in its database and a statement as a file. */
 export function ledgers(space: SpaceView): Tenant {
   const call = <T>({ capsule, id }: DesiredAssistant, path: string, body?: object): Promise<T> => {
     const service = `/api/v1/namespaces/${space.namespaceOf(capsule)}/services/${id}:8080/proxy`;
@@ -40,7 +40,7 @@ export function ledgers(space: SpaceView): Tenant {
     });
     if (marked && entries.length === 0) found.push('its row is lost');
     if (marked && kept?.statement.includes(uid) !== true) found.push('its object is lost');
-    // What it had no time to mark whole may be there, or not.
+    // A mark that was interrupted may exist in part.
     if (entries.some(({ description }) => description !== uid))
       found.push('it sees a row of another incarnation');
     if (kept !== undefined && !kept.statement.includes(uid))
@@ -70,7 +70,7 @@ export function ledgers(space: SpaceView): Tenant {
       await asked.catch((error: unknown) =>
         found.push(`its URL or its token does not work: ${String(error)}`),
       );
-      // One that is at rest does not write by itself: that it still can is shown here.
+      // An idle ledger does not write by itself, so this checks that it still can.
       if (!(await this.mark(wished))) found.push('it can no longer write');
       return found;
     },

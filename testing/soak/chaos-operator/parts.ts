@@ -11,7 +11,7 @@ import type { Killable } from './killer.ts';
 
 const MEAN_RUN_MS = { operator: 4_000, 'db-broker': 5_000, 'objectstore-broker': 6_000, postgres: 15_000 };
 
-/** The parts that are killed, each on a port that it keeps. */
+/** Starts the parts that are killed, each with a fixed port. */
 export async function assemble(
   { server, database }: TestEnvironment,
   space: TestSpace,
@@ -19,7 +19,7 @@ export async function assemble(
 ) {
   const [dbPort, objectsPort, dataPort] = [await freePort(), await freePort(), await freePort()];
   const dbBroker = await bundleBroker();
-  // Those in this process go: what survives must be the work of those that are killed.
+  // The brokers in this process are stopped, so that all work is done by those that are killed.
   await database.broker.stop();
   await objects.broker.stop();
   const operator = await operatorProgram({
@@ -62,7 +62,7 @@ export async function assemble(
   };
 }
 
-/** It was started with the database; once it was killed, it starts on the same data. */
+/** The server already runs at first; after a kill it is started with the same data. */
 function postgres(server: EmbeddedServer): Killable['start'] {
   let started = true;
   return async () => {

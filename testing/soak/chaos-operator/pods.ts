@@ -28,21 +28,21 @@ interface Pod extends KubeObject {
   };
 }
 
-/** How parts were killed, and what they did by themselves. */
+/** The kills of parts, and restarts that were not caused by them. */
 export interface Record {
   processes: number;
   pods: number;
   readonly ended: string[];
 }
 
-/** Ends the container's first process with SIGKILL, on the node; false where the node cannot be entered. */
+/** Kills the container's first process with SIGKILL on the node; false if the node cannot be entered. */
 export type KillProcess = (podUid: string) => Promise<boolean>;
 
 const UP_MS = 10 * 60_000;
 
 /**
- * A part dies by SIGKILL to its process, and the kubelet starts it again at once. The second time it would wait before
- * it does, up to minutes; a pod that has started again once is therefore killed and deleted, and another takes its place.
+ * Kills a part by SIGKILL to its process, which the kubelet restarts at once. It would delay the second restart for up to
+ * minutes, so a pod that was restarted once is killed and deleted, and another one replaces it.
  */
 export function killablePod(
   client: ApiClient,
@@ -66,7 +66,7 @@ export function killablePod(
     });
   }
 
-  /** What restarted without our doing is told when it is next looked at; what had before, is not. */
+  /** Records restarts that this soak did not cause; earlier ones are ignored. */
   function notice({ metadata, status }: Pod): void {
     const [container] = status?.containerStatuses ?? [];
     const uid = metadata.uid ?? '';
@@ -94,7 +94,7 @@ export function killablePod(
     async start() {
       const pod = await eventually(
         async () => {
-          await pause(250); // five of them ask, and the machine has other things to do
+          await pause(250); // five parts poll like this, so they leave time to others
           return alive();
         },
         { what: `${name} is up`, within: UP_MS },
@@ -104,7 +104,7 @@ export function killablePod(
         gone: new Promise(() => {}),
         leave: async () => {},
         async kill() {
-          // An upgrade may have put another in its place.
+          // An upgrade may have replaced the pod.
           const victim = (await alive()) ?? pod;
           const uid = victim.metadata.uid ?? '';
           const [container] = victim.status?.containerStatuses ?? [];

@@ -10,11 +10,11 @@ export type Make = (id: string) => { readonly manifest: { readonly platform: obj
 export interface PopulationSize {
   readonly capsules: number;
   readonly assistants: number;
-  /** Assistants that may run at once; the others are suspended. */
+  /** The number of Assistants that may run at once; the others are suspended. */
   readonly running: number;
 }
 
-/** An Assistant as its user last wished it. */
+/** An Assistant as its user wants it. */
 export interface DesiredAssistant {
   readonly name: string;
   readonly capsule: string;
@@ -24,7 +24,7 @@ export interface DesiredAssistant {
   version: number;
 }
 
-/** Users who create, change and delete at random, and remember what must be there. */
+/** Users who create, change and delete at random, and record what must exist. */
 export class Population {
   readonly capsules = new Set<string>();
   readonly assistants = new Map<string, DesiredAssistant>();
@@ -47,13 +47,13 @@ export class Population {
     return [...this.assistants.values()].filter(({ suspended }) => !suspended).length;
   }
 
-  /** Creates all that there may be. */
+  /** Creates the full population. */
   async fill(): Promise<void> {
     for (let c = 0; c < this.#size.capsules; c += 1) await this.#createCapsule(`c${c}`);
     for (let a = 0; a < this.#size.assistants; a += 1) await this.#createAssistant(a);
   }
 
-  /** One act of one user. */
+  /** Does one random act. */
   async act(): Promise<void> {
     const { capsules, assistants } = this.#size;
     const slot = Math.floor(this.#random() * (capsules + assistants));
@@ -79,14 +79,14 @@ export class Population {
     await this.#patch('change Assistant', kinds.ASSISTANT, wished.name, { spec: changed });
   }
 
-  /** Whether the operator has begun with it: one that goes before leaves its Assistants waiting for another. */
+  /** Whether the operator has seen the Capsule; if it were deleted before, its Assistants would wait for another one of its name. */
   async #isTaken(name: string): Promise<boolean> {
     const path = pathOf(kinds.CAPSULE, this.#namespace, name);
     const { metadata } = await this.#client.call<kinds.Capsule>({ method: 'GET', path });
     return metadata.finalizers?.includes(CAPSULE_FINALIZER) === true;
   }
 
-  /** Keeps to the number that may run. */
+  /** Suspends or resumes an Assistant within the number that may run. */
   async suspend(wished: DesiredAssistant, suspended: boolean): Promise<void> {
     if (!suspended && this.running >= this.#size.running) return;
     wished.suspended = suspended;
@@ -127,7 +127,7 @@ export class Population {
     if (uid !== undefined) this.assistants.set(name, { ...wished, uid });
   }
 
-  /** Undefined when an earlier one of the name is not gone yet. */
+  /** Undefined while an earlier one of the same name still exists. */
   async #create(act: string, resource: Resource, name: string, spec: object): Promise<string | undefined> {
     try {
       const { metadata } = await this.#client.call<kinds.Capsule>({

@@ -9,9 +9,9 @@ import { assemble } from './parts.ts';
 import { tenants } from './tenant.ts';
 import type { World } from './world.ts';
 
-/** A Space of processes on this machine, which ends with them. */
+/** Opens a Space whose parts are processes of this machine. */
 export async function openProcesses(): Promise<World> {
-  // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
+  // Commits must survive processes but not the machine, so nothing needs to reach the disk.
   const environment = await openTestEnvironment({ settings: { synchronous_commit: 'on' } });
   try {
     const { database, server } = environment;
@@ -45,7 +45,7 @@ export async function openProcesses(): Promise<World> {
   }
 }
 
-/** The S3 server keeps an object as a file. */
+/** The S3 server stores an object as a file. */
 async function filesIn(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));

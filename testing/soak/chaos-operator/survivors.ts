@@ -7,8 +7,8 @@ import type { SpaceView } from './world.ts';
 const SETTLE_MS = 15 * 60_000;
 
 /**
- * All Capsules are Ready and all Assistants are what they were wished; those that are suspended run in turns. Each is
- * looked at once while it is Ready.
+ * Waits until all Capsules are Ready and all Assistants are as their users want them, and checks each Assistant while it is
+ * Ready. Suspended ones are resumed by turns for that.
  */
 export async function ready(
   space: SpaceView,

@@ -4,7 +4,7 @@ import { workloadObjectsSecretName, workloadSecretName } from '../../../operator
 import type { DesiredAssistant } from './population.ts';
 import type { SpaceView, Tenant } from './world.ts';
 
-/** Where there is no pod, this process does in its place what its code would. */
+/** Without pods, this process does what the Assistants' code would do. */
 export function tenants(space: SpaceView, dataUrl: string): Tenant {
   async function credentials({ capsule, id }: DesiredAssistant) {
     const namespace = space.namespaceOf(capsule);
@@ -53,7 +53,7 @@ export function tenants(space: SpaceView, dataUrl: string): Tenant {
         found.push(`its token does not work: ${answer.status}`);
       if (marked && !rows.some(({ uid }) => uid === wished.uid)) found.push('its row is lost');
       if (marked && answer.text !== wished.uid) found.push('its object is lost');
-      // A table is of an earlier incarnation when none of its rows is of this one.
+      // A table without rows of this incarnation belongs to an earlier one.
       if (rows.some(({ uid }) => uid !== wished.uid)) found.push('it sees a row of another incarnation');
       if (answer.status === 200 && answer.text !== wished.uid)
         found.push('it sees an object of another incarnation');

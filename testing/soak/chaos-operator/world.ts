@@ -4,43 +4,43 @@ import type { KubeObject, Resource } from '../../../operator/runtime/kube-object
 import type { Killable } from './killer.ts';
 import type { DesiredAssistant, Make } from './population.ts';
 
-/** A Space with all that may be killed of it, and everything that its users and an auditor can see. */
+/** The Space under test: its parts that are killed, and what its users and an auditor can see. */
 export interface World {
   readonly title: string;
   readonly space: SpaceView;
   readonly parts: readonly Killable[];
-  /** What a user asks for under this id. */
+  /** What a user requests under this id. */
   readonly make: Make;
   readonly tenant: Tenant;
-  /** Who keeps it, where it is an installed one. */
+  /** The administrators of an installed Space. */
   readonly administrators?: Administrators;
   readonly sight: Sight;
-  /** What every Assistant that has run has a Secret for. */
+  /** The suffixes of the Secrets of every Assistant that has run. */
   readonly secrets: readonly string[];
-  /** Parts that ended although nobody had killed them, and how. */
+  /** Parts that ended without being killed, and how. */
   ended(): readonly string[];
-  /** More rows for the table. */
+  /** Further rows of the report. */
   rows(): readonly { readonly what: string; readonly count: number }[];
   close(): Promise<void>;
 }
 
-/** What administrators are told of the tenants. */
+/** What administrators can learn about the tenants. */
 export interface TenantsView {
-  /** One whose data is marked, and that may be restored. */
+  /** An Assistant with marked data, which may be restored. */
   marked(): DesiredAssistant | undefined;
-  /** Whether nobody has deleted this incarnation yet. */
+  /** Whether this incarnation still exists. */
   isThere(wished: DesiredAssistant): boolean;
 }
 
-/** What the people who keep a Space do, one act after the other. */
+/** The acts of the administrators, one after another. */
 export interface Administrators {
-  /** How often each act was done, and how often it was begun again. */
+  /** The number of acts of each kind, and of their repetitions. */
   readonly done: Readonly<Record<string, number>>;
-  /** Acts that never worked. */
+  /** Acts that never succeeded. */
   readonly problems: readonly string[];
-  /** Acts while it lasts; an act that has begun is ended. */
+  /** Acts while `lasts` is true; an act that has begun is completed. */
   act(lasts: () => boolean, keeping: TenantsView): Promise<void>;
-  /** The Space as it was before, without a backup. */
+  /** Restores the Space to its former values, without a backup. */
   end(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export interface SpaceView {
 
 export type Ask = <Row extends Record<string, unknown>>(statement: string) => Promise<Row[]>;
 
-/** What a Space holds outside of its API server, as its superusers see it. */
+/** The state of a Space outside of its API server, as superusers see it. */
 interface Sight {
   /** Reads the database broker's registry. */
   readonly databases: Ask;
@@ -64,10 +64,10 @@ interface Sight {
   objects(): Promise<readonly string[]>;
 }
 
-/** An Assistant's own code, as far as its data goes: it does with its URL and its token what a tenant would. */
+/** What an Assistant's own code does with its data: it uses its URL and its token. */
 export interface Tenant {
-  /** Leaves a mark of this incarnation in database and object store; false when either cannot be reached now. */
+  /** Writes a mark of this incarnation into database and object store; false if either cannot be reached. */
   mark(wished: DesiredAssistant): Promise<boolean>;
-  /** What is wrong with the URL, the token or a mark of one that is Ready. */
+  /** What is wrong with the URL, the token or the mark of a Ready Assistant. */
   problems(wished: DesiredAssistant, marked: boolean): Promise<string[]>;
 }

@@ -5,7 +5,7 @@ import { type ClientFixture, GREETING, runClient } from '../../../brokers/egress
 import { fromNpm } from '../../installed/npm.ts';
 import { fromPyPi } from '../../installed/python.ts';
 
-/** How one client is called. */
+/** One client and its call. */
 interface Call {
   readonly command: readonly string[];
   readonly files?: Readonly<Record<string, string>>;
@@ -14,12 +14,12 @@ interface Call {
 
 export interface Case {
   readonly client: string;
-  /** What it needs beyond the environment of a pod. */
+  /** What it needs in addition to the environment of a pod. */
   readonly setting: string;
   readonly needs: readonly string[];
-  /** Whether it speaks without its credential first. */
+  /** Whether it sends its first request without its credential. */
   readonly isAsked?: boolean;
-  /** The code with which its tunnel ends, of one that does not work by itself. */
+  /** For a client that does not work without changes: the code with which its tunnel is refused. */
   readonly refused?: string;
   readonly prepare: (fixture: ClientFixture) => Promise<Call>;
 }
@@ -38,7 +38,7 @@ function python(client: string, requirement: string | undefined, script: (url: s
   };
 }
 
-/** A module of its own beside the packages, which are looked for from there. */
+/** Runs a module that is placed beside the packages, from where Node resolves them. */
 function npm(client: string, setting: string, script: (fixture: ClientFixture) => string): Case {
   return {
     client,
@@ -204,7 +204,7 @@ await browser.close();
   },
 ];
 
-/** Has one client ask the host, and throws with what it said where that is not the host's answer, or not the refusal. */
+/** Runs one client; throws with its output if it got neither the host's answer nor the expected refusal. */
 export async function runCase(fixture: ClientFixture, one: Case): Promise<void> {
   const { command, files = {}, env = {} } = await one.prepare(fixture);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(fixture.directory, name), text);
@@ -216,7 +216,7 @@ export async function runCase(fixture: ClientFixture, one: Case): Promise<void> 
     if (code !== undefined && !codes.includes(code)) throw new Error(`no tunnel ended with ${code}`);
 }
 
-/** The first program that a client needs and this machine lacks. */
+/** The first program that the client needs and this machine does not have. */
 export function missingProgram({ needs }: Case): string | undefined {
   return needs.find((program) => spawnSync('which', [program]).status !== 0);
 }

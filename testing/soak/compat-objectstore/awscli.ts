@@ -86,7 +86,7 @@ export async function withAwsCli(
     },
   };
   const outcomes: Outcome[] = [];
-  // Each builds on the one before.
+  // Each case depends on the one before.
   for (const [name, act] of Object.entries(cases)) outcomes.push(await outcomeOf('AWS CLI', name, act));
   return outcomes;
 }

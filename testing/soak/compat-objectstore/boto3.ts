@@ -9,7 +9,7 @@ import { lines, type Outcome } from '../outcome.ts';
 
 const SCRIPT = new URL('../../../brokers/objectstore/api/s3/testing/play.py', import.meta.url).pathname;
 
-/** boto3 plays the table that the AWS SDK for JavaScript plays in `npm test`, in one interpreter. */
+/** Runs with boto3, in one interpreter, the table of cases that `npm test` runs with the AWS SDK for JavaScript. */
 export async function withBoto3(requirement: string, broker: TestBroker): Promise<readonly Outcome[]> {
   const packages = await fromPyPi(requirement);
   const who = Object.entries(await players(broker));

@@ -15,12 +15,12 @@ import { withS3cmd } from './s3cmd.ts';
 import { withS3fs } from './s3fs.ts';
 import { withGo, withJava } from './sdks.ts';
 
-/** A client that is not ours, unmodified. */
+/** An unmodified client of another project. */
 export interface Client {
   readonly name: string;
-  /** Undefined where the machine's Debian says it. */
+  /** Undefined if the machine's Debian decides it. */
   readonly version: string | undefined;
-  /** Plays its cases as an Assistant of its own. */
+  /** Runs its cases as an Assistant of its own. */
   play(setting: Setting): Promise<readonly Outcome[] | Played>;
 }
 

@@ -7,7 +7,7 @@ import { lines, NAMES, type Outcome } from '../outcome.ts';
 
 const SCRIPTS = new URL('./python/', import.meta.url).pathname;
 
-/** A script beside this one plays its cases with a package of PyPI. */
+/** Runs the cases of a script beside this file with a package of PyPI. */
 export async function withPython(
   by: string,
   script: string,

@@ -9,7 +9,7 @@ import { equal, lines, md5, NAMES, type Outcome, outcomeOf, write } from '../out
 
 const run = promisify(execFile);
 
-/** restic keeps backups by minio-go. */
+/** restic stores backups with minio-go. */
 export async function withRestic(
   directory: string,
   url: string,

@@ -52,7 +52,7 @@ export async function withS3cmd(
     },
   };
   const outcomes: Outcome[] = [];
-  // Each builds on the one before.
+  // Each case depends on the one before.
   for (const [name, act] of Object.entries(cases)) outcomes.push(await outcomeOf('s3cmd', name, act));
   return outcomes;
 }

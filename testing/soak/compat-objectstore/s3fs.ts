@@ -25,7 +25,7 @@ import { equal, Missing, NAMES, type Outcome, outcomeOf } from '../outcome.ts';
 const run = promisify(execFile);
 const MIB = 1024 * 1024;
 
-/** File systems are mounted by root, with FUSE. */
+/** Mounting a file system needs root and FUSE. */
 const canMount = (): boolean => existsSync('/dev/fuse') && process.getuid?.() === 0;
 
 /** s3fs mounts a bucket as a directory: files, directories, modes and times are objects with metadata. */
@@ -108,7 +108,7 @@ export async function withS3fs(
       },
     };
     const outcomes: Outcome[] = [];
-    // Each builds on the one before.
+    // Each case depends on the one before.
     for (const [name, act] of Object.entries(cases)) outcomes.push(await outcomeOf('s3fs-fuse', name, act));
     const said = (await run(program, ['--version'], { env })).stdout;
     return { version: /V(\S+)/.exec(said)?.[1] ?? 'unknown', outcomes };

@@ -10,7 +10,7 @@ export interface TableRow {
 const PAGE = new URL('../../../docs/wire/objectstore-data.md', import.meta.url);
 const ROW = /^\| ([^|]+?) \| ([0-9][^|]*?) \| (\d+) \|/gm;
 
-/** What the page says. */
+/** Reads the table of the page. */
 export function tableOfPage(): readonly TableRow[] {
   const [, section = ''] = readFileSync(PAGE, 'utf8').split('### Clients\n');
   return [...section.matchAll(ROW)].map(([, client = '', version = '', cases = '']) => ({

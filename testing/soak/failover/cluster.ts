@@ -9,13 +9,13 @@ import { freePort } from '../../ports.ts';
 import { type Node, prepareNode } from './node.ts';
 import { findPrograms, type Programs } from './programs.ts';
 
-/** Three PostgreSQL that Patroni keeps up by way of etcd, and a HAProxy that leads to whichever is primary. */
+/** Three PostgreSQL servers that Patroni manages with etcd, and a HAProxy that forwards to the primary. */
 export interface Cluster {
   readonly versions: string;
-  /** Of the HAProxy. */
+  /** The port of the HAProxy. */
   readonly port: number;
   readonly brokerUrl: string;
-  /** By way of the HAProxy, as everything else. */
+  /** The superuser's URL through the HAProxy, as all others. */
   readonly superuserUrl: string;
   readonly nodes: readonly Node[];
   /** The only primary; undefined while there is none. */
@@ -31,7 +31,7 @@ const SQL = new URL('../../../brokers/db/postgres/', import.meta.url).pathname;
 const newPassword = () => randomBytes(24).toString('base64url');
 
 export async function startCluster(): Promise<Cluster> {
-  // Servers are killed here, and the machine is not: what they wrote needs no disk, which three servers would share.
+  // Only processes are killed, so data is kept in memory: three servers would otherwise share one disk.
   const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'space-patroni-'));
   chmodSync(directory, 0o711);
   const servers: Server[] = [];
@@ -89,7 +89,7 @@ async function startEtcd({ etcd }: Programs, directory: string): Promise<Server>
   });
 }
 
-/** Asks each Patroni twice a second whether its server is primary, and leads there. */
+/** Starts a HAProxy that asks each Patroni twice a second whether its server is primary, and forwards to that one. */
 function startProxy({ haproxy }: Programs, directory: string, nodes: readonly Node[]): Promise<Server> {
   const file = join(directory, 'haproxy.cfg');
   return startServer('haproxy', haproxy, async (port) => {
@@ -157,12 +157,12 @@ async function switchover(from: Node): Promise<void> {
     body: JSON.stringify({ leader: from.name }),
   });
   const said = await response.text();
-  // 503: it is under way, and took longer than the answer waits.
+  // 503 means that the change is in progress and takes longer than Patroni waits.
   if (response.status !== 200 && response.status !== 503)
     throw new Error(`the switchover was refused: ${said}`);
 }
 
-/** As docs/postgres.md has its owner do. */
+/** Sets the server up as docs/postgres.md describes it for its owner. */
 async function setUp({ bin, env }: Programs, url: string, password: string): Promise<void> {
   const files = ['bootstrap.sql', 'registry.sql'].flatMap((file) => ['-f', join(SQL, file)]);
   const set = `ALTER ROLE space_broker PASSWORD '${password}'`;

@@ -3,22 +3,22 @@ import type { Client, Reply } from '../../../brokers/db/testing/broker.ts';
 import { sqlstate } from '../../../brokers/db/testing/postgres.ts';
 import { type RowWriter, writeRows } from '../../../brokers/db/testing/writer.ts';
 
-/** Callers who create and drop databases, and tenants who write rows, all the time. */
+/** Callers who continuously create and drop databases, and tenants who write rows. */
 export interface Load {
   readonly answered: Readonly<Record<'creates' | 'drops' | 'rows', number>>;
   /**
-   * By `performance.now()`: when the broker answered a create or drop, when it answered a create that is repeated, which writes
-   * nothing to the server, and when the COMMIT of a row was answered.
+   * Times by `performance.now()` of answers of the broker to a create or drop, of its answers to a repeated create, which writes
+   * nothing to the server, and of answers to the COMMIT of a row.
    */
   readonly at: Readonly<Record<'changes' | 'repeats' | 'rows', number[]>>;
   readonly refusals: number;
-  /** Ends, and says what was answered and does not hold, and which refusals were not as they should be. */
+  /** Ends the load; returns answers that turned out untrue, and refusals that were wrong. */
   end(): Promise<{ readonly lost: string[]; readonly problems: string[] }>;
 }
 
 const CALLERS = 3;
 const TENANTS = 3;
-/** Databases that each caller keeps at a time. */
+/** The number of databases that each caller has at once. */
 const KEPT = 4;
 const CAPSULE = 'moving';
 
@@ -74,7 +74,7 @@ export async function startLoad(capsule: Client): Promise<Load> {
     }
   };
   const calling = Promise.all([repeating(), ...Array.from({ length: CALLERS }, (_, i) => caller(`c${i}`))]);
-  // Told by `end`: the broker goes away before it only where something else has failed.
+  // `end` reports the error; the broker ends earlier only if something else has failed.
   calling.catch(() => undefined);
   return {
     get answered() {

@@ -7,13 +7,13 @@ import { freePort } from '../../ports.ts';
 import { settingsOf } from '../../postgres/settings.ts';
 import type { Programs } from './programs.ts';
 
-/** One PostgreSQL, and the Patroni beside it that makes it primary or standby. */
+/** One PostgreSQL server, and the Patroni that makes it primary or standby. */
 export interface Node {
   readonly name: string;
   readonly port: number;
   readonly restPort: number;
   start(): void;
-  /** SIGKILL to both, and the data is gone: the machine is lost for good, and what is started next is another. */
+  /** Kills both and removes the data, as if the machine were lost; the next start is another machine. */
   lose(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export async function prepareNode(options: NodeOptions): Promise<Node> {
     port,
     restPort,
     start: () => {
-      // Not when it is lost: its sessions end a moment later, and would tell their clients of files that are gone.
+      // The data is removed only now: sessions end a moment after the kill, and would report missing files to their clients.
       if (isLost) rmSync(join(home, 'data'), { recursive: true, force: true });
       isLost = false;
       const log = openSync(join(home, 'log'), 'a');
@@ -93,12 +93,12 @@ function configuration(
     etcd3: { hosts: `127.0.0.1:${etcdPort}` },
     bootstrap: {
       dcs: {
-        // The least that Patroni takes: so long after its last word a primary counts as lost.
+        // The least that Patroni accepts: the time without a sign after which a primary counts as lost.
         ttl: 20,
         loop_wait: 2,
         retry_timeout: 5,
         maximum_lag_on_failover: 1_048_576,
-        // A COMMIT is answered once a standby has it, and no other standby is made primary.
+        // A COMMIT is answered after a standby has it, and only such a standby may become primary.
         synchronous_mode: true,
         synchronous_mode_strict: true,
         postgresql: {
@@ -119,7 +119,7 @@ function configuration(
       data_dir: join(at.home, 'data'),
       bin_dir: programs.bin,
       custom_conf: join(at.home, 'settings.conf'),
-      // A primary that handed over while its log went another way is copied anew.
+      // A former primary whose log has diverged is copied again.
       remove_data_directory_on_rewind_failure: true,
       remove_data_directory_on_diverged_timelines: true,
       pgpass: join(at.home, 'pgpass'),

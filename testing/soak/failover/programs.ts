@@ -5,7 +5,7 @@ import { built } from '../../../e2e/cluster/tools.ts';
 import { fromDebian, type Installed } from '../../installed/debian.ts';
 
 export interface Programs {
-  /** What postgres, initdb, psql and the rest are in. */
+  /** The directory with postgres, initdb, psql and the other programs. */
   readonly bin: string;
   readonly major: string;
   readonly env: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface Programs {
 }
 
 /**
- * PostgreSQL, Patroni and HAProxy of this Debian. The first two run as another user than root, who may not be let into the
+ * PostgreSQL, Patroni and HAProxy of this Debian. The first two run as another user than root, who may be unable to read the
  * cache, so they are copied into a directory of the run.
  */
 export async function findPrograms(directory: string): Promise<Programs> {

@@ -7,35 +7,35 @@ import { promisify } from 'node:util';
 import type { SoakReport } from '../soak.ts';
 
 /**
- * schemathesis (PyPI) against an OpenAPI document and a live service. It is installed once, in a virtual environment
- * of the cache folder, and needs Python.
+ * Runs schemathesis (PyPI) with an OpenAPI document against a running service. It is installed once in a virtual environment in
+ * the cache, and needs Python.
  */
 
 const VERSION = '4.32.5';
 const DOCUMENTS = resolve(import.meta.dirname, '../../../docs/wire');
 const USUAL_EXAMPLES = 100;
-/** It wants 401 where the interface has its one refusal, 403. */
+/** This check expects 401, while the interface refuses with 403. */
 const NOT_OURS = 'missing_required_header';
 
 export interface Fuzzed {
-  /** Name of the generated OpenAPI document below `docs/wire`. */
+  /** The name of the generated OpenAPI document in `docs/wire`. */
   readonly document: string;
   readonly url: string;
-  /** The tokens by the name of the caller. */
+  /** Tokens by the name of the caller. */
   readonly credentials: Readonly<Record<string, string | undefined>>;
-  /** Values of which there is one that works, by the property's name, so that valid requests get through. */
+  /** Existing values by the property's name, so that some requests succeed. */
   readonly there: Readonly<Record<string, readonly string[]>>;
-  /** Checks that the document cannot be held to, or not where it is narrowed to what is there. */
+  /** Checks that are left out always, or if the document is restricted to existing values. */
   readonly except?: { readonly always: readonly string[]; readonly narrowed: readonly string[] };
-  /** The service's log so far: what the checks cannot see is that nothing went wrong behind an answer. */
+  /** The service's log so far, which shows errors that no answer shows. */
   readonly log: readonly string[];
-  /** Requests of each operation. */
+  /** The number of requests of each operation. */
   readonly examples?: number | undefined;
 }
 
 interface Verdict {
   readonly document: string;
-  /** Every answer was a 2xx or 4xx of the documented form, and no error was logged. */
+  /** Whether every answer was a 2xx or 4xx of the documented form, and no error was logged. */
   readonly good: boolean;
 }
 
@@ -52,7 +52,7 @@ export async function fuzz(fuzzed: Fuzzed): Promise<Verdict> {
   const { url, credentials, there, log, except, examples = USUAL_EXAMPLES } = fuzzed;
   const document = join(DOCUMENTS, `${fuzzed.document}.openapi.generated.json`);
   const home = await installed();
-  // It keeps notes where it runs.
+  // schemathesis writes files into its working directory.
   const cwd = await mkdtemp(join(tmpdir(), 'space-fuzz-'));
   let good = true;
   try {
@@ -101,7 +101,7 @@ export function fuzzReport(title: string, verdicts: readonly Verdict[]): SoakRep
 
 function narrowed(text: string, there: Fuzzed['there']): string {
   const narrow = (key: string, value: unknown) => (Object.hasOwn(there, key) ? { enum: there[key] } : value);
-  // Only requests are changed: an answer may name what was created meanwhile.
+  // Only requests are restricted, since answers may name objects that were created meanwhile.
   const document = JSON.parse(text, (key, value: unknown) => {
     if (key === 'requestBody') return JSON.parse(JSON.stringify(value), narrow);
     if (key !== 'parameters') return value;
@@ -123,7 +123,7 @@ async function installed(): Promise<string> {
   try {
     await run('python3', ['-m', 'venv', draft]);
     await run(join(draft, 'bin/python'), ['-m', 'pip', 'install', '--quiet', `schemathesis==${VERSION}`]);
-    // A virtual environment runs where it lies, by the paths inside its Python; only its scripts name the old place.
+    // A virtual environment can be moved, since its Python finds its own path; only its scripts contain the old one.
     await rename(draft, home);
   } finally {
     await rm(draft, { recursive: true, force: true });

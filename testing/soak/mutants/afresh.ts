@@ -1,4 +1,4 @@
-/** Runs before each file of tests, in the thread that is kept: has the file with the mutant, and all that imports it, loaded anew. */
+/** Runs before each file of tests in the kept thread: makes Node load the mutated file, and everything that imports it, again. */
 import { inject } from 'vitest';
 
 interface Evaluated {
@@ -21,7 +21,7 @@ declare module 'vitest' {
 const { evaluatedModules } = (globalThis as unknown as { __vitest_worker__: { evaluatedModules: Modules } })
   .__vitest_worker__;
 const stale = new Set(evaluatedModules.getModulesByFile(inject('target')));
-// A set gives out also what is added to it meanwhile.
+// The iteration also visits what is added to the set meanwhile.
 for (const { importers } of stale)
   for (const id of importers) {
     const importer = evaluatedModules.getModuleById(id);

@@ -6,7 +6,7 @@ import type { AutomaticMutant } from './operators.ts';
 import { Session } from './session.ts';
 import type { Tried } from './tried.ts';
 
-/** The mutants of all files that are wanted, on the lines that are. */
+/** The mutants of all selected files, on the selected lines. */
 export const automaticOnes = (
   isWanted: (file: string) => boolean,
   changed: Changed = () => true,
@@ -21,7 +21,7 @@ export async function tryAutomatic(
 ): Promise<void> {
   const nearest = nearestTests(ROOT);
   for (const [file, group] of Map.groupBy(mutants, (mutant) => mutant.file)) {
-    // The others start only when a mutant survives the file's own.
+    // Other tests run only if a mutant survives the file's own.
     const { own, others } = ownFirst(file, nearest(file));
     const sessions = [own, others]
       .filter(({ length }) => length > 0)

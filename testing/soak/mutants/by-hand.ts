@@ -1,4 +1,4 @@
-/** Lines of security decisions that are changed by hand, as only a test with real servers knows them: SQL, and what calls it. */
+/** Hand-written changes of security decisions that only tests with real servers can check: SQL, and code that calls it. */
 import { type Mutant, patternOf } from './by-hand/mutant.ts';
 import { runTests } from './by-hand/tests.ts';
 import { copyTree, type Tree } from './by-hand/tree.ts';
@@ -21,7 +21,7 @@ export async function tryByHand(mutants: readonly Mutant[], say: (tried: Tried) 
   }
 }
 
-/** Those whose test is there and passes while nothing is broken: only of these a failure says something. */
+/** The mutants whose test exists and passes without the mutation, since only then a failure means something. */
 async function triable(tree: Tree, file: string, group: readonly Mutant[]): Promise<ReadonlySet<Mutant>> {
   const patterns = [...new Set(group.map(patternOf))];
   const ran = await runTests(tree.root, file, patterns.map((one) => `(?:${one})`).join('|'));

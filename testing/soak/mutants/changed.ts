@@ -7,10 +7,10 @@ const run = promisify(execFile);
 const git = async (...words: readonly string[]) =>
   (await run('git', words, { cwd: ROOT, maxBuffer: 2 ** 26 })).stdout;
 
-/** Whether a line of a file is other than where this branch left main. */
+/** Whether a line of a file was changed since this branch left main. */
 export type Changed = (file: string, line: number) => boolean;
 
-/** Undefined in a clone that does not know where that was: of one commit, or without a branch of that name. */
+/** Undefined in a clone that does not know that commit: a shallow one, or one without a branch main. */
 export async function changedSinceMain(files: readonly string[]): Promise<Changed | undefined> {
   const base = await git('merge-base', 'HEAD', 'main').catch(() => undefined);
   if (base === undefined) return undefined;

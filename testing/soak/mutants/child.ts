@@ -1,6 +1,6 @@
 /**
- * A process that runs the tests of one file again and again, each time with another mutant in the file's place: started once,
- * vitest keeps what it has compiled and loaded of all else. Nothing is written to the disk. Whoever started it ends it.
+ * A process that runs the tests of one file repeatedly, each time with another mutant instead of the file. vitest starts once, so
+ * everything else stays compiled and loaded. Nothing is written to the disk. Its parent ends it.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,10 +23,10 @@ const target = join(root, file);
 const text = readFileSync(target, 'utf8');
 let current = text;
 
-/** The seconds that each file of tests took while nothing was broken, by its path. */
+/** The seconds that each file of tests took without a mutation, by its path. */
 const seconds = new Map<string, number>();
 
-/** The nearest tests first, but slow ones last: most mutants fail one of the others, and then these need not run. */
+/** Runs the nearest tests first, but slow ones last: most mutants fail a fast test, and then slow ones need not run. */
 class NearestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) => tests.findIndex((one) => join(root, one) === moduleId);
@@ -40,10 +40,10 @@ const vitest = await createVitest(
   'test',
   {
     ...{ config: false, root, watch: true, include: ['**/*.test.ts'], reporters: [{}], bail: 1 },
-    // What was compiled of the unbroken file must not be taken for the mutant's.
+    // The compiled original must not be used for the mutant.
     ...{ fsModuleCache: false, isolate: false, pool: thread, maxWorkers: 1 },
     ...{ setupFiles: [join(import.meta.dirname, 'afresh.ts')], provide: { target } },
-    // Whoever started this process has the patience.
+    // The parent process enforces the time limits.
     ...{ testTimeout: NEVER_MS, hookTimeout: NEVER_MS, sequence: { sequencer: NearestFirst } },
   },
   {
@@ -61,10 +61,10 @@ const [project] = vitest.projects;
 if (project === undefined) throw new Error('vitest has no project');
 const specifications = tests.map((test) => project.createSpecification(join(root, test)));
 
-/** The tests of each file that took no time worth mentioning while nothing was broken, by its path. */
+/** The tests of each file that took almost no time without a mutation, by its path. */
 const quick = new Map<string, string[]>();
 const QUICK_MS = 200;
-/** Those files that a run needs at most to come to where this one failed. */
+/** The files that a run needs up to the one that failed. */
 let upToFailure = specifications;
 
 function measure(testModules: readonly TestModule[]): void {
@@ -96,8 +96,8 @@ async function run(some = specifications): Promise<Result> {
 }
 
 /**
- * A mutant that failed a test may have left the thread in disorder, and must not be the reason why the next one fails: the
- * quick tests show whether it has.
+ * A mutant may have damaged the state of the thread, which must not make the next one fail. Quick tests of the original show
+ * whether it has.
  */
 async function tidy(): Promise<void> {
   current = text;

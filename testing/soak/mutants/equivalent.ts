@@ -1,4 +1,4 @@
-/** Mutants that no test can notice, each with the reason. A test holds that each of them still is one of its file. */
+/** Mutants that no test can detect, each with the reason. A test checks that each is still a mutant of its file. */
 import { CONSOLE } from './equivalent/console.ts';
 import { EGRESS } from './equivalent/egress.ts';
 import type { Equivalent } from './equivalent/entry.ts';

@@ -6,7 +6,7 @@ export const ROOT = resolve(import.meta.dirname, '../../..');
 
 const within = (folder: string, names: readonly string[]) => names.map((name) => `${folder}/${name}.ts`);
 
-/** Files that decide about security and have unit tests; what has none is changed by hand, or by `npm run soak -- walls`. */
+/** Files that decide about security and have unit tests. Others have hand-written mutants, or are changed by `npm run soak -- walls`. */
 export const FILES: readonly string[] = [
   ...within('brokers/db', ['core/decide', 'core/names', 'core/quota', 'limits/sessions']),
   ...within('brokers/egress/core', [

@@ -8,8 +8,8 @@ import {
 type Listener = (...args: unknown[]) => void;
 
 /**
- * Lets one thread run all tests, one run after the other, where vitest would start one for each run: most of the time goes into
- * loading what a mutant does not touch.
+ * Runs all tests in one thread, one run after another. vitest would start a thread for each run, and most of the time would be
+ * spent loading code that the mutant does not change.
  */
 export class KeptThread implements PoolRunnerInitializer {
   readonly name = 'kept';
@@ -21,7 +21,7 @@ export class KeptThread implements PoolRunnerInitializer {
     return this.#forOneRun(this.#thread);
   };
 
-  /** Has the next run start a thread of its own. */
+  /** Makes the next run start a new thread. */
   async end(): Promise<void> {
     const thread = this.#thread;
     this.#thread = undefined;

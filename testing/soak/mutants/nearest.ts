@@ -1,14 +1,14 @@
 import { startingPrograms } from '../../../scripts/imports/programs.ts';
 import { type Exported, exportedBy, importsOf, sourcesOf } from '../../../scripts/imports/read.ts';
 
-/** More seldom find what these do not, and each takes its time with each mutant that survives. */
+/** Further tests rarely find more, and each costs time for every surviving mutant. */
 const MOST = 6;
-/** Starts openssl alone, which takes a moment; tests that start a server or more are too slow to run for each mutant. */
+/** This starts only openssl, which is quick; tests that start servers are too slow to run for each mutant. */
 const QUICK_TO_START = 'testing/certificates.ts';
-/** Imports that such a test may be further away than the nearest. */
+/** The number of imports by which a test may be further away than the nearest. */
 const FURTHER = 1;
 
-/** Finds the unit tests that run a file, by what they import: those that are fewest imports away first. */
+/** Finds the unit tests that import a file, sorted by the number of imports between them. */
 export function nearestTests(root: string): (file: string) => readonly string[] {
   const sources = sourcesOf(root);
   const exported: Exported = exportedBy(root);
@@ -19,7 +19,7 @@ export function nearestTests(root: string): (file: string) => readonly string[] 
       if (!isType) importers.set(target, (importers.get(target) ?? new Set()).add(file));
   return (file) => {
     const steps = new Map([[file, 0]]);
-    // A map gives out also what is added to it meanwhile, so nearer ones come first.
+    // The iteration also visits what is added to the map meanwhile, so nearer ones come first.
     for (const [one, away] of steps)
       for (const importer of importers.get(one) ?? [])
         if (!steps.has(importer)) steps.set(importer, away + 1);
@@ -34,7 +34,7 @@ export function nearestTests(root: string): (file: string) => readonly string[] 
   };
 }
 
-/** Which of a file's tests are beside it and have its name: `x.test.ts` and `x-more.test.ts` of `x.ts`. */
+/** Splits a file's tests into its own, such as `x.test.ts` and `x-more.test.ts` of `x.ts`, and others. */
 export function ownFirst(
   file: string,
   tests: readonly string[],

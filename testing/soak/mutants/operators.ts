@@ -1,4 +1,4 @@
-/** Makes the mutants of a file from its syntax tree: one small change each, which some test should notice. */
+/** Derives the mutants of a file from its syntax tree: one small change each, which some test should detect. */
 import { parseAst } from 'vitest/node';
 
 /** One change of a file; `start` and `end` are offsets in its text. */
@@ -31,7 +31,7 @@ const SWAPPED: Readonly<Record<string, string>> = {
 const SWAPPED_CALLS: Readonly<Record<string, string>> = {
   ...{ some: 'every', every: 'some', min: 'max', max: 'min' },
 };
-/** What only tells people or metrics of a decision takes no part in it. */
+/** Calls that only log or count a decision are not part of it. */
 const ONLY_TELLS = /^(?:void )?(?:await )?(?:this\.)?#?(?:[\w.]*\.)?(?:log|logger|metrics|console)\b/i;
 
 const child = (node: Node, key: string) => node[key] as Node;
@@ -57,7 +57,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
     const swapped = SWAPPED[operator];
     if (swapped === undefined) return [];
     const [left, right] = [child(node, 'left'), child(node, 'right')];
-    // Parentheses are between the operands, but in neither of them.
+    // Parentheses are between the operands and belong to neither.
     const text = (start: number, end: number) => textOf({ start, end });
     const between = text(left.end, right.start).replace(operator, swapped);
     return [[node, text(node.start, left.end) + between + text(right.start, node.end)]];
@@ -73,7 +73,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   ArrayExpression(node) {
     const elements = children(node, 'elements');
     const whole: readonly Edit[] = elements.length === 0 ? [] : [[node, '[]']];
-    // A list of names or blocks: each counts for itself.
+    // In a list of names or blocks, each element is a mutant of its own.
     if (elements.length < 2 || elements.some((one) => one?.type !== 'Literal')) return whole;
     return [...whole, ...elements.flatMap((one): Edit[] => (one === null ? [] : [[one, '']]))];
   },
@@ -95,7 +95,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
 };
 
-/** Where nothing is decided at run time. */
+/** Parts of the syntax that have no effect at run time. */
 const isOnlyTypes = (node: Node, key: string) =>
   /^TS(?!AsExpression|NonNullExpression|SatisfiesExpression)/.test(node.type) || key === 'typeAnnotation';
 
@@ -115,7 +115,7 @@ export function automaticMutants(file: string, text: string): AutomaticMutant[] 
   const program = parseAst(text, { lang: 'ts' }) as unknown as Node;
   const textOf = ({ start, end }: Pick<Node, 'start' | 'end'>) => text.slice(start, end);
   const nodes = [...nodesIn(program)];
-  // A condition that is always true and one that is always false are tried; the negated one would say no more.
+  // Conditions become always true and always false; their negation would show nothing more.
   const conditions = new Set(nodes.map(({ test }) => test));
   const isNegated = ({ operator }: Node) => operator === '!' || operator === '===' || operator === '!==';
   return nodes.flatMap((node) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ROOT } from './files.ts';
 import type { Change } from './operators.ts';
 
-/** What the process is told first, as an argument. */
+/** The first argument of the process. */
 export interface Begin {
   readonly file: string;
   readonly tests: readonly string[];
@@ -18,11 +18,11 @@ export interface Result {
 
 type Verdict = 'killed' | 'timed out' | 'survived';
 
-/** A mutant may need this many times as long as the file itself, or this long, before it is said to hang. */
+/** A mutant counts as hanging after this many times the duration of the original, or after this time. */
 const PATIENCE = { times: 10, atLeastMs: 30_000 };
 const NOTHING: Change = { start: 0, end: 0, instead: '' };
 
-/** Tries the mutants of one file, in a process that is ended and started anew when one hangs. */
+/** Tries the mutants of one file in a process, which is replaced if a mutant hangs. */
 export class Session {
   readonly #begin: Begin;
   #child: ChildProcess | undefined;
@@ -52,13 +52,13 @@ export class Session {
     await closed;
   }
 
-  /** @throws Error unless the tests pass while nothing is broken: only then a failure says something */
+  /** @throws Error unless the tests pass without a mutation, since only then a failure means something */
   async #start(): Promise<ChildProcess> {
     const program = join(import.meta.dirname, 'child.ts');
     const child = fork(program, [ROOT, JSON.stringify(this.#begin)], { cwd: ROOT, stdio: 'ignore' });
     this.#child = child;
     const first = await this.#answer(child, undefined);
-    // Once more, since the first time all that is imported is compiled, too.
+    // The second run is timed, since the first also compiles everything that is imported.
     const began = performance.now();
     child.send(NOTHING);
     const unbroken = first && (await this.#answer(child, undefined));
@@ -72,7 +72,7 @@ export class Session {
     return child;
   }
 
-  /** Undefined when the process has ended or said nothing in time. */
+  /** Undefined if the process has ended, or did not answer in time. */
   async #answer(child: ChildProcess, withinMs: number | undefined): Promise<Result | undefined> {
     const done = new AbortController();
     const within = withinMs === undefined ? [] : [AbortSignal.timeout(withinMs)];

@@ -1,4 +1,4 @@
-/** What the chart gives a backup where nothing else is said (`charts/space/values.yaml`). */
+/** The chart's default limits of a backup (`charts/space/values.yaml`). */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parse } from 'yaml';
@@ -6,7 +6,7 @@ import * as z from 'zod';
 
 const VALUES = resolve(import.meta.dirname, '../../../charts/space/values.yaml');
 
-/** Thousandths of a processor, as the chart writes them. */
+/** Thousandths of a processor in the chart's notation. */
 const millicores = z
   .string()
   .regex(/^[1-9]\d*m$/)
@@ -22,11 +22,11 @@ const values = z.object({
 });
 
 export interface AsShipped {
-  /** What each container of a backup may take of a processor, in thousandths. */
+  /** The processor limit of each container of a backup, in thousandths. */
   readonly millicores: number;
-  /** What each gets of it beside PostgreSQL where both want it, as a part of what PostgreSQL gets. */
+  /** The share of each container if PostgreSQL wants the processor, too, relative to the share of PostgreSQL. */
   readonly part: number;
-  /** The log is archived after so many seconds at the latest. */
+  /** The most seconds until the log is archived. */
   readonly archiveSeconds: number;
 }
 

@@ -1,4 +1,4 @@
-/** The Space's bucket, the vault that backups go to, and the program of the image that carries objects between them. */
+/** The Space's bucket, the bucket for backups, and the program of the image that copies objects between them. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Secret } from '@space/broker-kit';
@@ -18,9 +18,9 @@ const BACKUP = resolve(import.meta.dirname, '../../../dist/objectstore-broker/ba
 export interface Buckets extends Vault {
   /** A client of the Space's current bucket. */
   readonly client: S3Client;
-  /** Gives the Space another bucket, which is empty. */
+  /** Replaces the Space's bucket by an empty one. */
   lose(): void;
-  /** `backup.mjs` as its pod runs it; answers the line that it printed. */
+  /** Runs `backup.mjs` as in its pod; returns the line that it printed. */
   backup(...args: readonly string[]): Promise<Readonly<Record<string, unknown>>>;
   remove(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Somebody takes rows and an object away that were meant to stay, while another tenant goes on. */
+/** A mistake: rows and an object of a tenant are deleted, while another tenant continues to write. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect, query } from '../../../brokers/db/testing/postgres.ts';
 import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
@@ -15,7 +15,7 @@ function ends(tenants: readonly Tenant[]): readonly [Tenant, Tenant] {
   return [first, last];
 }
 
-/** Answers the moment before the error; what came after it is archived, too. */
+/** Returns the moment before the mistake; later changes are archived, too. */
 export async function makeError(
   server: BackedUpServer,
   bucket: S3Client,
@@ -52,7 +52,7 @@ async function untilArchived(server: BackedUpServer, moment: Date): Promise<void
   await eventually(async () => (await asked(text)).trim() === 't', { what: 'the log is archived' });
 }
 
-/** When the other tenant's newest row is of, in milliseconds since 1970. */
+/** The time of the other tenant's newest row, in milliseconds since 1970. */
 export async function newestTick(tenants: readonly Tenant[]): Promise<number> {
   const [row] = await query<{ at: Date }>(ends(tenants)[1].url, 'SELECT max(at) AS at FROM tick');
   return row?.at.getTime() ?? 0;

@@ -1,4 +1,4 @@
-/** What a container may take of the processor at most (`resources.limits.cpu`), for programs that run in none. */
+/** A processor limit as that of a container (`resources.limits.cpu`), for programs outside of containers. */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,24 +6,24 @@ import { eventually } from '../../eventually.ts';
 import type { AsShipped } from './as-shipped.ts';
 
 const ROOT = '/sys/fs/cgroup';
-/** Version 1 has a hierarchy for the processors' limits, and one that counts; they may be one. */
+/** Version 1 has a hierarchy for limits and one for accounting, which may be the same. */
 const FIRST = join(ROOT, 'cpu');
 const COUNTING = join(ROOT, 'cpuacct');
 const PERIOD = 100_000;
 
 export interface Limit {
-  /** Runs the program with what else is limited here. */
+  /** The command that runs the program under this limit. */
   around(program: readonly string[]): readonly [string, ...string[]];
-  /** Has all that runs under it stand still, or go on. */
+  /** Stops or continues all programs under the limit. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
-  /** What all that ran under it has had of a processor, in seconds. */
+  /** The processor time of all programs under the limit, in seconds. */
   taken(): Promise<number>;
   remove(): Promise<void>;
 }
 
 /**
- * Needs root. All that is run under it has so many thousandths of one processor together, and where others want the processor,
- * too, this part of what one of them gets.
+ * Creates a limit; needs root. All programs under it together get this many thousandths of one processor, and if others want the
+ * processor, too, this part of what one of them gets.
  */
 export async function limitTo(
   name: string,

@@ -1,4 +1,4 @@
-/** Looks at the backup as a restore of a whole Space does before it makes anything; and whether a damaged one is refused. */
+/** Checks the backup as a restore of a whole Space does before any change, and whether damaged backups are refused. */
 import { globSync, truncateSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export async function checkBackup({ places }: BackedUpServer, buckets: Buckets, 
 
 const DAY_MS = 86_400_000;
 
-/** Names of what was not refused. */
+/** The names of damages that were not refused. */
 export async function acceptedDamage(
   server: BackedUpServer,
   buckets: Buckets,

@@ -1,4 +1,4 @@
-/** One Capsule put back beside the living one, by the very parts of `npm run restore -- --capsule` that move its data. */
+/** Restores one Capsule beside the existing one, with the parts of `npm run restore -- --capsule` that move data. */
 import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
 import { databasesOf } from '../../../e2e/restore/capsule/asking.ts';
 import { archiveNow, findCopy, startScratch } from '../../../e2e/restore/capsule/copies.ts';
@@ -12,14 +12,14 @@ const ATTIC = 'attic';
 const SCRATCH_DATA = '/var/lib/postgresql/data/17.restored';
 
 export interface OneCapsule {
-  /** Until a server has what there was. */
+  /** The time until a temporary server has the former data. */
   readonly scratch: number;
   readonly all: number;
-  /** Databases that have other rows than before, and whether objects are missing. */
+  /** Databases whose rows differ from before, and missing objects. */
   readonly lost: readonly string[];
 }
 
-/** Under another name. Seconds. */
+/** Restores it under another name; returns seconds. */
 export async function restoreOne(
   { places, kubectl }: BackedUpServer,
   buckets: Buckets,

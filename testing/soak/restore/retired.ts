@@ -1,4 +1,4 @@
-/** Credentials that ended before a backup, and must open nothing after it. */
+/** Credentials that were retired before a backup, and must not be accepted after its restore. */
 import { COMMANDS } from '../../../brokers/db/commands.ts';
 import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
 import { sqlstate } from '../../../brokers/db/testing/postgres.ts';
@@ -8,7 +8,7 @@ export interface Retired {
   readonly urls: readonly string[];
 }
 
-/** A Capsule that is dropped, and another whose Assistant's password is exchanged. */
+/** Drops a Capsule, and exchanges the password of an Assistant of another. */
 export async function retire(broker: TestBroker): Promise<Retired> {
   const [dropped, kept] = [await broker.capsule('dropped'), await broker.capsule('kept')];
   const urls = [
@@ -22,7 +22,7 @@ export async function retire(broker: TestBroker): Promise<Retired> {
   return { principal: dropped.token, urls };
 }
 
-/** Names of those that open something all the same. */
+/** The names of retired credentials that are accepted nevertheless. */
 export async function acceptedOf(
   { principal, urls }: Retired,
   broker: TestBroker,

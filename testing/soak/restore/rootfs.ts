@@ -1,4 +1,4 @@
-/** The tree of one of the Space's images, so that its programs run as they are shipped, without a cluster. */
+/** Unpacks the root file system of an image, so that its programs run as shipped without a cluster. */
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { imageBuilder } from '../../../e2e/cluster/images/builder.ts';
@@ -8,7 +8,7 @@ import { missingOf } from '../../../e2e/cluster/native/preflight.ts';
 import { OWN, packagesToBuild } from '../../../e2e/cluster/platform.ts';
 import { run } from '../../../e2e/cluster/run.ts';
 
-/** A layer says by such a name what of those below it is gone. */
+/** The prefix by which a layer marks removed files of the layers below it. */
 const GONE = '.wh.';
 const ALL_GONE = '.wh..wh..opq';
 
@@ -26,7 +26,7 @@ export async function unpackImage(source: ImageSource, root: string): Promise<vo
   }
 }
 
-/** A directory gives way to what takes its place; what a layer takes away goes. */
+/** Removes what the layer's entry replaces or deletes. */
 async function makeWay(root: string, name: string): Promise<void> {
   const folder = join(root, dirname(name));
   if (basename(name) === ALL_GONE) await rm(folder, { recursive: true });

@@ -21,7 +21,7 @@ export const VAULT_PREFIX = 'home';
 const POSTGRES = 999;
 const VOLUME = 'var/lib/postgresql/data';
 
-/** Where copies go: it serves TLS, by the certificate of an authority whose PEM is at `ca`. */
+/** The S3 server for backups, which serves TLS with a certificate of the CA in the file `ca`. */
 export interface Vault {
   readonly vault: S3Server;
   readonly ca: string;
@@ -32,16 +32,16 @@ export interface BackedUpServer extends StandIn {
   /** The database broker's URL. */
   readonly brokerUrl: string;
   start(): Promise<void>;
-  /** Ends it and takes its volume away. */
+  /** Stops it and removes its volume. */
   lose(): Promise<void>;
-  /** Makes a backup as its container `backup` does. */
+  /** Makes a backup as the container `backup` does. */
   backUp(): Promise<void>;
-  /** Runs a program of its container to its end; answers what it printed. */
+  /** Runs a program in its container; returns the output. */
   inside(...program: readonly [string, ...string[]]): Promise<string>;
   remove(): Promise<void>;
 }
 
-/** Needs root, as mounts do. */
+/** Starts the server; needs root for mounts. */
 export async function openServer(
   directory: string,
   { vault, ca }: Vault,
@@ -101,8 +101,8 @@ export async function openServer(
     },
     lose: async () => {
       await end();
-      // A new pod has none of it, and no lock of a program that has not ended yet. The old volume's files stay until the end:
-      // for minutes after many were removed, the file system makes new ones slowly, which on a new volume it does not.
+      // A new pod has a new volume, without locks of programs that have not ended yet. The files of the old volume stay until
+      // the end, since the file system creates files slowly for minutes after many were removed.
       volumes += 1;
       await rename(join(root, VOLUME), join(directory, `lost-${volumes}`));
       await rm(join(root, 'tmp'), { recursive: true });
@@ -125,7 +125,7 @@ async function makeDirectory(path: string): Promise<void> {
   await chown(path, POSTGRES, POSTGRES);
 }
 
-/** What the chart mounts. */
+/** Writes the files that the chart would mount. */
 async function writeMounts(root: string, vault: S3Server, ca: string, password: string): Promise<void> {
   const files = {
     'etc/space/admin/password': password,
@@ -148,9 +148,9 @@ const environmentOf = (port: number, vault: S3Server, archiveSeconds: number) =>
   PORT: String(port),
   MAX_CONNECTIONS: '600',
   DISK_RESERVE_MIB: '0',
-  // One address has all the clients here.
+  // All clients here have the same address.
   LOGINS_PER_ADDRESS: '600',
-  // This machine's memory is nobody's limit.
+  // There is no memory limit here.
   CGROUP_DIRECTORY: '/nowhere',
   PGPORT: String(port),
   BACKUP_S3_HOST: 'localhost',

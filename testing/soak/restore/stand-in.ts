@@ -1,4 +1,4 @@
-/** Stands in for `kubectl exec`, so that what a restore asks in pods is asked in the image that they would be of. */
+/** Replaces `kubectl exec`: programs that a restore runs in pods run in the unpacked image. */
 import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Kubectl } from '../../../e2e/restore/capsule/load.ts';
@@ -10,7 +10,7 @@ export interface StandIn {
   readonly places: Readonly<Record<'server' | 'scratch' | 'loader', Place>>;
 }
 
-/** What a pod of its own has of its own. */
+/** The directories that each pod has for itself. */
 const OWN = ['run/postgresql', 'tmp', 'var/lib/postgresql/data'];
 
 export async function standIn(

@@ -1,4 +1,4 @@
-/** Tenants with rows and objects, and what these come to, so that another time's can be held against them. */
+/** Tenants with rows and objects, and digests of these to compare two moments. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
 import { connect, query } from '../../../brokers/db/testing/postgres.ts';
@@ -23,7 +23,7 @@ const ROWS_AT_ONCE = 1_000;
 const OBJECT_BYTES = 1024 ** 2;
 const AT_ONCE = 4;
 
-/** Several things at a time, each begun when another has ended. */
+/** Runs several acts at once, each started when another has ended. */
 async function several<T>(all: readonly T[], act: (one: T) => Promise<void>): Promise<void> {
   const left = [...all];
   const worker = async () => {
@@ -32,7 +32,7 @@ async function several<T>(all: readonly T[], act: (one: T) => Promise<void>): Pr
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
-/** Capsules with Assistants, whose databases are about alike in size. */
+/** Creates Capsules with Assistants, whose databases have about the same size. */
 export async function makeTenants(broker: TestBroker, size: Size): Promise<readonly Tenant[]> {
   const tenants: Tenant[] = [];
   await several([...Array(size.capsules).keys()], async (number) => {
@@ -68,7 +68,7 @@ export async function writeRows(tenants: readonly Tenant[], bytes: number): Prom
   });
 }
 
-/** Where a Capsule's objects are, as the object store's broker names such places. */
+/** The key prefix of a Capsule's objects, in the form that the object-storage broker uses. */
 export const prefixOf = (capsule: string) => `c/${createHash('sha1').update(capsule).digest('hex')}/`;
 export const keyOf = ({ capsule, app }: Tenant, number: number) => `${prefixOf(capsule)}a/${app}/${number}`;
 
@@ -84,7 +84,7 @@ export async function writeObjects(
   });
 }
 
-/** A line for each tenant's rows: how many, and the digest of all. */
+/** The number and the digest of each tenant's rows. */
 export async function digestOfRows(tenants: readonly Tenant[]): Promise<ReadonlyMap<string, string>> {
   const digests = new Map<string, string>();
   await several(tenants, async ({ capsule, app, url }) => {
@@ -105,7 +105,7 @@ export async function digestOfObjects(bucket: S3Client): Promise<ReadonlyMap<str
   return digests;
 }
 
-/** Names of what is not the same in both. */
+/** The names whose values differ. */
 export const differences = (
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,

@@ -1,16 +1,16 @@
-/** Transactions and uploads, each caller one after the other, counted beside a backup and without. */
+/** Callers that send transactions and uploads, counted during a backup and without one. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect } from '../../../brokers/db/testing/postgres.ts';
 import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import type { Tenant } from './tenants.ts';
 
-/** The throughput in percent of that without the work, and how long the work took, in seconds. */
+/** The lost throughput, and the seconds that the work took. */
 export interface Cost {
   readonly seconds: number;
   readonly transactions: number;
   readonly uploads: number;
-  /** Which is lost, of both. */
+  /** The lost throughput of transactions and uploads, in percent. */
   readonly percent: number;
 }
 
@@ -21,7 +21,7 @@ const BODY = randomBytes(128).toString('hex');
 const WINDOW_MS = 15_000;
 const PAIRS = 10;
 
-/** Programs that can be made to stand still. */
+/** Programs that can be stopped and continued. */
 export interface Pausable {
   signal(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
 }
@@ -31,7 +31,7 @@ class Tally {
   uploads = 0;
   seconds = 0;
 
-  /** What was counted from then to now. */
+  /** Adds what was counted between two moments. */
   add(before: Counted, now: Counted, seconds: number): void {
     this.transactions += now.transactions - before.transactions;
     this.uploads += now.uploads - before.uploads;
@@ -42,9 +42,8 @@ class Tally {
 type Counted = Readonly<Pick<Tally, 'transactions' | 'uploads'>>;
 
 /**
- * Begins when the traffic has found its pace. It is counted beside the work and beside none by turns, for which the work is
- * halted: tables grow, a server's checkpoints come and go and a machine is not as fast at one time as at another, and all of
- * that is the same in both.
+ * Measures after the traffic has become steady. It is counted alternately with the work and with the work stopped, since tables
+ * grow, checkpoints occur and the speed of the machine varies; in this way all of that affects both sides equally.
  */
 export async function costOf(
   tenants: readonly Tenant[],
@@ -98,11 +97,11 @@ function startTraffic(tenants: readonly Tenant[], bucket: S3Client) {
     for (; !over; counted.uploads += 1)
       await bucket.put(`traffic/${number}/${counted.uploads % 100}`, UPLOAD);
   };
-  // What the first Capsule has is put back by itself later: it stays of the size that each has.
+  // The first Capsule is restored alone later, so it gets no traffic and keeps its size.
   const callers = [...tenants.slice(-WRITERS).map(writer), ...[...Array(UPLOADERS).keys()].map(uploader)];
   return {
     counted,
-    /** Never resolves; rejects when a caller fails. */
+    /** Never resolves; rejects if a caller fails. */
     failure: Promise.all(callers).then(() => new Promise<never>(() => undefined)),
     stop: async () => {
       over = true;

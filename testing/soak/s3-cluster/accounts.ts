@@ -6,30 +6,30 @@ import type { EmbeddedServer } from '../../postgres/server.ts';
 import type { Ledger } from './ledger.ts';
 
 const ADMIN = new URL('../../../brokers/objectstore/admin.ts', import.meta.url).pathname;
-/** What an object, and each folder, costs beside its bytes. */
+/** The quota that an object, and each folder, costs in addition to its bytes. */
 const ENTRY_BYTES = 16_384;
 
-/** Says a command of the broker's administrator, as in its pod. */
+/** Runs a command of the broker's administrator, as in its pod. */
 export function administrator(environment: Readonly<Record<string, string>>, ...words: readonly string[]) {
   return run([process.execPath, ADMIN, ...words], { env: { PATH: process.env['PATH'], ...environment } });
 }
 
-/** What a Capsule counts where nothing is under way or in doubt. */
+/** The quota that a Capsule uses if no write is in progress or in doubt. */
 function costOf(ledger: Ledger): number {
   const entries = createEntryCount();
-  // The place of its objects is as long as that.
+  // The key prefix of its objects has this length.
   const place = 'c/capsule/a/assistant/';
   return ledger.keys().reduce((sum, key) => sum + ENTRY_BYTES * entries(`${place}${key}`), ledger.bytes);
 }
 
 interface Account {
-  /** By the last listing, and what was written since. */
+  /** What the last listing found, plus later writes. */
   readonly counted: number;
   /** Everything that counts against the quota. */
   readonly used: number;
 }
 
-/** What the registry says of one Capsule. */
+/** Reads the account of one Capsule from the registry. */
 async function accountOf(registryUrl: string, capsule: string): Promise<Account> {
   const [row] = await query<{ counted: number; used: number }>(
     registryUrl,
@@ -45,7 +45,7 @@ async function accountOf(registryUrl: string, capsule: string): Promise<Account>
   return row;
 }
 
-/** What does not agree between what a Capsule was answered and what it counts, before and after a recount. */
+/** Differences between a Capsule's answers and its account, before and after a recount. */
 export async function auditAccount(
   server: EmbeddedServer,
   environment: Readonly<Record<string, string>>,
@@ -57,7 +57,7 @@ export async function auditAccount(
   const problems: string[] = [];
   const before = await accountOf(registryUrl, capsule);
   if (before.used < cost) problems.push(`${capsule} is charged ${before.used} bytes, but has ${cost}`);
-  // An hour has passed: what was in doubt is certain, and what is stored of it is found by the next listing.
+  // Pretends that an hour has passed: doubts end, and the next listing finds what was stored.
   await query(
     registryUrl,
     "UPDATE broker.object_doubt SET certain_at = certain_at - interval '3 hours' WHERE place = (SELECT place FROM broker.store WHERE capsule_id = $1)",

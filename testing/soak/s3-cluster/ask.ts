@@ -15,7 +15,7 @@ interface Ask {
   readonly json?: unknown;
 }
 
-/** One request to the data listener, with the bytes of its good answer. A 404 of a read is a good answer, too. */
+/** Sends one request to the data listener; returns the bytes of a good answer. A 404 of a read is a good answer, too. */
 export async function ask(
   base: string,
   token: string,
@@ -61,7 +61,7 @@ function codeIn(bytes: Buffer): string {
   }
 }
 
-/** The same of a call by the AWS SDK. */
+/** The same for a call of the AWS SDK. */
 export async function attempt<T>(call: () => Promise<T>): Promise<Attempt<T>> {
   try {
     return { value: await call() };
@@ -72,7 +72,7 @@ export async function attempt<T>(call: () => Promise<T>): Promise<Attempt<T>> {
 
 function refusalOf({ name, $metadata, $response }: S3ServiceException): Refusal {
   const retryAfter = $response?.headers['retry-after'];
-  // The SDK makes an error within an answer of 200 a 503. Only such an answer is chunked: a refusal has a length.
+  // The SDK reports an error within a 200 answer as 503. Only such an answer is chunked; a refusal has a length.
   const late = $response?.headers['transfer-encoding'] === 'chunked' && retryAfter === undefined;
   return {
     status: $metadata.httpStatusCode ?? 0,

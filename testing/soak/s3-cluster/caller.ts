@@ -6,7 +6,7 @@ import { type Content, Ledger } from './ledger.ts';
 import { abortAll, uploadInParts } from './parts.ts';
 import { FAILED_KEYS, type Watch } from './watch.ts';
 
-/** A way to one of the brokers. */
+/** The endpoint of one broker, and an SDK client for it. */
 export interface BrokerEndpoint {
   readonly base: string;
   readonly s3: S3Client;
@@ -23,16 +23,16 @@ export interface CallerOptions {
 export type Counts = Record<'puts' | 'uploads' | 'copies' | 'deletes' | 'reads' | 'lists', number>;
 
 const KIB = 1_024;
-/** What a caller keeps: the nodes' files are in memory. */
+/** The most bytes that a caller stores, since the nodes' files are in memory. */
 const MOST_BYTES = 24 * 1_024 * KIB;
 const FOLDERS = 4;
 const UPLOAD_PART = 5 * 1_024 * KIB;
 
-/** An Assistant that writes, reads, copies, lists and deletes, one after the other, each by another broker than the last. */
+/** An Assistant that writes, reads, copies, lists and deletes, one operation after another, each through another broker. */
 export class Caller {
   readonly ledger = new Ledger();
   readonly counts: Counts = { puts: 0, uploads: 0, copies: 0, deletes: 0, reads: 0, lists: 0 };
-  /** What was answered and does not hold. */
+  /** Answers that turned out untrue. */
   readonly lost: string[] = [];
   readonly #options: CallerOptions;
   #made = 0;
@@ -42,12 +42,12 @@ export class Caller {
     this.#options = options;
   }
 
-  /** Goes on until `ended`. */
+  /** Runs until `ended` returns true. */
   async run(ended: () => boolean): Promise<void> {
     while (!ended()) await this.#act();
   }
 
-  /** Reads everything that was ever answered, and lists it. */
+  /** Reads and lists everything that was ever confirmed. */
   async verify(): Promise<void> {
     const left = [...this.ledger.keys(), ...this.ledger.gone()];
     const reader = async () => {
@@ -57,7 +57,7 @@ export class Caller {
     await this.#list('');
   }
 
-  /** Gives up uploads in parts whose beginning was not answered. */
+  /** Aborts multipart uploads whose creation was not answered. */
   abortUploads(): Promise<void> {
     return abortAll(this.#options.watch, this.#way().s3);
   }
@@ -136,7 +136,7 @@ export class Caller {
       });
       if (!('value' in answer)) return answer;
       const { failed } = JSON.parse(answer.value.bytes.toString('utf8'));
-      // Each that failed has a code of its own, and all are asked for again.
+      // Each failed key has a code of its own; all of them are deleted again.
       return failed.length === 0
         ? answer
         : { refused: { status: 200, code: FAILED_KEYS, retryAfter: 1, late: true } };
@@ -155,7 +155,7 @@ export class Caller {
         limit: '500',
         ...(cursor === undefined ? {} : { cursor }),
       });
-      // A cursor is a broker's that has the same key, as all have.
+      // All brokers have the same key, so each accepts the cursors of the others.
       const { value } = await watch.insist('reads', `list ${prefix}`, () =>
         ask(this.#way().base, token, { method: 'GET', path: `/v1/objects/data?${query}` }),
       );
@@ -175,7 +175,7 @@ export class Caller {
 
   async #stored(key: string, content: Content, tries: number): Promise<void> {
     this.ledger.stored(key, content, tries);
-    // By another broker, at once.
+    // Reads at once through another broker.
     if (this.#options.random(3) === 0) await this.read(key);
   }
 
@@ -200,7 +200,7 @@ export class Caller {
     return `${this.#folder()}o${this.#made}`;
   }
 
-  /** Most are small, as objects are. */
+  /** Most objects are small. */
   #bytes(): Buffer {
     const { random } = this.#options;
     return randomBytes(random(10) === 0 ? KIB * (1 + random(1_024)) : 1 + random(48 * KIB));

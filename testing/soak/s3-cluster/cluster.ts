@@ -14,12 +14,12 @@ import type { Node, Product } from './node.ts';
 import { startProxy } from './proxy.ts';
 import { SEAWEEDFS } from './seaweedfs.ts';
 
-/** Several servers that are one S3 server, and a HAProxy that leads to those of them that are up. */
+/** Several nodes of one S3 server, and a HAProxy that forwards to those that run. */
 export interface S3Cluster extends S3Place {
   /** `SeaweedFS of 2026-11-09, three nodes, objects on two`. */
   readonly title: string;
   readonly nodes: readonly Node[];
-  /** Makes a bucket, and gives a client of it that goes by way of the HAProxy, as everything else. */
+  /** Creates a bucket; returns a client for it, through the HAProxy as all others. */
   makeBucket(name: string): Promise<S3Client>;
   /** Resolves when every node serves. */
   whole(): Promise<void>;
@@ -33,7 +33,7 @@ export async function startS3Cluster(name: string): Promise<S3Cluster> {
   const product = Object.hasOwn(PRODUCTS, name) ? PRODUCTS[name] : undefined;
   if (product === undefined)
     throw new Error(`--server ${name}: use one of ${Object.keys(PRODUCTS).join(', ')}`);
-  // Nodes are killed here, and the machine is not: what they wrote needs no disk, which they would share.
+  // Only processes are killed, so data is kept in memory: the nodes would otherwise share one disk.
   const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'space-s3-cluster-'));
   const key = {
     id: `TEST${randomBytes(8).toString('hex').toUpperCase()}`,
@@ -67,7 +67,7 @@ export async function startS3Cluster(name: string): Promise<S3Cluster> {
       const pool = createPool(target, { connections: 4 });
       closers.push(() => pool.destroy());
       const s3 = createS3Client(target, pool);
-      // The HAProxy has yet to see the nodes.
+      // The HAProxy may not have seen the nodes yet.
       await eventually(() => s3.createBucket().then(() => true), { what: `the bucket ${bucket} is created` });
       return s3;
     };

@@ -14,14 +14,14 @@ import { contentOf } from './ask.ts';
 import { Ledger } from './ledger.ts';
 import { LIMIT_MS, PAUSE_MS } from './watch.ts';
 
-/** Apart from the brokers' bucket, which is theirs alone. */
+/** A bucket of its own, since the other one belongs to the brokers alone. */
 export const CONTROL_BUCKET = 'control';
 const MOST_BYTES = 4 * 1_024 * 1_024;
 const LARGEST_BYTES = 48 * 1_024;
 
 /**
- * A client of the S3 server itself, with the SDK and no broker between. What it was answered and does not hold is the
- * server's own loss, by which the brokers' are told from it.
+ * A client that uses the S3 server directly with the SDK. Its untrue answers are losses of the server itself, which
+ * distinguishes them from losses of the brokers.
  */
 export class Control {
   readonly ledger = new Ledger();
@@ -37,12 +37,12 @@ export class Control {
     this.#random = random;
   }
 
-  /** Goes on until `ended`. */
+  /** Runs until `ended` returns true. */
   async run(ended: () => boolean): Promise<void> {
     while (!ended()) await this.#act();
   }
 
-  /** Reads everything that was ever answered, and lists it. */
+  /** Reads and lists everything that was ever confirmed. */
   async verify(): Promise<void> {
     for (const key of [...this.ledger.keys(), ...this.ledger.gone()]) await this.#read(key);
     await this.#list();
@@ -106,7 +106,7 @@ export class Control {
 
 const at = (Key: string) => ({ Bucket: CONTROL_BUCKET, Key });
 
-/** Asks until there is a good answer. */
+/** Repeats the call until it succeeds. */
 async function insist<T>(call: () => Promise<T>): Promise<{ readonly value: T; readonly tries: number }> {
   const begun = performance.now();
   for (let tries = 1; ; tries += 1) {

@@ -5,21 +5,21 @@ import type { Client, Reply } from '../../../brokers/objectstore/testing/broker.
 import { ask } from './ask.ts';
 import type { Attempt, Watch } from './watch.ts';
 
-/** One Capsule whose credential sets change all the time, and an Assistant of it that comes and goes. */
+/** One Capsule whose credential sets change continuously, and an Assistant of it that is created and dropped. */
 export interface CredentialChanger {
   readonly changes: Record<'sets' | 'principals', number>;
-  /** What was answered and does not hold. */
+  /** Answers that turned out untrue. */
   readonly lost: string[];
   run(ended: () => boolean): Promise<void>;
 }
 
 const CAPSULE = 'keeper';
 
-/** Each change is anchored in the bucket before it is answered, by another broker than the last. */
+/** Each change goes through another broker, which anchors it in the bucket before it answers. */
 export function createCredentialChanger(options: {
-  /** The Capsule's principal, by each of the brokers. */
+  /** Clients with the Capsule's principal, one for each broker. */
   readonly clients: readonly Client[];
-  /** Data listeners of all brokers. */
+  /** The data listeners of all brokers. */
   readonly bases: readonly string[];
   readonly store: OwnStore;
   readonly watch: Watch;
@@ -41,7 +41,7 @@ export function createCredentialChanger(options: {
     done?: (reply: Reply) => Promise<boolean>,
   ) => (await watch.insist('credentials', what, () => outcomeOf(call, done))).value;
   const fields = store.fields();
-  /** What the last answered change made of the inventory. */
+  /** The generation of the inventory after the last answered change. */
   let generation = 0;
 
   const list = async () => (await insist('list sets', () => own().list())).json;
@@ -50,7 +50,7 @@ export function createCredentialChanger(options: {
     changes.sets += 1;
     return reply.json;
   };
-  /** A change that has no key of its own: who asks again may be told that it is done already. */
+  /** A change without an idempotency key: a repeated request may be answered that it is already done. */
   const change = async (what: string, call: () => Promise<Reply>) => {
     const before = generation;
     const reply = await insist(what, call, async () => (await list()).inventory_generation > before);
@@ -92,7 +92,7 @@ export function createCredentialChanger(options: {
     }
   };
 
-  /** An Assistant is made and dropped again: that its principal has ended is anchored, too. */
+  /** Creates and drops an Assistant; the end of its principal is anchored, too. */
   const comeAndGo = async (ended: () => boolean) => {
     for (let i = 1; !ended(); i += 1) {
       const [app, token] = [`guest-${i}`, newToken('osw').reveal()];
@@ -122,7 +122,7 @@ async function outcomeOf(
   try {
     const reply = await call();
     if (reply.status === 200) return { value: reply };
-    // 404 and 409 of a change that an earlier try has made.
+    // 404 and 409 mean that an earlier attempt has made the change.
     if ((reply.status === 404 || reply.status === 409) && done !== undefined && (await done(reply)))
       return { value: reply };
     const retryAfter = reply.headers.get('retry-after');

@@ -1,12 +1,12 @@
-/** What an object is. */
+/** The content of an object. */
 export interface Content {
   readonly sha256: string;
   readonly size: number;
 }
 
 /**
- * What one caller was answered of the keys that it alone writes. A write of which a try had no good answer is asked for
- * until it has one, and then its key is left as it is: the try that failed may take effect later, and does the same.
+ * Records what one caller was answered about the keys that only it writes. A write without a good answer is repeated until it has
+ * one; its key is then not written again, since the failed attempt may take effect later, with the same content.
  */
 export class Ledger {
   readonly #there = new Map<string, Content>();
@@ -25,17 +25,17 @@ export class Ledger {
     if (tries > 1) this.#doubted.add(key);
   }
 
-  /** Undefined for what was deleted, or never was. */
+  /** Undefined if the object was deleted or never existed. */
   at(key: string): Content | undefined {
     return this.#there.get(key);
   }
 
-  /** Keys that hold something, in the order of their bytes; those below the prefix. */
+  /** The keys of existing objects below the prefix, in the order of their bytes. */
   keys(prefix = ''): readonly string[] {
     return [...this.#there.keys()].filter((key) => key.startsWith(prefix)).sort();
   }
 
-  /** Keys that hold something and may be written again. */
+  /** The keys of existing objects that may be written again. */
   writable(): readonly string[] {
     return [...this.#there.keys()].filter((key) => !this.#doubted.has(key));
   }
@@ -48,7 +48,7 @@ export class Ledger {
     return [...this.#there.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** What is wrong with an answer to a GET, undefined for none where it was a 404. */
+  /** What is wrong with an answer to a GET; `found` is undefined for a 404. */
   judgeRead(key: string, found: Content | undefined): string | undefined {
     const known = this.#there.get(key);
     if (known === undefined)
@@ -59,7 +59,7 @@ export class Ledger {
       : `${key} has other content: ${found.size} bytes instead of ${known.size}`;
   }
 
-  /** What is wrong with a whole list of what is below a prefix. */
+  /** What is wrong with a complete list of a prefix. */
   judgeList(
     prefix: string,
     listed: readonly { readonly key: string; readonly size: number }[],

@@ -6,7 +6,7 @@ import { freePort } from '../../ports.ts';
 import type { Product } from './node.ts';
 import { type Node, nodeOf } from './node.ts';
 
-/** Each object is in four pieces, of which any two suffice to read it; a write is answered when three nodes have it. */
+/** Each object is stored in four shards, any two of which suffice to read it; a write is answered when three nodes have it. */
 export const MINIO: Product = {
   title: 'MinIO of 2026-02-12, four nodes, erasure-coded 2 + 2',
   count: 4,
@@ -29,9 +29,9 @@ export const MINIO: Product = {
           MINIO_ROOT_PASSWORD: key.secret,
           MINIO_BROWSER: 'off',
           MINIO_UPDATE: 'off',
-          // Drives that are no devices of their own are taken only so.
+          // Only with this, MinIO accepts directories instead of separate drives.
           MINIO_CI_CD: '1',
-          // In a container, where it believes no loopback address, it has to be told which node it is.
+          // In a container, MinIO ignores loopback addresses, so it needs to know which node it is.
           _MINIO_SERVER_LOCAL: `127.0.0.1:${port}`,
         },
       });

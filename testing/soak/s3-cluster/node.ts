@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 
 export interface NodeSettings {
-  /** For the data and the logs of all nodes. */
+  /** The directory for data and logs of all nodes. */
   readonly directory: string;
   readonly count: number;
   /** The only key of the cluster. */
@@ -13,13 +13,13 @@ export interface NodeSettings {
 /** One server of a cluster. */
 export interface Node {
   readonly name: string;
-  /** Of its S3 listener. */
+  /** The port of its S3 listener. */
   readonly port: number;
-  /** Starts on the data that it had when it was killed. */
+  /** Starts it with the data that it had when it was killed. */
   start(): void;
-  /** SIGKILL; resolves when the process is gone. */
+  /** Kills it with SIGKILL; resolves when the process has ended. */
   kill(): Promise<void>;
-  /** The last words of its log. */
+  /** The end of its log. */
   said(): string;
 }
 
@@ -59,7 +59,7 @@ export function nodeOf({ name, port, program, args, env, cwd, log }: Command): N
       try {
         return readFileSync(log, 'utf8').slice(-1_000);
       } catch {
-        return ''; // It never started.
+        return ''; // It was never started.
       }
     },
   };
@@ -67,7 +67,7 @@ export function nodeOf({ name, port, program, args, env, cwd, log }: Command): N
 
 interface Prepared {
   readonly nodes: readonly Node[];
-  /** Ends what the nodes need beside them. */
+  /** Ends further programs that the nodes need. */
   close(): Promise<void>;
 }
 

@@ -11,7 +11,7 @@ import type { Attempt, Watch } from './watch.ts';
 
 const Bucket = 'data';
 
-/** Uploads an object in parts until that is answered; gives the number of tries, 1 where none failed. */
+/** Uploads an object in parts until it succeeds; returns the number of attempts. */
 export async function uploadInParts(
   watch: Watch,
   way: () => S3Client,
@@ -46,7 +46,7 @@ export async function uploadInParts(
       );
       if (whole !== 'gone') return failed + 1;
     }
-    // What began it was answered, so that nobody but a node that was lost can have taken it away: it is begun again.
+    // Its creation was answered, so only a lost node can have lost the upload; it is started again.
     failed += 1;
     watch.uploadsGone += 1;
   }
@@ -57,7 +57,7 @@ async function unlessGone<T>(call: () => Promise<T>): Promise<Attempt<T | 'gone'
   return 'refused' in outcome && outcome.refused.code === 'NoSuchUpload' ? { value: 'gone' } : outcome;
 }
 
-/** Gives up every upload that was begun and not answered. */
+/** Aborts every upload whose creation was not answered. */
 export async function abortAll(watch: Watch, s3: S3Client): Promise<void> {
   const { value } = await watch.insist('reads', 'list uploads', () =>
     attempt(() => s3.send(new ListMultipartUploadsCommand({ Bucket }))),

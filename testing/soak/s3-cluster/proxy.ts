@@ -4,7 +4,7 @@ import { fromDebian } from '../../installed/debian.ts';
 import { type Server, startServer } from '../../installed/server.ts';
 import type { Node } from './node.ts';
 
-/** A HAProxy that asks each node twice a second whether it can serve, and leads requests to those that can. */
+/** Starts a HAProxy that checks each node twice a second, and forwards requests to healthy ones. */
 export async function startProxy(
   directory: string,
   nodes: readonly Pick<Node, 'name' | 'port'>[],
@@ -28,7 +28,7 @@ function configuration(port: number, nodes: readonly Pick<Node, 'name' | 'port'>
     '  timeout client 2m',
     '  timeout server 2m',
     '  retries 3',
-    // A request of which the node has nothing yet goes to another.
+    // A request that no node has received yet goes to another node.
     '  option redispatch 1',
     'listen s3',
     `  bind 127.0.0.1:${port}`,

@@ -9,8 +9,8 @@ import type { Product } from './node.ts';
 import { type Node, type NodeSettings, nodeOf } from './node.ts';
 
 /**
- * Each node has a master, of which two make a majority, a volume server, a filer and an S3 gateway. Every object is on two
- * nodes, and what is known of it in a PostgreSQL that all filers have; that one is not killed.
+ * Each node has a master (two are a majority), a volume server, a filer and an S3 gateway. Every object is on two nodes; its metadata
+ * is in a PostgreSQL that all filers share and that is not killed.
  */
 export const SEAWEEDFS: Product = {
   title: 'SeaweedFS of 2026-11-09, three nodes, objects on two',
@@ -21,7 +21,7 @@ export const SEAWEEDFS: Product = {
     const program = join(await ensureBuilt(SEAWEEDFS_BUILD, { log: join(directory, 'build.log') }), 'weed');
     const store = await startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } });
     try {
-      // Filers that start together and find no table each make it, and all but one of them end.
+      // Filers that start together would each create the missing table, and all but one of them would fail.
       await query(store.superuserUrl, tableOf('filemeta'));
       const ports: Ports[] = [];
       while (ports.length < count) ports.push(await newPorts());
@@ -57,7 +57,7 @@ function argumentsOf(ports: Ports, masters: string, cwd: string): readonly strin
     ...['-logtostderr=true', 'server', '-ip=127.0.0.1', '-ip.bind=127.0.0.1', `-dir=${join(cwd, 'data')}`],
     ...['-volume.max=60', '-volume.preStopSeconds=1', `-master.port=${ports.master}`],
     ...[`-master.port.grpc=${ports.masterGrpc}`, `-master.peers=${masters}`],
-    // On two different nodes of a rack.
+    // Copies are on two different nodes of a rack.
     ...['-master.defaultReplication=001', '-master.volumeSizeLimitMB=64', '-master.electionTimeout=3s'],
     ...[`-volume.port=${ports.volume}`, `-volume.port.grpc=${ports.volumeGrpc}`],
     ...['-filer', `-filer.port=${ports.filer}`, `-filer.port.grpc=${ports.filerGrpc}`],

@@ -9,7 +9,7 @@ import type { Watch } from './watch.ts';
 
 const QUOTA_BYTES = 2 ** 40;
 
-/** A new Capsule, as its principal's client by each of the brokers. */
+/** Creates a Capsule; returns clients with its principal, one for each broker. */
 export async function newCapsule(
   brokers: readonly BrokerProcess[],
   mounts: Mounts,
@@ -25,7 +25,7 @@ export async function newCapsule(
   return brokers.map(({ url }) => client(url, principal));
 }
 
-/** A Capsule of that name with one Assistant, which writes by way of all brokers. */
+/** Creates a Capsule of this name with one Assistant, which writes through all brokers. */
 export async function newCaller(
   brokers: readonly BrokerProcess[],
   mounts: Mounts,

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** What one try came to. */
+/** The result of one attempt. */
 export type Attempt<T> =
   | { readonly value: T }
   | { readonly refused: Refusal }
@@ -10,44 +10,44 @@ export type Attempt<T> =
 export interface Refusal {
   readonly status: number;
   readonly code: string;
-  /** Seconds; undefined where the answer does not say. */
+  /** Seconds; undefined if the answer has no such header. */
   readonly retryAfter: number | undefined;
-  /** Said within an answer that had begun with 200, as S3 itself does for what takes long. */
+  /** Whether the error came within an answer that began with 200, as S3 does for long operations. */
   readonly late?: boolean;
 }
 
 export type Kind = 'writes' | 'reads' | 'credentials';
 
 export const PAUSE_MS = 100;
-/** After which something is broken that no node that comes back will mend. */
+/** After this time, a failure is not caused by a node that is down. */
 export const LIMIT_MS = 300_000;
-/** Of the JSON routes, and of S3. */
+/** Codes of the JSON routes and of S3. */
 const FAILED = ['upstream_failed', 'upstream_timeout', 'InternalError'];
 
-/** What a deletion of several keys is called that says which of them failed. */
+/** The name for an answer to a bulk deletion in which some keys failed. */
 export const FAILED_KEYS = 'failed keys';
 
-/** A refusal that docs/wire/objectstore-data.md has for a server behind the broker that fails. */
+/** Whether docs/wire/objectstore-data.md documents this refusal for a failing server behind the broker. */
 export function isDocumented({ status, code, retryAfter, late = false }: Refusal): boolean {
   if (late) return ['InternalError', 'ServiceUnavailable', FAILED_KEYS].includes(code);
   if (status === 503) return retryAfter !== undefined && retryAfter > 0 && code !== 'custody_rollback';
   return (status === 502 || status === 504) && FAILED.includes(code);
 }
 
-/** Asks until there is a good answer, and keeps when there was one, and what else there was. */
+/** Repeats requests until they succeed, and records the times of good answers, and all other answers. */
 export class Watch {
-  /** By `performance.now()`. */
+  /** Times of good answers by `performance.now()`. */
   readonly at: Readonly<Record<Kind, number[]>> = { writes: [], reads: [], credentials: [] };
-  /** By status and code. */
+  /** The number of refusals by status and code. */
   readonly refusals = new Map<string, number>();
   readonly problems: string[] = [];
   cutReads = 0;
-  /** Uploads in parts that a server did not know any more. */
+  /** The number of multipart uploads that a server lost. */
   uploadsGone = 0;
-  /** The longest that anybody asked for one thing. */
+  /** The longest time that a caller needed for one operation. */
   #slowest = 0;
 
-  /** The longest wait of one caller for one thing since it was last asked. */
+  /** Returns the longest such time since the last call. */
   takeSlowest(): number {
     const slowest = this.#slowest;
     this.#slowest = 0;
@@ -76,7 +76,7 @@ export class Watch {
 
   #judge(kind: Kind, what: string, tried: { readonly refused: Refusal } | { readonly cut: string }): void {
     if ('cut' in tried) {
-      // What was begun with 200 cannot be refused any more.
+      // An answer that began with 200 cannot be refused any more.
       if (kind === 'reads') this.cutReads += 1;
       else this.problems.push(`${what}: no answer: ${tried.cut}`);
       return;
@@ -89,7 +89,7 @@ export class Watch {
   }
 }
 
-/** The longest time without an answer since then, until now. */
+/** The longest time without an answer from `since` until now. */
 export function longestGap(times: readonly number[], since: number, now = performance.now()): number {
   const from = [...times.filter((at) => at >= since && at <= now), now];
   return Math.max(...from.map((at, i) => at - (from[i - 1] ?? since)));

@@ -22,7 +22,7 @@ const space = (file: string, ...policies: readonly string[]): Source => ({
   policies,
 });
 const RELEASES = ['home-', 'space-'];
-/** The word by which also each part of a rule is tried. */
+/** The word in `--only` that also selects each part of a rule. */
 const FINE = 'fine';
 const CLAIMED = 'where the API server does not write who made it';
 const GENERATED = 'agrees with zod and ajv on';

@@ -1,11 +1,11 @@
-/** One NetworkPolicy as a mutant has it, for as long as something is done. */
+/** Changes one NetworkPolicy to a mutant while some work is done. */
 import { type Patience, wait } from '../../../e2e/verify/probers.ts';
 import { asWritten, type Mutant, type Policy } from './mutants.ts';
 import { must, OPEN, type UndoContext, withUndo } from './undo.ts';
 
 type Written = Policy & Record<string, unknown>;
 
-/** A Capsule's walls are the operator's alone, unless an administrator has opened its namespace. */
+/** Only the operator may change a Capsule's policies, unless an administrator has opened the namespace. */
 export async function changed<T>(
   undoing: UndoContext,
   mutant: Mutant,

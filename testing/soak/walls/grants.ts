@@ -37,7 +37,7 @@ export const grants: Part = {
   },
 };
 
-/** @throws Error unless these tests pass while nothing is broken: only then a failure says something */
+/** @throws Error unless these tests pass without a mutation, since only then a failure means something */
 async function requireSound({ root }: Tree, { file, pattern }: Tests): Promise<void> {
   const ran = await runTests(root, file, pattern);
   const failed = ran.find(({ passed }) => !passed);
@@ -48,7 +48,7 @@ async function requireSound({ root }: Tree, { file, pattern }: Tests): Promise<v
 async function shownBy(tree: Tree, mutant: Mutant): Promise<string | undefined> {
   const { file, pattern } = mutant.tests;
   const ran = await tree.broken(mutant, () => runTests(tree.root, file, pattern));
-  // Where not even the set-up comes to its end, no test runs.
+  // If the set-up fails, no test runs.
   if (ran.length === 0) return `${file}: set-up`;
   return ran.find(({ passed }) => !passed)?.name;
 }

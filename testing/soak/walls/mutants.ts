@@ -31,7 +31,7 @@ export function mutantsOf(policy: Policy): Mutant[] {
   return mutants;
 }
 
-/** What a person writes of an object that was read, so that it can be made again as it was. */
+/** The part of a read object that a person writes, from which it can be created again. */
 export function asWritten({ apiVersion, kind, metadata, spec }: Record<string, unknown> & Policy) {
   const { name, namespace } = metadata;
   const { labels, annotations, ownerReferences } = metadata as Record<string, unknown>;

@@ -5,9 +5,9 @@ export interface Tried {
   /** The policy, role, binding or file that was changed. */
   readonly protection: string;
   readonly change: string;
-  /** The check that shows it; undefined where none does. */
+  /** The check that detects it; undefined if none does. */
   readonly shown: string | undefined;
-  /** Why none can. */
+  /** Why no check can detect it. */
   readonly reason: string | undefined;
 }
 

@@ -16,7 +16,7 @@ import type { Part, Tried } from './part.ts';
 import { type Mutant, mutantsOf } from './rbac/mutants.ts';
 
 const PAGE = resolve(import.meta.dirname, '../../../docs/rights.md');
-/** A role is known a moment after it was written. */
+/** The API server uses a changed role only after a moment. */
 const KNOWN_MS = 3_000;
 /** The quick run takes a minute. */
 const QUICK_EACH = 4;
@@ -47,7 +47,7 @@ export const rbac: Part = {
           shown,
           reason: undefined,
         });
-        // The next one is alone only when this one is undone.
+        // The next change is the only one only after this one is undone.
         await eventually(asDrawn, { what: 'all rights are as on the page again' });
       }
       return tried;

@@ -1,4 +1,4 @@
-/** Changes of a Capsule's walls beside the chart's own admission policies, on a real API server: made, and taken back. */
+/** Changes of a Capsule's network policies under the chart's admission policies, on a real API server, and their undoing. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,7 +94,7 @@ describe('a wall of a Capsule', () => {
 });
 
 describe('what a run that was killed has left', () => {
-  /** Whoever is killed takes nothing back: what it wrote down is all that there is. */
+  /** A killed run undoes nothing, so only its record remains. */
   const killed = async (undo: Undo, act: () => Promise<void>) => {
     let alive = true;
     const dying: Kube = {

@@ -4,7 +4,7 @@
  */
 import type { Kube } from '../../../e2e/space/kube.ts';
 
-/** What takes a change back; of each kind there is one at a time. */
+/** How a change is undone; there is one of each kind at a time. */
 export type Undo =
   | { readonly kind: 'policy'; readonly policy: Written }
   | { readonly kind: 'open'; readonly namespace: string }
@@ -17,7 +17,7 @@ export type Undo =
 
 type Written = { readonly metadata: { readonly name: string; readonly namespace?: string } };
 
-/** A policy can be put back only while its namespace is open, so these have an order. */
+/** A policy can be restored only while its namespace is open, so these have an order. */
 const ORDER: readonly Undo['kind'][] = ['policy', 'open', 'replicas'];
 const JOURNAL = 'walls-soak';
 export const OPEN = 'platform.space/open';
@@ -62,7 +62,7 @@ async function write({ kube, namespace }: UndoContext, key: string, value: strin
 async function takeBack(kube: Kube, undo: Undo): Promise<void> {
   if (undo.kind === 'policy') {
     const { name, namespace = '' } = undo.policy.metadata;
-    // With its Capsule a namespace goes, and all that it had.
+    // The namespace may have been deleted with its Capsule, and everything in it.
     if ((await kube.get('namespace', namespace)) === undefined) return;
     const there = (await kube.get('networkpolicy', name, namespace)) !== undefined;
     await must(kube, [there ? 'replace' : 'create', '-f', '-'], undo.policy);

@@ -9,19 +9,19 @@ const RESTORE = resolve(import.meta.dirname, '../../../../e2e/restore/main.ts');
 const VAULT = 'chaos-vault';
 const SECRET = 'backup-s3';
 
-/** A backup of the Space into a bucket that is no part of it. */
+/** A backup of the Space into a bucket outside of it. */
 export interface Backup {
-  /** Values of a release that has it. */
+  /** The values of a release with this backup. */
   readonly values: object;
-  /** Copies Capsules, Assistants, keys and objects now; answers the name of its Job. */
+  /** Copies Capsules, Assistants, keys and objects now; returns the name of the Job. */
   take(): Promise<string>;
-  /** A moment of now that the archived log reaches. */
+  /** Returns the present moment once the archived log reaches it. */
   moment(): Promise<string>;
-  /** Puts a Capsule of a moment beside those that live, under another name. */
+  /** Restores a Capsule as of a moment under another name. */
   restore(capsule: string, as: string, at: string): Promise<void>;
 }
 
-/** Gives a Space a backup, and waits for its first copy; `directory` is for the identity. */
+/** Configures the backup of a Space and waits for the first copy; `directory` is for the identity. */
 export async function openBackup(kept: InstalledSpace, release: Release, directory: string): Promise<Backup> {
   const { kube, space } = kept;
   const { space: name, namespace, servicesNamespace } = space.names;
@@ -35,7 +35,7 @@ export async function openBackup(kept: InstalledSpace, release: Release, directo
       enabled: true,
       recipient: await identityToRecipient(identity),
       postgres: { archiveSeconds: 5 },
-      // With the little that is the default there would be few backups among the kills.
+      // With the low default limit there would be few backups during the kills.
       resources: { limits: { cpu: '1', memory: '384Mi' } },
       s3: external,
     },
@@ -93,13 +93,13 @@ export async function openBackup(kept: InstalledSpace, release: Release, directo
   };
 }
 
-/** Takes away what a backup has beside the release, however far it came. */
+/** Removes everything of the backup that is not part of the release, also after a failed start. */
 export async function removeBackup({ kube, space }: InstalledSpace): Promise<void> {
   await kube.remove('namespace', VAULT);
   await kube.remove('secret', SECRET, space.names.servicesNamespace);
 }
 
-/** The cluster has it already. */
+/** Returns the image of the S3 server, which the cluster has already. */
 async function imageOfS3({ kube, space }: InstalledSpace): Promise<string> {
   const server = await kube.get('statefulset', 's3', space.names.servicesNamespace);
   return server?.['spec'].template.spec.containers[0].image;

@@ -1,6 +1,6 @@
 /**
- * What the people who keep a Space do while its parts are killed: they upgrade it and go back, back it up, and put a
- * Capsule out of the backup beside those that live. What fails because a part was away is begun again, as they would.
+ * What administrators do while parts of the Space are killed: they upgrade it and roll back, back it up, and restore a Capsule
+ * from the backup under another name. An act that fails because a part was down is repeated, as a person would.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,14 +17,14 @@ const MOST_TRIES = 20;
 const BETWEEN_TRIES_MS = 2_000;
 const BETWEEN_ACTS_MS = 10_000;
 
-/** In one way or another that tenants cannot tell apart; every pod is another. */
+/** Values whose differences replace every pod, and that tenants cannot notice. */
 const version = (logLevel: string, cpu: string) => ({
   ...Object.fromEntries(['operator', 'dbBroker', 'objectStore', 'egress'].map((of) => [of, { logLevel }])),
   postgres: { resources: { requests: { cpu } } },
 });
 const [USUAL, CHANGED] = [version('info', '100m'), version('warn', '101m')];
 
-/** Gives the Space a backup, and its administrators. */
+/** Configures a backup of the Space and returns its administrators. */
 export async function openAdministrators(kept: InstalledSpace): Promise<Administrators> {
   const directory = await mkdtemp(join(tmpdir(), 'space-chaos-'));
   const release = await openRelease(kept, directory);
@@ -44,7 +44,7 @@ export async function openAdministrators(kept: InstalledSpace): Promise<Administ
     const one = marked();
     if (one === undefined || (await again('backup', backup.take)) === undefined) return;
     const moment = await again('moment archived', backup.moment);
-    // Who deleted it meanwhile may have been faster than the moment.
+    // It may have been deleted before the moment.
     if (moment === undefined || !isThere(one)) return;
     const restored = await again('Capsule restored', async () => {
       await backup.restore(one.capsule, RESTORED, moment);
@@ -77,14 +77,14 @@ export async function openAdministrators(kept: InstalledSpace): Promise<Administ
   };
 }
 
-/** Counts what was done, and what had to be begun again. */
+/** Counts acts, and those that had to be repeated. */
 function patience() {
   const done: Record<string, number> = {};
   const problems: string[] = [];
   const count = (what: string) => {
     done[what] = (done[what] ?? 0) + 1;
   };
-  /** Undefined when it never worked, which is a problem. */
+  /** Undefined if the act never succeeded, which is reported as a problem. */
   async function again<T>(what: string, act: () => Promise<T>): Promise<T | undefined> {
     for (let tries = 1; ; tries += 1)
       try {
@@ -104,7 +104,7 @@ function patience() {
   return { done, problems, again };
 }
 
-/** Its restored copy runs, with what this incarnation had written. */
+/** Checks that the restored copy runs with the data of this incarnation. */
 async function lookAt({ kube, space, tenant }: InstalledSpace, one: DesiredAssistant): Promise<void> {
   const { namespace } = space.names;
   const all = await kube.list('assistants', namespace);

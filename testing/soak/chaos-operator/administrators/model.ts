@@ -4,7 +4,7 @@ import { finish, type Kube } from '../../../../e2e/space/kube.ts';
 import { eventually } from '../../../eventually.ts';
 import type { SpaceView, Tenant } from '../world.ts';
 
-/** The installed Space that administrators keep. */
+/** The installed Space that is administered. */
 export interface InstalledSpace {
   readonly cluster: Cluster;
   readonly kube: Kube;
@@ -14,7 +14,7 @@ export interface InstalledSpace {
 
 const SETTLE_MS = 15 * 60_000;
 
-/** Waits on what takes minutes where parts die meanwhile. */
+/** Waits for a condition that may take minutes, since parts are killed meanwhile. */
 export const settled = (what: string, is: () => Promise<boolean>) =>
   eventually(
     async () => {
@@ -24,7 +24,7 @@ export const settled = (what: string, is: () => Promise<boolean>) =>
     { what, within: SETTLE_MS },
   );
 
-/** What a program prints; its error says what it said last. */
+/** Returns the output of a program; the error contains the end of its output. */
 export async function printed(program: string, args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await finish(program, args);
   if (code !== 0) throw new Error((stderr || stdout).trim().slice(-2_000));

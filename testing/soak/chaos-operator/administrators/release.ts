@@ -6,13 +6,13 @@ import { forceFlags } from '../../../../e2e/space/release.ts';
 import { lateWorkloads } from '../../../../e2e/space/rollout.ts';
 import { type InstalledSpace, printed, settled } from './model.ts';
 
-/** The Helm release of the Space that is up. */
+/** The Helm release of the running Space. */
 export interface Release {
-  /** What it was installed with. */
+  /** The values that it was installed with. */
   readonly values: object;
-  /** Gives it these values, of which the later override the earlier, and waits for its pods. */
+  /** Upgrades it to these values, of which later ones override earlier ones, and waits for its pods. */
   upgrade(...values: readonly object[]): Promise<void>;
-  /** To the revision before, and waits for its pods. */
+  /** Rolls back to the previous revision and waits for its pods. */
   rollBack(): Promise<void>;
 }
 

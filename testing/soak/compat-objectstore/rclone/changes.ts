@@ -16,7 +16,7 @@ const named =
     equal(await names(fixture), []);
   };
 
-/** What is made the same, moved, marked and deleted. */
+/** Cases that synchronise, move, mark and delete. */
 export const CHANGES: Readonly<Record<string, Play>> = {
   ...Object.fromEntries(NAMES.map((name) => [`a file named ${name.slice(0, 20)}`, named(name)])),
   'sync of new, changed and deleted files': async (fixture) => {

@@ -9,7 +9,7 @@ const refused =
     equal(await names(fixture), []);
   };
 
-/** What is refused by design, and stores nothing; and where that ends. */
+/** Requests that are refused by design and store nothing, and similar ones that are permitted. */
 export const LIMITS: Readonly<Record<string, Play>> = {
   'a name with a control character is refused': async (fixture) => {
     write(fixture.local, { 'a\u0001b': 'x' });

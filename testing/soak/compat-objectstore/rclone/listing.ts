@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { equal, like, lines, write } from '../../outcome.ts';
 import { found, names, type Play, three } from './fixture.ts';
 
-/** What rclone tells of what is there. */
+/** Cases that list objects. */
 export const LISTING: Readonly<Record<string, Play>> = {
   'lsf of all buckets': async ({ rclone, remote }) =>
     equal(lines(await rclone(['lsf', remote()])), ['data/', 'shared/']),

@@ -11,7 +11,7 @@ import { LIMITS } from './limits.ts';
 import { LISTING } from './listing.ts';
 import { TRANSFERS } from './transfers.ts';
 
-/** Each on fixture of its own, so that several go at once. */
+/** Each case has a fixture of its own, so that several can run at once. */
 const CASES = { ...LISTING, ...TRANSFERS, ...CHANGES, ...LIMITS };
 
 const AT_ONCE = 4;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { equal, like, md5, write } from '../../outcome.ts';
 import { found, large, MIB, names, OLD, PARTS, type Play, three } from './fixture.ts';
 
-/** Files that go there, come back, and are copied on the server. */
+/** Cases that upload, download, and copy on the server. */
 export const TRANSFERS: Readonly<Record<string, Play>> = {
   'copy there and back': async (fixture) => {
     const all = await three(fixture);

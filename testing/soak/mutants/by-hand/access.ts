@@ -9,7 +9,7 @@ const CUT = { file: 'operations/cut.test.ts' };
 const COMMANDS = { file: 'commands.test.ts' };
 const SPARES = { file: 'spares/spares.test.ts' };
 
-/** Mutations of who may connect, whose sessions are ended, and what prevents either. */
+/** Mutations of decisions who may connect, and whose sessions are ended. */
 export const ACCESS = [
   ...mutantsOf('operations/blockers.ts', [
     [

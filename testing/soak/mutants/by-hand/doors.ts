@@ -9,7 +9,7 @@ const RESTORE = { file: 'restore.test.ts' };
 const DECIDE = { file: 'core/decide.test.ts' };
 const NAMES = { file: 'core/names.test.ts' };
 
-/** What a database, a role and a spare are made of, and what a command does to them. */
+/** Mutations of how databases, roles and spares are created, and of what commands do to them. */
 export const DOORS = [
   ...mutantsOf('core/decide.ts', [
     [

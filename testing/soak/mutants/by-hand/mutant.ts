@@ -1,15 +1,15 @@
-/** A file of tests, and the part of its names that picks one server among those that they run on. */
+/** A file of tests, and the part of their names that selects one of the servers that they run on. */
 interface Suite {
   readonly file: string;
   readonly on?: string;
 }
 
-/** One line of the database broker that a wrong one takes the place of, and the test that must fail then. */
+/** One line of the database broker that is replaced by a wrong one, and the test that must fail then. */
 export interface Mutant {
   /** What the line decides, as a sentence. */
   readonly decision: string;
   readonly file: string;
-  /** Is there once. */
+  /** Occurs once in the file. */
   readonly line: string;
   readonly broken: string;
   readonly suite: Suite;
@@ -26,13 +26,13 @@ export function mutantsOf(file: string, rows: readonly Row[]): Mutant[] {
   }));
 }
 
-/** Matches the whole name of the mutant's test, with those of the groups around it. */
+/** Matches the full name of the mutant's test, including its groups. */
 export function patternOf({ suite, test }: Mutant): string {
   const own = test.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return suite.on === undefined ? own : `${suite.on}.*${own}`;
 }
 
-/** @throws Error unless the line is there once: a mutant of what is not there any more proves nothing */
+/** @throws Error unless the line occurs once, since a mutant of a missing line proves nothing */
 export function breakLine(text: string, line: string, broken: string): string {
   const parts = text.split(line);
   if (parts.length !== 2)

@@ -4,7 +4,7 @@ const DECIDE = { file: 'servers/decide.test.ts' };
 const ROUTER = { file: 'servers/router.test.ts' };
 const CONFIG = { file: 'servers/config.test.ts' };
 
-/** Mutations of which of several servers has a Capsule, and whom its principal stands for. */
+/** Mutations of decisions which of several servers has a Capsule, and whom a principal stands for. */
 export const SERVERS = [
   ...mutantsOf('servers/decide.ts', [
     [

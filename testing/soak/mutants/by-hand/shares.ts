@@ -8,7 +8,7 @@ const SHARED = { file: 'limits/shared.test.ts' };
 const QUOTA = { file: 'core/quota.test.ts' };
 const DRIFT = { file: 'isolation/drift.test.ts' };
 
-/** How much of what all share one tenant may hold. */
+/** Mutations of limits for how much of a shared resource one tenant may use. */
 export const SHARES = [
   ...mutantsOf('limits/sessions.ts', [
     [

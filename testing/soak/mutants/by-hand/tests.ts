@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A test that ran: its name with those of the groups around it, and whether it passed. */
+/** The full name of a test that ran, including its groups, and whether it passed. */
 export interface Ran {
   readonly name: string;
   readonly passed: boolean;

@@ -8,10 +8,10 @@ import { breakLine, type Mutant } from './mutant.ts';
 const run = promisify(execFile);
 const HERE = join(import.meta.dirname, '../../../..');
 
-/** A copy of the sources, so that nothing is broken where somebody works. */
+/** A copy of the sources, so that mutations do not change the checkout. */
 export interface Tree {
   readonly root: string;
-  /** Breaks one line while the work lasts. */
+  /** Replaces one line while `work` runs. */
   broken<T>(mutant: Pick<Mutant, 'file' | 'line' | 'broken'>, work: () => Promise<T>): Promise<T>;
   remove(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export async function copyTree(): Promise<Tree> {
   const { stdout } = await run('git', list, { cwd: HERE, maxBuffer: 2 ** 26 });
   for (const name of stdout.split('\0').filter((one) => one !== '')) {
     await mkdir(dirname(join(root, name)), { recursive: true });
-    // A file that was removed and is not committed yet.
+    // The file may have been removed without a commit.
     await cp(join(HERE, name), join(root, name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error;
     });
@@ -44,7 +44,7 @@ export async function copyTree(): Promise<Tree> {
   };
 }
 
-/** Packages of others are shared, and those of the workspace are the copy's own. */
+/** Links packages of npm to those of the checkout, and packages of the workspace to the copy. */
 async function linkPackages(root: string): Promise<void> {
   const packages = join(HERE, 'node_modules');
   await mkdir(join(root, 'node_modules/@space'), { recursive: true });

@@ -1,4 +1,4 @@
-/** The terms of an expression in CEL that `&&` and `||` join, by where they stand. Knows as much of the language as that takes. */
+/** Finds the terms of a CEL expression that `&&` and `||` join, by their positions. It parses only as much of the language as that needs. */
 
 export interface Term {
   readonly joinedBy: '&&' | '||';
@@ -8,26 +8,26 @@ export interface Term {
 
 type Mark = { readonly text: string; readonly at: number };
 
-/** What stands between these, outside of all brackets. */
+/** A part of the expression outside of all brackets. */
 interface Level {
   readonly marks: readonly Mark[];
-  /** What is in brackets. */
+  /** The bracketed parts. */
   readonly groups: readonly (readonly [start: number, end: number])[];
 }
 
-/** Each term, outer ones before those within them. */
+/** All terms, outer ones before inner ones. */
 export function termsOf(text: string): Term[] {
   return termsIn(text, 0, text.length);
 }
 
-/** The expression without a term: what is left decides. */
+/** The expression without a term, so that the rest decides. */
 export function without(text: string, { joinedBy, start, end }: Term): string {
   return `${text.slice(0, start)} ${joinedBy === '&&' ? 'true' : 'false'} ${text.slice(end)}`;
 }
 
 function termsIn(text: string, start: number, end: number): Term[] {
   const { marks, groups } = levelOf(text, start, end);
-  // What binds least is told apart first.
+  // The operators with the lowest precedence are split first.
   for (const words of [[',', '?', ':'], ['||'], ['&&']]) {
     const found = marks.filter((mark) => words.includes(mark.text));
     if (found.length === 0) continue;
@@ -72,7 +72,7 @@ function markAt(text: string, at: number): string | undefined {
   const two = text.slice(at, at + 2);
   if (two === '&&' || two === '||') return two;
   const char = text.charAt(at);
-  // `a.?b`, `a[?b]` and `{?a: b}` are no questions.
+  // The `?` in `a.?b`, `a[?b]` and `{?a: b}` is not a ternary operator.
   if (char === '?') return '.[{'.includes(text.charAt(at - 1)) ? undefined : char;
   return char === ',' || char === ':' ? char : undefined;
 }

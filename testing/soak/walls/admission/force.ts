@@ -1,4 +1,4 @@
-/** Puts policies in the place of others, and knows when they are in force. */
+/** Replaces policies, and waits until the replacements are in force. */
 import type { KubeObject } from '../../../../e2e/space/kube-object.ts';
 import type { ApiClient } from '../../../../operator/runtime/client.ts';
 import { ApiError } from '../../../../operator/runtime/errors.ts';
@@ -8,7 +8,7 @@ const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const MARK = 'walls-are-in-force';
 /** A kind that no policy of the chart matches, however it is changed. */
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
-/** Policies that change objects are read by another part of the API server, which tells of nothing. */
+/** Mutating policies are read by another part of the API server, which does not show when it has done so. */
 const MUTATING_MS = 3_000;
 
 const pathOf = ({ kind, metadata: { name } }: Pick<KubeObject, 'kind' | 'metadata'>): string =>
@@ -20,7 +20,7 @@ const collectionOf = (kind: string): string =>
     .replace(/policy$/, 'policies')
     .replace(/binding$/, 'bindings')}`;
 
-/** What is as a person would write it. */
+/** An object as a person would write it. */
 const written = ({ apiVersion, kind, metadata: { name, labels }, spec }: KubeObject): object => ({
   apiVersion,
   kind,
@@ -29,9 +29,9 @@ const written = ({ apiVersion, kind, metadata: { name, labels }, spec }: KubeObj
 });
 
 export interface PolicyStore {
-  /** Every policy and binding that is there. */
+  /** Every existing policy and binding. */
   list(kinds: Iterable<string>): Promise<readonly KubeObject[]>;
-  /** Has `next` in place of what was put last, which is as it was again. In force when this ends. */
+  /** Restores the object that was replaced last, and replaces `next.original`; resolves when that is in force. */
   put(next?: { readonly original: KubeObject; readonly instead: KubeObject | undefined }): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export function openPolicyStore(client: ApiClient): PolicyStore {
     }
   }
 
-  /** What is written last is known last, of policies and of bindings. */
+  /** The API server reads policies and bindings in the order of their writes, so a marker that is written last shows that it knows all. */
   async function inForce(): Promise<void> {
     round += 1;
     const text = `round ${round}`;
@@ -105,7 +105,7 @@ function absent(error: unknown): undefined {
   throw error;
 }
 
-/** Refuses an account of this round, and by its message tells which. */
+/** A policy that refuses accounts, and whose message names the round. */
 function markOf(round: number, text: string): readonly KubeObject[] {
   const base = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name: MARK } };
   const accounts = {

@@ -4,7 +4,7 @@ import { termsOf, without } from './cel.ts';
 
 type Path = readonly (string | number)[];
 
-/** What is done to one object; `term` counts the terms of the expression that is there. */
+/** A change of one object; `term` is the index of a term of the existing expression. */
 type Edit =
   | { readonly does: 'remove' }
   | { readonly does: 'drop'; readonly path: Path }
@@ -17,7 +17,7 @@ export interface Mutant {
   readonly name: string;
   readonly change: string;
   readonly edit: Edit;
-  /** A part of a rule that says when it holds, and no rule or exemption itself. */
+  /** Marks a part of a rule's condition, which is neither a rule nor an exemption itself. */
   readonly fine?: true;
 }
 
@@ -53,7 +53,7 @@ export const POLICIES: ReadonlySet<string> = new Set([
   'MutatingAdmissionPolicy',
 ]);
 export const BINDINGS: ReadonlySet<string> = new Set([...POLICIES].map((kind) => `${kind}Binding`));
-/** What is made of the manifest's rules by a program: its terms are those of the rules, of which each is tried whole. */
+/** Policies that are generated from the manifest's rules, of which each is tried as a whole. */
 const GENERATED: ReadonlySet<string> = new Set(['assistants', 'capsules']);
 const LONGEST_TOLD = 90;
 
@@ -103,7 +103,7 @@ function ofTerms(text: string, path: Path): Change[] {
   });
 }
 
-/** Each resource that is no longer looked at, and each operation. */
+/** Removes each resource and each operation that a policy checks. */
 function ofRules(rules: readonly Rule[]): Change[] {
   const at = ['spec', 'matchConstraints', 'resourceRules'];
   return rules.flatMap((rule, i) => [
@@ -148,7 +148,7 @@ function ofBinding(spec: {
   ];
 }
 
-/** Each label that is no longer asked for: the policy holds in more namespaces; each name that is left out: in one less. */
+/** Removes each label of a selector, so that the policy applies to more namespaces, and each name, so that it applies to one less. */
 function ofSelector(selector: Selector | undefined, path: Path): Change[] {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   return [
@@ -180,7 +180,7 @@ const told = (text: string): string => {
   return line.length > LONGEST_TOLD ? `${line.slice(0, LONGEST_TOLD)}…` : line;
 };
 
-/** The object with the change, if it is the one that is meant; undefined where none takes its place. */
+/** The object with the change, if the change is of this object; undefined if the object is removed. */
 export function changed(object: KubeObject, { kind, name, edit }: Mutant): KubeObject | undefined {
   if (object.kind !== kind || ownName(object) !== name) return object;
   if (edit.does === 'remove') return undefined;

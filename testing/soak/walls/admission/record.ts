@@ -1,4 +1,4 @@
-/** What a file of tests asks of an API server, and what it is answered, with the test that asked. */
+/** Records the requests of a file of tests to an API server, with their answers and the test that sent them. */
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -32,13 +32,13 @@ export interface Recorded {
 
 interface Ran {
   readonly name: string;
-  /** Why, where it has. */
+  /** The reason, if the tests failed. */
   readonly failed: string | undefined;
   readonly from: number;
   readonly to: number;
 }
 
-/** A kubeconfig as this test kit writes it. */
+/** A kubeconfig as the test helpers write it. */
 interface Kubeconfig {
   readonly clusters: readonly {
     readonly cluster: { server: string; 'certificate-authority-data': string };
@@ -47,7 +47,7 @@ interface Kubeconfig {
 
 const KEPT = ['authorization', 'content-type', 'accept', 'impersonate-user'] as const;
 
-/** Runs a file of tests against this API server. `but` names tests that leave no state in which the others can be asked again. */
+/** Runs a file of tests against this API server. `but` names tests after which the requests of others cannot be repeated. */
 export async function record(
   server: ApiServer,
   file: string,
@@ -91,7 +91,7 @@ async function testsAt(kubeconfig: string, file: string, pattern?: string): Prom
   const onTestCaseResult = (test: TestCase) => {
     const { startTime = 0, duration = 0 } = test.diagnostic() ?? {};
     const { state, errors } = test.result();
-    // What a pattern leaves out is skipped.
+    // Tests that the pattern excludes are reported as skipped.
     if (state !== 'skipped')
       ran.push({
         name: test.fullName,
@@ -107,14 +107,14 @@ async function testsAt(kubeconfig: string, file: string, pattern?: string): Prom
       watch: false,
       project: ['integration'],
       reporters: [{ onTestCaseResult }],
-      // A case more than what is written down finds nothing of what is asked here.
+      // Few generated cases suffice, since more of them test nothing that matters here.
       env: { MANIFEST_CASES: '20' },
       ...(pattern === undefined ? {} : { testNamePattern: pattern }),
     });
     await vitest.close();
   } finally {
     delete process.env[ATTACHED];
-    // Tests that fail are told of below.
+    // Failed tests are reported below.
     process.exitCode = 0;
   }
   return ran;
@@ -146,7 +146,7 @@ async function forward(url: string, asked: IncomingMessage, answer: ServerRespon
 
 /** Sends the request unchanged to an API server on loopback that we started. */
 export async function send(url: string, { method, path, headers, body }: Asked): Promise<IncomingMessage> {
-  // A DELETE has no length otherwise, and what follows on this connection would be read as its body.
+  // Without a length, the next request on this connection would be read as the body of a DELETE.
   const length = { 'content-length': String(Buffer.byteLength(body)) };
   const options = { method, headers: { ...headers, ...length }, rejectUnauthorized: false };
   const request = httpsRequest(`${url}${path}`, options);

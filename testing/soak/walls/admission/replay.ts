@@ -1,10 +1,10 @@
-/** Asks again what tests have asked, and stores nothing: whose answer is another shows that a wall is. */
+/** Repeats recorded requests as dry runs; a different answer shows the change of a protection. */
 import { type Answered, type Asked, type Recorded, send } from './record.ts';
 
-/** Verdicts of the API server; what reads is judged by no admission policy. */
+/** Methods that admission policies check; they do not check reads. */
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 const AT_ONCE = 8;
-/** Which of several policies that refuse is told changes when the API server reads them anew. */
+/** The number of repetitions, since the API server may name another of several refusing policies after it has read them again. */
 const LOOKS = 6;
 
 /** A request whose answer is the same each time, and the test that asked. */
@@ -12,7 +12,7 @@ export interface Question {
   readonly asked: Asked;
   readonly test: string;
   readonly status: number;
-  /** What refuses, and how it says so, where that is always the same. */
+  /** The policy that refuses, with its message, if that is always the same. */
   readonly refusal: Refusal | undefined;
   /** The user that the API server records on it, if that is always the same. */
   readonly made: { readonly by: string | undefined } | undefined;
@@ -42,7 +42,7 @@ export async function questionsOf(
   return asked.flatMap((one): Question[] => {
     const [first, ...others] = answers.get(one) ?? [];
     if (first === undefined || others.some(({ status }) => status !== first.status)) return [];
-    // A test that waits for something gets other answers at first.
+    // A test that waits for a condition gets other answers at first.
     const then = one.same.findLast(({ answer }) => answer.status === first.status);
     if (then === undefined) return [];
     const [refusal, made] = [refusalIn(first), madeIn(first)];
@@ -58,7 +58,7 @@ export async function questionsOf(
   });
 }
 
-/** The tests that are answered otherwise now that this policy is another: not at all, or by somebody else. */
+/** The tests whose requests are answered differently while this policy is changed. */
 export async function flippedOf(
   url: string,
   questions: readonly Question[],
@@ -71,7 +71,7 @@ export async function flippedOf(
     const unlike = made !== undefined && made.by !== madeIn(now);
     if (now.status !== status || otherwise || unlike) tests.add(test);
   });
-  // What a test waits for before it begins says the least.
+  // Requests of the set-up come last, since they say least.
   return [...tests].sort((a, b) => Number(a === 'set-up') - Number(b === 'set-up'));
 }
 
@@ -88,7 +88,7 @@ function refusalIn({ text }: Answered): Refusal | undefined {
   return found === null ? undefined : { policy, says };
 }
 
-/** What a policy may change of an object that is taken. */
+/** The part of an accepted object that a policy may change. */
 const madeIn = ({ text }: Answered): string | undefined =>
   /"platform\.space\/installed-by":"([^"]*)"/.exec(text)?.[1];
 
@@ -96,9 +96,9 @@ const sameAs = (one: Refusal | undefined, other: Refusal | undefined) =>
   one?.policy === other?.policy && one?.says === other?.says;
 
 function dryRun(asked: Asked): Asked {
-  // What connects to a pod cannot be tried; no kubelet is there to be reached.
+  // Connections to a pod cannot be dry runs, but there is no kubelet that they could reach.
   if (/\/(exec|attach)\b/.test(asked.path)) return asked;
-  // For a deletion, the body would count and not the address.
+  // A deletion would use options of its body instead of those of the URL.
   const body = asked.method === 'DELETE' ? '' : asked.body;
   const query = asked.path.includes('dryRun=') ? '' : `${asked.path.includes('?') ? '&' : '?'}dryRun=All`;
   return { ...asked, body, path: `${asked.path}${query}` };

@@ -6,7 +6,7 @@ import { GRANTS } from './mutants.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const SAYS_WHO_MAY = /\b(GRANT|REVOKE|CREATE ROLE|ALTER ROLE|ALTER DATABASE) /;
-/** A name, or a setting, says nothing of who may. */
+/** Names and settings do not decide about rights. */
 const SAYS_NOTHING = /\bRENAME TO\b|\bRESET default_transaction_read_only\b/;
 const IS_COMMENT = /^\s*(--|\/\/|\*|\/\*)/;
 
