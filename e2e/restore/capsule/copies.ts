@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { copiesIn, copyFor } from '../copies.ts';
 import { outputOf, type Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { othersDatabases, querySuperuser } from './asking.ts';
 import type { Places } from './model.ts';
+import { othersDatabases, querySuperuser } from './queries.ts';
 
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
 const PROGRESS_MS = 100;

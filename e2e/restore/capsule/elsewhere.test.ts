@@ -8,8 +8,8 @@ import { openTwoServers, type TwoServers } from '../../../brokers/db/testing/ser
 import { type Clients, findClients } from '../../../testing/postgres/clients.ts';
 import { finish } from '../../space/kube.ts';
 import type { Place } from '../place.ts';
-import { databasesOf, serverOf } from './asking.ts';
-import { requireHere } from './then.ts';
+import { requireHere } from './moment.ts';
+import { databasesOf, serverOf } from './queries.ts';
 
 /**
  * Where a Capsule's databases are, according to the registry of the first of two real servers, at any moment of a

@@ -8,14 +8,14 @@ import { phaseOf, removePod } from '../fill.ts';
 import { type Place, placeOf } from '../place.ts';
 import { knownTo, type Rendered } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
-import { fillPlaces } from './filling.ts';
-import { awaitReady, awaitResources } from './furnished.ts';
-import { applyTenant, letStart, refuseTaken } from './living.ts';
+import { fillPlaces } from './fill-places.ts';
 import { notRestored } from './missing.ts';
 import { type CapsuleRestore, namespacesOf, type Places } from './model.ts';
+import { reachMoment } from './moment.ts';
+import { applyTenant, letStart, refuseTaken } from './objects.ts';
 import { addressesIn, type TemporaryObjects, temporaryObjects } from './pods.ts';
+import { awaitReady, awaitResources } from './resources.ts';
 import { type Tenant, withoutSuspend } from './tenant.ts';
-import { reachMoment } from './then.ts';
 
 export interface RestoredCapsule {
   readonly capsule: string;

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { execArgs, type Place, reasonIn } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { querySuperuser } from './asking.ts';
+import { querySuperuser } from './queries.ts';
 
 /** A program and its first arguments: kubectl, and the kubeconfig that it uses. */
 export type Kubectl = readonly [program: string, ...args: string[]];

@@ -1,5 +1,5 @@
 /** What a restore of one Capsule did not bring back, in sentences for the person who has to handle it. */
-import type { Database, Files } from './asking.ts';
+import type { Database, Files } from './queries.ts';
 import { idOf, type Tenant } from './tenant.ts';
 
 export interface CapsuleFacts {

@@ -2,9 +2,9 @@
 import type { Steps } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
 import type { Place } from '../place.ts';
-import type { Database, Files } from './asking.ts';
-import type { Namespaces } from './living.ts';
 import type { Kubectl } from './load.ts';
+import type { Namespaces } from './objects.ts';
+import type { Database, Files } from './queries.ts';
 import type { Tenant } from './tenant.ts';
 
 export interface CapsuleRestore {

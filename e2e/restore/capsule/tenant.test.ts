@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../space/kube-object.ts';
 import type { State } from '../state.ts';
-import type { Files } from './asking.ts';
 import { notRestored } from './missing.ts';
+import type { Files } from './queries.ts';
 import { idOf, isSuspended, renamed, tenantIn, withoutSuspend } from './tenant.ts';
 
 const release = 'home';

@@ -1,8 +1,8 @@
 /** Restores one Capsule beside the existing one, with the parts of `npm run restore -- --capsule` that move data. */
 import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
-import { databasesOf } from '../../../e2e/restore/capsule/asking.ts';
 import { archiveNow, findCopy, startScratch } from '../../../e2e/restore/capsule/copies.ts';
 import { load, openAll } from '../../../e2e/restore/capsule/load.ts';
+import { databasesOf } from '../../../e2e/restore/capsule/queries.ts';
 import { outputOf } from '../../../e2e/restore/place.ts';
 import type { Buckets } from './buckets.ts';
 import type { BackedUpServer } from './server.ts';

@@ -3,7 +3,7 @@ import type { Step } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
 import type { Place } from '../place.ts';
-import { awaitResources } from './furnished.ts';
+import { awaitResources } from './resources.ts';
 import type { Tenant } from './tenant.ts';
 
 /** What the operator creates for a restored Capsule, on any server on which the broker has placed it. */

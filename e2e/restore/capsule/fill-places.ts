@@ -1,7 +1,7 @@
 /** Fills the new databases and files of a Capsule with the data of that moment. */
 import { outputOf } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import type { NewResources } from './furnished.ts';
+import type { NewResources } from './resources.ts';
 import { load } from './load.ts';
 import type { CapsuleRestore, PastCapsule, Places } from './model.ts';
 import { idOf } from './tenant.ts';

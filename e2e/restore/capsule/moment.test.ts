@@ -5,7 +5,7 @@ import { createSteps } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
 import type { Place } from '../place.ts';
 import type { CapsuleRestore } from './model.ts';
-import { reachMoment } from './then.ts';
+import { reachMoment } from './moment.ts';
 
 const KNOWN = { version: '0.2.0', schemas: { database: 9, objectStore: 8 } };
 
