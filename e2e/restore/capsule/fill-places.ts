@@ -1,9 +1,9 @@
 /** Fills the new databases and files of a Capsule with the data of that moment. */
 import { outputOf } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import type { NewResources } from './resources.ts';
 import { load } from './load.ts';
 import type { CapsuleRestore, PastCapsule, Places } from './model.ts';
+import type { NewResources } from './resources.ts';
 import { idOf } from './tenant.ts';
 
 const LOADS = 4;

@@ -3,11 +3,11 @@ import { fetchedState } from '../fetched.ts';
 import { outputOf, type Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Known } from '../state.ts';
-import { databasesOf, filesOf, serverOf } from './queries.ts';
 import { archiveNow, findCopy, startScratch } from './copies.ts';
-import { refuseOccupied } from './objects.ts';
 import { openAll } from './load.ts';
 import { type CapsuleRestore, namespacesOf, type PastCapsule, type Places } from './model.ts';
+import { refuseOccupied } from './objects.ts';
+import { databasesOf, filesOf, serverOf } from './queries.ts';
 import { renamed, tenantIn } from './tenant.ts';
 
 /** Makes all checks that can refuse the restore, before anything of the Space is changed. */

@@ -5,9 +5,9 @@ import type { Kube } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
 import type { Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { type Files, filesOf } from './queries.ts';
-import type { Namespaces } from './objects.ts';
 import type { Access } from './load.ts';
+import type { Namespaces } from './objects.ts';
+import { type Files, filesOf } from './queries.ts';
 import { idOf, isSuspended, type Tenant } from './tenant.ts';
 
 /** New databases and files, by the ids of Assistants. */
