@@ -1,6 +1,6 @@
 import type { StatusCondition } from '@space/manifests';
 import { type Finding, no } from './conditions.ts';
-import type { Context } from './context.ts';
+import type { SpaceNames } from './names.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
 
 /** The longest timer, in milliseconds; Node's own overflow after 24 days. */
@@ -46,7 +46,7 @@ export function differenceOf(clocks: Clocks): number | undefined {
  * and from the first report of it, by the operator's.
  */
 export function graceOf(
-  { graceMs }: Pick<Context['names'], 'graceMs'>,
+  { graceMs }: Pick<SpaceNames, 'graceMs'>,
   clocks: Clocks,
   { metadata, status }: Deleted,
 ): Grace | undefined {

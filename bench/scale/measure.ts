@@ -9,10 +9,9 @@ import { createPopulation, follow, type PopulationSize } from '../operator/popul
 import { podOf, serviceAccount } from './account.ts';
 import type { Cost } from './judge.ts';
 import { LIVE, liveChanges } from './live.ts';
-import { atRest, QUIET_SECONDS } from './rest.ts';
+import { atRest, QUIET_SECONDS, WRITES } from './rest.ts';
 import { settled } from './settled.ts';
 
-const WRITES = 'space_operator_writes_total';
 const LIMIT_MS = 5 * 60_000;
 /** Live changes at rest, for comparison with those while the population settles. */
 const CALM_CHANGES = 50;

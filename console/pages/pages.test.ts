@@ -111,12 +111,12 @@ describe('a Capsule', () => {
   it('that no operator has looked at yet is told of as such, and since no time', async () => {
     const path = '/apis/platform.space/v1/namespaces/home/capsules';
     const unseen = { apiVersion: 'platform.space/v1', kind: 'Capsule', metadata: { name: 'unseen' } };
-    await environment.judged.create(path, unseen);
+    await environment.policyServer.create(path, unseen);
     const [list, own] = [await as.viewer.get('/'), await as.viewer.get('/capsules/unseen')];
     expect(list.text).toMatch(/Capsule unseen .*No operator has looked at it yet\./);
     expect(own.text).toContain('The operator has not looked at it yet.');
     for (const { html } of [list, own]) expect(html).not.toContain('1970');
-    await environment.judged.server.client.call({ method: 'DELETE', path: `${path}/unseen`, body: {} });
+    await environment.policyServer.server.client.call({ method: 'DELETE', path: `${path}/unseen`, body: {} });
   });
 
   it('shows its quota beside its use, as a bar', async () => {

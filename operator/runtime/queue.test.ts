@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { fakeClock } from '../testing/fake-clock.ts';
 import { Queue } from './queue.ts';
 
@@ -120,6 +120,19 @@ describe('the queue', () => {
     queue.addAfter('a', 500);
     clock.advance(20);
     expect(queue.depth).toBe(1);
+  });
+
+  test('looks at no other key that waits when one is due, as most of many always wait', () => {
+    const { queue, clock } = makeQueue();
+    for (let i = 0; i < 100; i += 1) queue.addAfter(`key-${i}`, 10 + i);
+    const looks = vi.spyOn(Map.prototype, Symbol.iterator);
+    try {
+      clock.advance(10);
+      expect(queue.depth).toBe(1);
+      expect(looks).not.toHaveBeenCalled();
+    } finally {
+      looks.mockRestore();
+    }
   });
 
   test('of several times keeps also that one of them was urgent', async () => {

@@ -39,6 +39,13 @@ interface Run {
   readonly freeSlot: () => void;
 }
 
+/** A key that is added later. */
+interface Waiting {
+  readonly at: number;
+  priority: Priority;
+  readonly cancel: () => void;
+}
+
 /**
  * A queue of keys to reconcile. A key is ready only once however often it was added, is never with two workers, and
  * becomes ready again if it was added while it was worked on. Of several delayed adds the earliest time counts.
@@ -51,11 +58,11 @@ export class Queue {
   readonly #held = new Map<string, number>();
   readonly #processing = new Map<Key, Run>();
   readonly #again = new Map<Key, Priority>();
-  readonly #waiting = new Map<Key, { at: number; priority: Priority }>();
+  /** Each has a timer of its own: to look through all of them when one is due would cost more the more there are. */
+  readonly #waiting = new Map<Key, Waiting>();
   readonly #failures = new Map<Key, number>();
   readonly #takers: ((key: Key | undefined) => void)[] = [];
   #lowBegun = 0;
-  #timer: { readonly at: number; readonly cancel: () => void } | undefined;
   #closed = false;
 
   constructor(options: QueueOptions) {
@@ -106,11 +113,15 @@ export class Queue {
     const already = this.#waiting.get(key);
     const urgent = already?.priority === 'live' ? 'live' : priority;
     if (already && already.at <= at) {
-      this.#waiting.set(key, { at: already.at, priority: urgent });
+      already.priority = urgent;
       return;
     }
-    this.#waiting.set(key, { at, priority: urgent });
-    this.#arm(at);
+    already?.cancel();
+    this.#waiting.set(key, {
+      at,
+      priority: urgent,
+      cancel: this.#clock.after(ms, () => this.#due(key)),
+    });
   }
 
   /**
@@ -158,7 +169,8 @@ export class Queue {
   /** Hands out no more keys; those that are being worked on may still end. */
   close(): void {
     this.#closed = true;
-    this.#timer?.cancel();
+    for (const { cancel } of this.#waiting.values()) cancel();
+    this.#waiting.clear();
     for (const taker of this.#takers.splice(0)) taker(undefined);
   }
 
@@ -214,23 +226,9 @@ export class Queue {
     return freeSlot;
   }
 
-  #arm(at: number): void {
-    if (this.#timer && this.#timer.at <= at) return;
-    this.#timer?.cancel();
-    const wait = Math.max(0, at - this.#clock.now());
-    this.#timer = { at, cancel: this.#clock.after(wait, () => this.#ring()) };
-  }
-
-  #ring(): void {
-    this.#timer = undefined;
-    const now = this.#clock.now();
-    let next = Number.POSITIVE_INFINITY;
-    for (const [key, { at, priority }] of [...this.#waiting]) {
-      if (at <= now) {
-        this.#waiting.delete(key);
-        this.add(key, priority);
-      } else next = Math.min(next, at);
-    }
-    if (Number.isFinite(next)) this.#arm(next);
+  #due(key: Key): void {
+    const { priority } = this.#waiting.get(key) ?? {};
+    this.#waiting.delete(key);
+    this.add(key, priority);
   }
 }
