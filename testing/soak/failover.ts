@@ -48,7 +48,6 @@ export async function run({ quick, kills }: SoakOptions): Promise<SoakReport> {
     problems.push(...(await census(cluster.superuserUrl)));
     return reportOf(cluster, load, changes, lost, problems);
   } finally {
-    (await import('node:fs')).writeFileSync('/tmp/broker.log', broker.log.join(''));
     await broker.stop();
     mounts.remove();
     await cluster.remove();
