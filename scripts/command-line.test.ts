@@ -128,7 +128,7 @@ it('images for an air gap are not built for a folder that is not there', () => {
     env: { PATH: '/nowhere' },
   });
   expect([status, stdout]).toEqual([2, '']);
-  expect(stderr).toMatch(/^\/nowhere\/space\.tar: the folder \/nowhere is not there/);
+  expect(stderr).toMatch(/^\/nowhere\/space\.tar: the folder \/nowhere does not exist/);
 });
 
 it.each([
