@@ -988,7 +988,7 @@ describe('the chart', () => {
       const tag = ['--set-string', `${value}=registry.test/some:1`];
       const { code, stderr } = await template('home', ...tag);
       expect(code).not.toBe(0);
-      expect(stderr).toContain(`no digest is in ${value}: `);
+      expect(stderr).toContain(`there is no digest in ${value}: `);
       expect(stderr).toContain('image.allowTags');
       expect(JSON.stringify(await render(...tag, '--set', 'image.allowTags=true'))).toContain(
         'registry.test/some:1',

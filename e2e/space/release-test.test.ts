@@ -143,7 +143,9 @@ describe('the test of a release', () => {
       ...named('household'),
       spec: {},
     });
-    expect(await faults()).toEqual(['Capsules: household: the operator has not said anything']);
+    expect(await faults()).toEqual([
+      expect.stringMatching(/^Capsules: household: Waiting: No operator has looked at it yet\./),
+    ]);
     const said = (status: string, reason: string, message: string) =>
       patch(`${capsule}/household/status`, {
         status: {
