@@ -60,7 +60,7 @@ beforeAll(async () => {
         '/api/v1/namespaces/default/configmaps',
         named('note'),
       );
-      return text.includes(`the operator of the Space ${space} writes`);
+      return text.includes(`the operator of the Space ${space} may write`);
     };
     await eventually(fenced, { what: `the fence of ${space}` });
   }
