@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
+import type { Logger, Resolve, ServiceMetrics, ShareRefusal } from '@space/broker-kit';
 import { type AddressGuard, dialler, Turns } from '@space/broker-kit';
 import { passedWith } from './core/headers.ts';
 import type { Custody } from './custody.ts';
@@ -12,10 +12,16 @@ import { type DataListener, listenForCallers } from './data/listener.ts';
 import { recorder } from './data/record.ts';
 import { Reflections } from './data/reflections.ts';
 import { Scrubbers } from './data/scrubbers.ts';
+import { createStalls } from './data/stalls.ts';
 import { serveTunnel } from './data/tunnel.ts';
 import { createUpstreams, type Upstreams } from './data/upstreams.ts';
 import { createUsage } from './data/usage.ts';
-import { createEgressMetrics, type Operation, type TurnedAwayReason } from './metrics.ts';
+import {
+  createEgressMetrics,
+  type Operation,
+  type SharedResource,
+  type TurnedAwayReason,
+} from './metrics.ts';
 import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
 
@@ -63,11 +69,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const dial = dialler({ resolve: options.resolve, guard: options.guard, connectMs: limits.connectMs });
   const upstreams = createUpstreams({ dialler: dial, limits, authorities: options.authorities });
   const onTurnedAway = (reason: TurnedAwayReason) => metrics.turnedAway.inc({ reason });
-  const usage = createUsage(
-    limits,
-    (resource, reason) => metrics.shareRefused.inc({ resource, reason }),
-    () => onTurnedAway('refusals'),
-  );
+  const refused = (resource: SharedResource, reason: ShareRefusal) =>
+    metrics.shareRefused.inc({ resource, reason });
+  const usage = createUsage(limits, refused, () => onTurnedAway('refusals'));
+  const stalls = createStalls(limits.stalledBytes, () => refused('stalledBytes', 'full'));
   const strangers = new Strangers(policies, limits, onTurnedAway);
   const shares = new ConnectionShares(policies, limits, onTurnedAway);
   const reflections = new Reflections(limits.reflections, () => metrics.reflections.inc());
@@ -92,6 +97,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       dialler: dial,
       limits,
       usage,
+      stalls,
       record,
       onOpen: counted('connect'),
     }),
@@ -103,6 +109,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       upstreams,
       limits,
       usage,
+      stalls,
       record,
       onOpen: counted('input'),
       names: new Set(options.names),

@@ -16,7 +16,7 @@ export type TurnedAwayReason =
   | 'refusals';
 
 /** A resource of which a Capsule may have its share. */
-export type SharedResource = 'tunnels' | 'requests' | 'signedBytes';
+export type SharedResource = 'tunnels' | 'requests' | 'signedBytes' | 'stalledBytes';
 
 /** The gateway's metrics. Plain numbers are read at each scrape, as each request changes them often. */
 export interface EgressMetrics {
@@ -85,7 +85,7 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
   });
   const shareRefused = new Counter({
     name: 'space_egress_share_refused_total',
-    help: 'Tunnels, requests and bodies to sign that were refused because their Capsule has its share, or because all places are taken.',
+    help: 'Tunnels, requests and bodies to sign that were refused because their Capsule has its share, or because all places are taken; and those that were ended since their receivers took nothing, and memory for that is full (stalledBytes).',
     labelNames: ['resource', 'reason'] as const,
     registers,
   });

@@ -18,6 +18,7 @@ import { oncePerTick } from './once-per-tick.ts';
 import type { Line } from './record.ts';
 import type { Reflections } from './reflections.ts';
 import { relay } from './relay.ts';
+import { ANSWER_STALL_BYTES, type Stalls } from './stalls.ts';
 import type { Upstreams } from './upstreams.ts';
 import type { Usage } from './usage.ts';
 
@@ -34,6 +35,7 @@ export interface SenderOptions {
   readonly upstreams: Upstreams;
   readonly limits: DataLimits;
   readonly usage: Usage;
+  readonly stalls: Stalls;
   readonly reflections: Reflections;
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
@@ -105,9 +107,9 @@ export function createInputSender(options: SenderOptions) {
         sealTag: (tag) => custody.sealTag(input.owner, tag),
         line,
         ending,
-        idleMs: limits.bodyIdleMs,
-        answerMs: limits.answerMs,
+        ...patienceOf(limits),
         inTurn: (act) => void options.turns.run(tenant.capsule, act),
+        stalled: stalledFor(options.stalls, tenant.capsule, ending),
       },
     );
   }
@@ -129,6 +131,11 @@ export function createInputSender(options: SenderOptions) {
     return { filling: text, secrets };
   }
 }
+
+const patienceOf = ({ bodyIdleMs: idleMs, answerMs }: DataLimits) => ({ idleMs, answerMs });
+
+const stalledFor = (stalls: Stalls, capsule: string, ending: Ending) => () =>
+  stalls.begin(capsule, ANSWER_STALL_BYTES, () => ending.end(new Problem('unavailable')));
 
 function signed(profile: SigningProfile, value: string, request: Signable): Signature {
   const key = Buffer.from(value, 'latin1');

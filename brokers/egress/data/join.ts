@@ -4,6 +4,13 @@ import type { Line } from './record.ts';
 /** Milliseconds for which a client that has read the whole answer may neither send nor close. */
 const CLOSE_WAIT_MS = 60_000;
 
+interface Joining {
+  readonly idleMs: number;
+  readonly line: Line;
+  /** Called when a side does not take what it is sent, with what ends the tunnel; the result is called when it does. */
+  readonly stalled: (end: () => void) => () => void;
+}
+
 /**
  * Copies bytes in both directions until both sides have ended, one fails, or neither has sent for the idle time. Each
  * direction ends by itself: what a side has sent before its end is delivered, however slowly the other side reads.
@@ -12,8 +19,7 @@ export function join(
   client: Socket,
   upstream: Socket,
   first: Buffer,
-  idleMs: number,
-  line: Line,
+  { idleMs, line, stalled }: Joining,
 ): Promise<void> {
   return new Promise((resolve) => {
     let [clientDone, upstreamDone] = [false, false];
@@ -66,5 +72,25 @@ export function join(
     upstream.write(first);
     client.pipe(upstream);
     upstream.pipe(client);
+    const giveUp = () => {
+      line.code = 'unavailable';
+      end();
+    };
+    whileStalled(client, upstream, () => stalled(giveUp));
+    whileStalled(upstream, client, () => stalled(giveUp));
   });
+}
+
+/** To be called after the pipe was made, whose listener writes each piece first. */
+function whileStalled(from: Socket, to: Socket, begin: () => () => void): void {
+  let over: (() => void) | undefined;
+  const end = () => {
+    over?.();
+    over = undefined;
+  };
+  from.on('data', () => {
+    if (over === undefined && to.writableNeedDrain) over = begin();
+  });
+  to.on('drain', end).once('close', end);
+  from.once('close', end);
 }

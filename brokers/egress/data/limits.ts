@@ -37,6 +37,8 @@ export interface DataLimits {
   readonly signedBodyBytes: number;
   readonly capsuleSignedBytes: number;
   readonly allSignedBytes: number;
+  /** Bytes of tunnels and answers whose receivers do not take them. */
+  readonly stalledBytes: number;
   /** How long an unknown caller waits for a policy before it is refused. */
   readonly unknownWaitMs: number;
   /** Time until the last header of a request. */
@@ -72,8 +74,9 @@ export const DEFAULT_LIMITS: DataLimits = {
   reflections: 5,
   signedBodyBytes: 1024 * 1024,
   capsuleSignedBytes: 8 * 1024 * 1024,
-  // The chart gives the pod 384 MiB.
+  // These and what connections, tunnels and requests take fit into the memory that the chart gives the pod.
   allSignedBytes: 32 * 1024 * 1024,
+  stalledBytes: 128 * 1024 * 1024,
   // The health check, which uses a wrong principal, waits as long.
   unknownWaitMs: 3_000,
   headMs: 10_000,

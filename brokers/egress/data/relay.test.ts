@@ -65,6 +65,7 @@ class Stream {
         line: { bytesIn: 0, bytesOut: 0 } as Line,
         ending,
         idleMs: 60_000,
+        stalled: () => () => undefined,
         answerMs: 60_000,
         inTurn: (act) =>
           void turns.run(capsule, () => {

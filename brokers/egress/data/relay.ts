@@ -32,6 +32,8 @@ export interface Receiver {
   readonly idleMs: number;
   /** Runs a piece of work in the Capsule's turn. */
   readonly inTurn: (act: () => void) => void;
+  /** Counts what is kept while the caller reads nothing; the result is called when it reads. */
+  readonly stalled: () => () => void;
   /**
    * Milliseconds for which the host may read nothing of the request, or delay its answer, also by informational ones.
    */
@@ -98,6 +100,8 @@ class Relay implements PendingRequest {
   #takenBytes = 0;
   #scrubbedBytes = 0;
   #answered = false;
+  /** Set while the caller reads nothing. */
+  #takenAgain: (() => void) | undefined;
   #retried = false;
   readonly #informational: InformationalResponses;
 
@@ -107,8 +111,12 @@ class Relay implements PendingRequest {
     this.#policy = policy;
     this.#informational = new InformationalResponses(receiver.answerMs);
     this.#reply = new Reply(receiver.response, receiver.idleMs, {
-      onFull: () => this.#upstream?.pause(),
+      onFull: () => {
+        this.#upstream?.pause();
+        this.#takenAgain ??= receiver.stalled();
+      },
       onDrained: () => {
+        this.#endStall();
         this.#timeout?.refresh();
         this.#proceed();
       },
@@ -246,7 +254,13 @@ class Relay implements PendingRequest {
     }, ms);
   }
 
+  #endStall(): void {
+    this.#takenAgain?.();
+    this.#takenAgain = undefined;
+  }
+
   #finish(error?: unknown): void {
+    this.#endStall();
     this.#reply.abandon();
     clearTimeout(this.#timeout);
     this.#settle?.(error);

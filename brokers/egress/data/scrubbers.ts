@@ -18,7 +18,7 @@ export interface ScrubberLimits {
   readonly idleMs: number;
 }
 
-/** The chart gives a replica 384 MiB. Tables of the longest values take some 6 MiB, those of usual ones 10 KiB. */
+/** The chart gives a replica 768 MiB. Tables of the longest values take some 6 MiB, those of usual ones 10 KiB. */
 const LIMITS: ScrubberLimits = {
   bytes: 48 * MIB,
   capsuleBytes: 12 * MIB,

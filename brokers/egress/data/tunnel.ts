@@ -16,6 +16,7 @@ import { readHello } from './hello.ts';
 import { join } from './join.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
+import { type Stalls, TUNNEL_STALL_BYTES } from './stalls.ts';
 import type { Usage } from './usage.ts';
 
 export interface TunnelOptions {
@@ -25,6 +26,7 @@ export interface TunnelOptions {
   readonly dialler: Dialler;
   readonly limits: DataLimits;
   readonly usage: Usage;
+  readonly stalls: Stalls;
   readonly record: RecordLine;
   readonly onOpen: (change: 1 | -1) => void;
 }
@@ -49,7 +51,7 @@ const CLIENT_GONE = new DialError('unreachable');
  * passed on before its ClientHello names the requested host.
  */
 export function serveTunnel(options: TunnelOptions) {
-  const { limits, record, onOpen } = options;
+  const { limits, stalls, record, onOpen } = options;
 
   /** `resume` lets the connection deliver its next request. */
   return async (
@@ -76,7 +78,8 @@ export function serveTunnel(options: TunnelOptions) {
       const upstream = await open(options, tunnel, caller, host);
       // Nobody listens to the signal from here on, and an abort costs more than the tunnel's other listeners together.
       client.off('close', gone);
-      await pass(limits, tunnel, upstream, host, head);
+      const stalled = (end: () => void) => stalls.begin(caller.tenant.capsule, TUNNEL_STALL_BYTES, end);
+      await pass(limits, tunnel, upstream, host, head, stalled);
     } catch (error) {
       if (line.status === 200) return;
       turnedAway = error instanceof TurnedAway;
@@ -173,6 +176,7 @@ async function pass(
   upstream: Socket,
   host: string,
   head: Buffer,
+  stalled: (end: () => void) => () => void,
 ): Promise<void> {
   line.status = 200;
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -182,7 +186,7 @@ async function pass(
     endWith(client, alertFor(hello.fault));
     return;
   }
-  await join(client, upstream, hello.bytes, limits.tunnelIdleMs, line);
+  await join(client, upstream, hello.bytes, { idleMs: limits.tunnelIdleMs, line, stalled });
 }
 
 function beginLine(request: IncomingMessage): Line {

@@ -64,7 +64,7 @@ export function createUsage(
     ),
   };
   /** A used-up share is the Capsule's own fault (429); a used-up total is not (503). */
-  const placeOf = (tenant: Tenant, kind: SharedResource): GiveBack => {
+  const placeOf = (tenant: Tenant, kind: keyof typeof shared): GiveBack => {
     const slot = shared[kind].tryTake(tenant.capsule);
     if (slot !== undefined) return slot;
     throw new Problem(refusal === 'share' ? 'rate_limited' : 'unavailable', { retryAfter: 1 });
