@@ -235,7 +235,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
       new Promise<string>((done) => {
         run(['--secret', lost], (_, out, err) => done(`${out}${err}`));
       });
-    expect(await putOneBack()).toContain('is not written over: delete it first');
+    expect(await putOneBack()).toContain('a restore does not overwrite it: delete it first');
     await kube.remove('secret', lost, arkServices);
     await gone('secret', lost, arkServices);
     expect(await putOneBack()).toContain(`"${arkServices}"`);
@@ -265,13 +265,13 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
       [
         'over an existing one',
         () => ['household', '--at', at()],
-        /household is there.*--as OTHER, or delete it/,
+        /household exists, and a restore does not overwrite it.*--as OTHER, or delete it/,
       ],
       ['that did not exist then', () => ['cellar', '--at', at()], /has no Capsule cellar. It has: household/],
       [
         'from before the first copy',
         () => ['household', '--as', 'attic', '--at', '2020-01-01T00:00:00Z'],
-        /oldest copy of the database is of/,
+        /oldest copy of the database was made at/,
       ],
       [
         'from a time in the future',
@@ -288,7 +288,7 @@ describe.skipIf(OWN_ENGINES !== undefined)('a Space with a backup (of the Postgr
     it('is not restored with another identity, or under a name that has data', async () => {
       await writeFile(file('another'), await generateIdentity());
       const stranger = await putBack('household', '--as', 'attic', '--identity', file('another'));
-      expect(stranger.said).toContain('sealed for another recipient');
+      expect(stranger.said).toContain('encrypted for another recipient');
       const secret = { name: 'capsule-attic-database', namespace: `${name}-system` };
       await kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata: secret });
       const kept = await putBack('household', '--as', 'attic', '--at', at());
