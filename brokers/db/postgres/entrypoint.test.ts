@@ -61,9 +61,9 @@ function environment() {
   };
 }
 
-function start(changes: Readonly<Record<string, string>> = {}): ChildProcess {
+function start(changes: Readonly<Record<string, string>> = {}, fsync: 'on' | 'off' = 'off'): ChildProcess {
   const env = { ...environment(), ...changes };
-  const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off -c autovacuum_naptime=1s >>"$LOG" 2>&1`;
+  const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=${fsync} -c autovacuum_naptime=1s >>"$LOG" 2>&1`;
   running = spawn('/bin/sh', ['-c', script], {
     ...asServer,
     cwd: directory,
@@ -225,6 +225,57 @@ describe('the embedded server', () => {
     ).toEqual([{ n: 1 }]);
     expect(log()).not.toMatch(/objects_Password/);
   });
+
+  it.skipIf(!existsSync('/usr/bin/psql'))(
+    'archives what was written as soon as archive_timeout says from its start on, though nothing has it read its settings anew',
+    async () => {
+      // Stands in for pgBackRest: it takes each file of the log that it is given.
+      const archived = join(directory, 'archived');
+      for (const [path, text] of [
+        ['bin/pgbackrest', `#!/bin/sh\nfor file; do :; done\ncp "$file" "${archived}/"\n`],
+        ['backup/access-key', 'access'],
+        ['backup/secret-key', 'secret'],
+        ['backup/postgres', 'passphrase'],
+      ] as const) {
+        mkdirSync(dirname(join(directory, path)), { recursive: true });
+        writeFileSync(join(directory, path), text, { mode: 0o755 });
+      }
+      mkdirSync(archived);
+      chmodSync(archived, 0o777);
+      setPassword('third_Password-3');
+      const withBackup = {
+        PATH: `${join(directory, 'bin')}:${process.env['PATH']}`,
+        PSQL: '/usr/bin/psql',
+        BACKUP_DIRECTORY: join(directory, 'backup'),
+        BACKUP_KEYS_DIRECTORY: join(directory, 'backup'),
+        BACKUP_ARCHIVE_SECONDS: '1',
+        BACKUP_S3_PREFIX: 'space',
+        BACKUP_S3_BUCKET: 'backups',
+        BACKUP_S3_HOST: 's3.test',
+        BACKUP_S3_REGION: 'test',
+        BACKUP_S3_URI_STYLE: 'path',
+        BACKUP_S3_PORT: '443',
+        BACKUP_KEEP_DAYS: '14',
+        BACKUP_QUEUE_BYTES: '1GB',
+      };
+      // Without fsync, the server has started before its checkpointer begins to wait.
+      start(withBackup, 'on');
+      await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', {
+        what: 'the server',
+      });
+      const [written] = await query<{ file: string }>(
+        url('third_Password-3'),
+        `WITH row AS (INSERT INTO kept VALUES (2) RETURNING n)
+         SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS file FROM row`,
+      );
+      // The server itself would do so at its next checkpoint, after five minutes.
+      await eventually(() => readdirSync(archived).includes(written?.file ?? ''), {
+        what: 'the log with the row',
+        within: 120_000,
+      });
+      await query(url('third_Password-3'), 'DELETE FROM kept WHERE n = 2');
+    },
+  );
 
   it('with a certificate speaks to nobody in plain text, and follows the certificate', async () => {
     setPassword('fourth_Password-4');

@@ -64,19 +64,21 @@ sub address {
 }
 
 sub look {
-  my (@tenants, @entering, %helpers);
+  my (@tenants, @entering, %helpers, $checkpointer);
   for my $pid (split ' ', content("/proc/$server/task/$server/children")) {
     my $title = content("/proc/$pid/cmdline") =~ s/\0.*//sr;
     if ($title =~ /^postgres: (spc_[0-9a-f]{40}) \1 \S+\(\d+\) (?!authentication|startup)/) {
       push @tenants, { pid => $pid, role => $1 };
     } elsif ($title =~ /^postgres: parallel worker for PID (\d+)/) {
       push @{ $helpers{$1} }, $pid;
+    } elsif ($title =~ /^postgres: checkpointer/) {
+      $checkpointer = $pid;
     } elsif ($title !~ /^postgres: / || $title =~ /\(\d+\) (?:authentication|startup)/) {
       push @entering, $pid;
     }
   }
   $_->{helpers} = $helpers{ $_->{pid} } // [] for @tenants;
-  return (\@tenants, \@entering);
+  return (\@tenants, \@entering, $checkpointer);
 }
 
 sub finish {
@@ -260,9 +262,20 @@ sub restart {
   kill 'KILL', $deaf->{pid};
 }
 
+# The checkpointer begins while the server recovers, and then sleeps for checkpoint_timeout: until it wakes it does not heed
+# archive_timeout. The signal to read its settings anew wakes it.
+my $woken = 0;
+
+sub wake {
+  my ($checkpointer) = @_;
+  return unless defined $checkpointer && $checkpointer != $woken;
+  kill 'HUP', $checkpointer;
+  $woken = $checkpointer;
+}
+
 # A full lock table prevents every login, also that of the broker's watch after a restart.
 sub ask {
-  my ($tenants) = @_;
+  my ($tenants, $checkpointer) = @_;
   return unless -x $psql;
   local $ENV{QUERY} = content($questions);
   my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>&1`;
@@ -272,11 +285,13 @@ sub ask {
   restart('nobody can log in for one that does not end', $leaving) if $leaving;
   finish('nobody can log in', @$tenants) if $full;
   %barring = map { $_->{pid} => 1 } $full ? @$tenants : ();
-  outstayed($said) if $? == 0;
+  return unless $? == 0;
+  wake($checkpointer);
+  outstayed($said);
 }
 
 for (my $turn = 0; getppid() == $server; $turn++) {
-  my ($tenants, $entering) = look();
+  my ($tenants, $entering, $checkpointer) = look();
   crowds($entering);
   memory($tenants);
   busy($tenants);
@@ -284,6 +299,6 @@ for (my $turn = 0; getppid() == $server; $turn++) {
   snapshots($tenants);
   disk($tenants) if $turn % 2 == 0;
   files($tenants) if $turn % 2 == 1;
-  ask($tenants) if $turn % 10 == 9;
+  ask($tenants, $checkpointer) if $turn % 10 == 9;
   select(undef, undef, undef, 0.5);
 }
