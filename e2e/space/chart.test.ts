@@ -495,6 +495,26 @@ describe('the chart', () => {
     for (const probe of [startupProbe, livenessProbe]) expect(probe.httpGet.path).toBe('/healthz');
   });
 
+  it('gives each service memory for the connections that its listener may hold', () => {
+    // At rest, and with TLS and half of a request in each: what was measured of the brokers, the gateway and the console.
+    const [restMib, connectionMib] = [90, 0.1];
+    const listeners = ofKind('Deployment').flatMap(({ metadata, spec }) => {
+      const { env = [], resources } = spec.template.spec.containers[0];
+      const held = env.find(({ name }: { name: string }) => name === 'CONNECTIONS')?.value;
+      return held === undefined
+        ? []
+        : [{ name: metadata.name, held: Number(held), memory: resources.limits.memory }];
+    });
+    expect(listeners.map(({ name }) => name).sort()).toEqual([
+      'db-broker',
+      'home-console',
+      'objectstore-broker',
+      'platform-assistant-egress',
+    ]);
+    for (const { name, held, memory } of listeners)
+      expect(Number.parseInt(memory, 10), name).toBeGreaterThan(restMib + held * connectionMib);
+  });
+
   it('refuses a default quota that is larger than the disk of all Capsules, and names both', async () => {
     const environment = (all: readonly KubeObject[]) => {
       const broker = all.find(
