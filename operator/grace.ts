@@ -1,4 +1,5 @@
 import type { StatusCondition } from '@space/manifests';
+import type { Logger } from 'pino';
 import { type Finding, no } from './conditions.ts';
 import type { SpaceNames } from './names.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
@@ -77,4 +78,20 @@ export function readGrace(text: string): number | undefined {
   if (digits === undefined || unit === undefined) return undefined;
   const ms = Number(digits) * UNIT_MS[unit as keyof typeof UNIT_MS];
   return ms <= 366 * UNIT_MS.d ? ms : undefined;
+}
+
+/** Says which clocks differ while data is kept by them. */
+export function warnOfClocks({ log }: { readonly log: Pick<Logger, 'warn'> }, clocks: Clocks): void {
+  const differenceMs = differenceOf(clocks);
+  if (differenceMs === undefined) return;
+  const written = (ms: number) => new Date(ms).toISOString();
+  log.warn(
+    {
+      differenceMs,
+      operator: written(clocks.own),
+      sinceStart: written(clocks.steady),
+      ...(clocks.server === undefined ? {} : { apiServer: written(clocks.server) }),
+    },
+    'clocks differ: data of what was deleted is dropped when all of them say that its grace is over',
+  );
 }

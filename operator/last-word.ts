@@ -1,5 +1,4 @@
 import type { Context } from './context.ts';
-import { type Clocks, differenceOf } from './grace.ts';
 import { type KubeObject, pathOf, type Resource } from './runtime/kube-object.ts';
 
 /** What the API server has answered, and when by its own clock. */
@@ -35,19 +34,3 @@ export async function readAnew<T extends KubeObject>(
 /** The object that was just read; or the known one, if the read found none, or another one of that name. */
 export const theSame = <T extends KubeObject>(read: T | undefined, known: T): T =>
   read?.metadata.uid === known.metadata.uid ? (read ?? known) : known;
-
-/** Says which clocks differ while data is kept by them. */
-export function warnOfClocks({ log }: Pick<Context, 'log'>, clocks: Clocks): void {
-  const differenceMs = differenceOf(clocks);
-  if (differenceMs === undefined) return;
-  const written = (ms: number) => new Date(ms).toISOString();
-  log.warn(
-    {
-      differenceMs,
-      operator: written(clocks.own),
-      sinceStart: written(clocks.steady),
-      ...(clocks.server === undefined ? {} : { apiServer: written(clocks.server) }),
-    },
-    'clocks differ: data of what was deleted is dropped when all of them say that its grace is over',
-  );
-}

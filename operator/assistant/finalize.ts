@@ -1,5 +1,6 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import { type Context, readCapsuleSecret } from '../context.ts';
+import { warnOfClocks } from '../grace.ts';
 import {
   ASSISTANT,
   type Assistant,
@@ -11,7 +12,7 @@ import {
   SERVICE,
   type SecretObject,
 } from '../kinds.ts';
-import { readAnew, warnOfClocks } from '../last-word.ts';
+import { readAnew } from '../last-word.ts';
 import {
   ANNOTATION,
   ASSISTANT_FINALIZER,

@@ -1,7 +1,8 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
+import { warnOfClocks } from '../grace.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, type Namespace } from '../kinds.ts';
-import { readAnew, warnOfClocks } from '../last-word.ts';
+import { readAnew } from '../last-word.ts';
 import { ANNOTATION, CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';

@@ -60,9 +60,7 @@ export function createInputSender(options: SenderOptions) {
   return async (admitted: Admitted, exchange: InputExchange): Promise<void> => {
     const { request, response, line, ending } = exchange;
     const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.end(problem) };
-    const sendContinue = () => {
-      if (request.headers.expect !== undefined) response.writeContinue();
-    };
+    const sendContinue = () => void (request.headers.expect !== undefined && response.writeContinue());
     const { input } = admitted;
     // Prepared before the body is read, since until it is sent nobody listens for its errors.
     const scrubber = await options.scrubbers.of(input, () => opened(input));
@@ -107,7 +105,8 @@ export function createInputSender(options: SenderOptions) {
         sealTag: (tag) => custody.sealTag(input.owner, tag),
         line,
         ending,
-        ...patienceOf(limits),
+        idleMs: limits.bodyIdleMs,
+        answerMs: limits.answerMs,
         inTurn: (act) => void options.turns.run(tenant.capsule, act),
         stalled: stalledFor(options.stalls, tenant.capsule, ending),
       },
@@ -131,8 +130,6 @@ export function createInputSender(options: SenderOptions) {
     return { filling: text, secrets };
   }
 }
-
-const patienceOf = ({ bodyIdleMs: idleMs, answerMs }: DataLimits) => ({ idleMs, answerMs });
 
 const stalledFor = (stalls: Stalls, capsule: string, ending: Ending) => () =>
   stalls.begin(capsule, ANSWER_STALL_BYTES, () => ending.end(new Problem('unavailable')));

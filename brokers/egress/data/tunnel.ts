@@ -51,7 +51,7 @@ const CLIENT_GONE = new DialError('unreachable');
  * passed on before its ClientHello names the requested host.
  */
 export function serveTunnel(options: TunnelOptions) {
-  const { limits, stalls, record, onOpen } = options;
+  const { record, onOpen } = options;
 
   /** `resume` lets the connection deliver its next request. */
   return async (
@@ -78,8 +78,7 @@ export function serveTunnel(options: TunnelOptions) {
       const upstream = await open(options, tunnel, caller, host);
       // Nobody listens to the signal from here on, and an abort costs more than the tunnel's other listeners together.
       client.off('close', gone);
-      const stalled = (end: () => void) => stalls.begin(caller.tenant.capsule, TUNNEL_STALL_BYTES, end);
-      await pass(limits, tunnel, upstream, host, head, stalled);
+      await pass(options, tunnel, upstream, { capsule: caller.tenant.capsule, host, head });
     } catch (error) {
       if (line.status === 200) return;
       turnedAway = error instanceof TurnedAway;
@@ -171,12 +170,10 @@ async function open(
 
 /** Sends the 200 and then bytes, none of the client's before its ClientHello has named the host. */
 async function pass(
-  limits: DataLimits,
+  { limits, stalls }: TunnelOptions,
   { client, line }: Tunnel,
   upstream: Socket,
-  host: string,
-  head: Buffer,
-  stalled: (end: () => void) => () => void,
+  { capsule, host, head }: { readonly capsule: string; readonly host: string; readonly head: Buffer },
 ): Promise<void> {
   line.status = 200;
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -186,6 +183,7 @@ async function pass(
     endWith(client, alertFor(hello.fault));
     return;
   }
+  const stalled = (end: () => void) => stalls.begin(capsule, TUNNEL_STALL_BYTES, end);
   await join(client, upstream, hello.bytes, { idleMs: limits.tunnelIdleMs, line, stalled });
 }
 
