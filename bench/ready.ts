@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
 import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from '../testing/report.ts';
@@ -79,6 +80,7 @@ async function measure(api: ApiServer, capsule: string, runs: number): Promise<R
   const assistants: Milestones[] = [];
   const bare: Milestones[] = [];
   for (let i = 0; i < runs + 1; i += 1) {
+    await anyMomentOfASecond();
     const one = await assistantRun(
       api,
       capsule,
@@ -87,6 +89,7 @@ async function measure(api: ApiServer, capsule: string, runs: number): Promise<R
       example.spec.manifest,
       image,
     );
+    await anyMomentOfASecond();
     const other = await bareRun(api, capsule, `run-${i}`, image);
     if (i === 0) continue; // the first of each fills caches
     assistants.push(one);
@@ -119,6 +122,12 @@ async function measure(api: ApiServer, capsule: string, runs: number): Promise<R
     ],
   };
 }
+
+/**
+ * The kubelet records what became of containers once a second, and each run ends with such a record. Without a random wait, all runs
+ * would begin at the same moment of the kubelet's second, and the result would depend on which.
+ */
+const anyMomentOfASecond = () => sleep(Math.random() * 1000);
 
 function rowsOf(subject: string, samples: readonly Milestones[]): Row[] {
   return Object.keys(samples[0] ?? {}).map((milestone) => {
