@@ -284,7 +284,13 @@ async function wrongIn({ says, by = 'admin', reach }: State): Promise<readonly s
     // What is open already stays so: a click would fold it, and hide what the form in it says.
     const folded = page.locator('details:not([open]) > summary');
     while ((await folded.count()) > 0) await folded.first().click();
-    await page.getByText(says).first().waitFor();
+    await page
+      .getByText(says)
+      .first()
+      .waitFor()
+      .catch(async (cause: unknown) => {
+        throw new Error(`the page says: ${await page.locator('body').innerText()}`, { cause });
+      });
     return await violationsOnEach(page);
   } finally {
     await context.close();
