@@ -96,13 +96,7 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
   // Access that the manifest no longer asks for ends at once, whatever delays the other steps.
   const retry =
     workload && plan.accepted && !plan.run
-      ? await narrowEgress(
-          context,
-          assistant,
-          workload.manifest.platform.id,
-          plan.suspended ? CLOSED : workload.egress.policy,
-          signal,
-        )
+      ? await narrowEgress(context, workload, plan.suspended ? CLOSED : workload.egress.policy, signal)
       : undefined;
   if (plan.suspended || plan.restoring || mustStop(context, facts)) {
     await scaleToZero(context, facts, signal);

@@ -1,3 +1,4 @@
+import type { About } from '@space/contracts/egress';
 import { canonicalJson, type Manifest } from '@space/manifests';
 import { type CompiledEgress, compileEgress } from '../egress/compile.ts';
 import type { Assistant } from '../kinds.ts';
@@ -45,6 +46,13 @@ export function describeWorkload(names: SpaceNames, assistant: Assistant, manife
 
 /** The Assistant and its id, from which names and labels of its objects are made. */
 type Identity = Pick<Workload, 'names' | 'assistant' | 'manifest'>;
+
+/** An Assistant as the egress gateway names it. */
+export const aboutOf = ({ spec, metadata }: Assistant, id: string): About => ({
+  capsule_id: spec.capsule,
+  app_id: id,
+  assistant_uid: metadata.uid ?? '',
+});
 
 export function workloadNamespace({ names, assistant }: Identity): string {
   return capsuleNamespace(names.space, assistant.spec.capsule);

@@ -30,6 +30,7 @@ test('an input that came back from its host stays so while the manifest does not
   const workload = {
     assistant: { metadata: { name: 'a', uid: 'u' }, spec: { capsule: 'home' } },
     manifest: { platform: { id: 'a' } },
+    egress: { policy: { inputs: { other: definition } } },
   };
   const inputs = { bank: sealed({ reflected: true }), gone: sealed() };
   const data = { bank: 'e', 'bank.reflected': 'e', gone: 'e' };
@@ -45,9 +46,7 @@ test('an input that came back from its host stays so while the manifest does not
   const usable = await ensureSealed(
     context as never,
     workload as never,
-    {} as never,
     known as never,
-    { other: definition },
     new AbortController().signal,
   );
   expect(usable).toEqual({ other: 'new' });

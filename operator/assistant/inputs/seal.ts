@@ -1,10 +1,9 @@
-import type { About } from '@space/contracts/egress';
 import { type Definition, definitionDigest, valueFault } from '@space/manifests';
 import { type Finding, no, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { ASSISTANT } from '../../kinds.ts';
 import { ANNOTATION } from '../../names.ts';
-import type { Workload } from '../identity.ts';
+import { aboutOf, type Workload } from '../identity.ts';
 import { decideInput, type Source } from './decide.ts';
 import type { StoredInput, StoredInputs } from './entered.ts';
 import { differs, fingerprintOf } from './fingerprint.ts';
@@ -17,6 +16,9 @@ export interface EnteredInputs {
 }
 
 type Definitions = Readonly<Record<string, Definition>>;
+
+/** Sealed values by the manifest's key. */
+export type Envelopes = Readonly<Record<string, string>>;
 
 const versionOf = ({ uid, resourceVersion }: StoredInput): string => `${uid}/${resourceVersion}`;
 
@@ -98,15 +100,29 @@ const MOST_REFLECTED = 32;
 const inKeyOrder = (inputs: Readonly<Record<string, SealedInput>>): string =>
   JSON.stringify(Object.entries(inputs).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Seals what was entered since the last reconcile. Returns the envelopes for exactly these definitions. */
+/** Seals what was entered since the last reconcile. Returns the envelopes for exactly the manifest's definitions. */
 export async function ensureSealed(
   context: Context,
   workload: Workload,
-  about: About,
   known: EnteredInputs,
-  definitions: Definitions,
   signal: AbortSignal,
-): Promise<Readonly<Record<string, string>>> {
+): Promise<Envelopes> {
+  const { secret, inputs: before } = known.sealed;
+  const inputs = await sealEntered(context, workload, known, signal);
+  if (inKeyOrder(inputs) !== inKeyOrder(before))
+    await writeSealed(context, workload, { secret, inputs }, signal);
+  return usableOf(inputs, workload.egress.policy.inputs);
+}
+
+/** The sealed inputs with the values that were entered for the manifest's definitions. */
+async function sealEntered(
+  context: Context,
+  { assistant, manifest, egress }: Workload,
+  known: EnteredInputs,
+  signal: AbortSignal,
+): Promise<SealedInputs['inputs']> {
+  const about = aboutOf(assistant, manifest.platform.id);
+  const definitions = egress.policy.inputs;
   const before = known.sealed.inputs;
   // Also of an input that the manifest does not name now, lest leaving it out and naming it again count as an entry.
   const reflected = Object.entries(before).filter(
@@ -125,8 +141,11 @@ export async function ensureSealed(
       };
     } else if (old) inputs[key] = await withFingerprint(old, value);
   }
-  if (inKeyOrder(inputs) !== inKeyOrder(before))
-    await writeSealed(context, workload, known.sealed.secret, inputs, signal);
+  return inputs;
+}
+
+/** The envelopes whose values were entered for these definitions, and were not returned by their host. */
+function usableOf(inputs: SealedInputs['inputs'], definitions: Definitions): Envelopes {
   const usable = Object.entries(inputs).filter(([key, { definition, reflected }]) => {
     const wanted = definitions[key];
     return !reflected && wanted !== undefined && definition === definitionDigest(wanted);
@@ -156,20 +175,21 @@ const reflectedFinding = (keys: readonly string[], definitions: Definitions): Fi
 export async function markReflected(
   context: Context,
   workload: Workload,
-  about: About,
-  sent: Readonly<Record<string, string>>,
+  sent: Envelopes,
   signal: AbortSignal,
 ): Promise<Finding | undefined> {
-  const suspended = Object.keys(sent).length === 0 ? [] : await context.gateways.suspended(about, signal);
-  if (suspended.length === 0) return undefined;
+  if (Object.keys(sent).length === 0) return undefined;
   const { assistant, manifest } = workload;
-  const { secret, inputs } = await readSealed(context, assistant, manifest.platform.id, signal);
+  const { id } = manifest.platform;
+  const suspended = await context.gateways.suspended(aboutOf(assistant, id), signal);
+  if (suspended.length === 0) return undefined;
+  const { secret, inputs } = await readSealed(context, assistant, id, signal);
   const marked = suspended.filter((key) => inputs[key] !== undefined && inputs[key].envelope === sent[key]);
   if (marked.length === 0) return undefined;
   const entries = Object.entries(inputs).map(
     ([key, input]) => [key, marked.includes(key) ? { ...input, reflected: true } : input] as const,
   );
-  await writeSealed(context, workload, secret, Object.fromEntries(entries), signal);
+  await writeSealed(context, workload, { secret, inputs: Object.fromEntries(entries) }, signal);
   context.events.record(ASSISTANT, assistant, {
     type: 'Warning',
     reason: 'InputReflected',
@@ -186,16 +206,18 @@ export async function markReflected(
 export async function keepResealed(
   context: Context,
   workload: Workload,
-  { sealed }: Pick<EnteredInputs, 'sealed'>,
-  sent: Readonly<Record<string, string>>,
-  resealed: Readonly<Record<string, string>>,
+  {
+    sealed: { secret, inputs: before },
+    sent,
+    resealed,
+  }: { readonly sealed: SealedInputs; readonly sent: Envelopes; readonly resealed: Envelopes },
   signal: AbortSignal,
 ): Promise<void> {
   if (Object.keys(resealed).length === 0) return;
-  if (Object.entries(sent).some(([key, envelope]) => sealed.inputs[key]?.envelope !== envelope)) return;
-  const inputs = Object.entries(sealed.inputs).map(([key, input]) => {
+  if (Object.entries(sent).some(([key, envelope]) => before[key]?.envelope !== envelope)) return;
+  const inputs = Object.entries(before).map(([key, input]) => {
     const envelope = resealed[key];
     return [key, envelope === undefined ? input : { ...input, envelope }] as const;
   });
-  await writeSealed(context, workload, sealed.secret, Object.fromEntries(inputs), signal);
+  await writeSealed(context, workload, { secret, inputs: Object.fromEntries(inputs) }, signal);
 }

@@ -61,12 +61,10 @@ export async function readSealed(
 /** Replaces all sealed inputs; afterwards the Secrets that people wrote may be deleted. */
 export async function writeSealed(
   context: Context,
-  workload: Workload,
-  before: SecretObject | undefined,
-  inputs: SealedInputs['inputs'],
+  { assistant, manifest }: Workload,
+  { secret: before, inputs }: SealedInputs,
   signal: AbortSignal,
 ): Promise<void> {
-  const { assistant, manifest } = workload;
   const { capsule } = assistant.spec;
   const data = Object.fromEntries(
     Object.entries(inputs).flatMap(

@@ -10,7 +10,7 @@ const EGRESS_PROXY_PORT = 3128;
 const encode = (text: string) => Buffer.from(text).toString('base64');
 
 /** Ensures that the Secret with the Assistant's egress principal exists; returns the SHA-256 of the principal. */
-export async function ensurePrincipal(
+export async function ensureEgressPrincipal(
   context: Context,
   workload: Workload,
   signal: AbortSignal,

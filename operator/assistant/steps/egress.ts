@@ -1,4 +1,3 @@
-import type { About } from '@space/contracts/egress';
 import { canonicalJson, definitionDigest } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../../conditions.ts';
 import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
@@ -11,15 +10,10 @@ import { sha256 } from '../../runtime/digest.ts';
 import type { Step } from '../../step.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
-import { ensureSealed, keepResealed, markReflected } from '../inputs/seal.ts';
+import { aboutOf, type Workload } from '../identity.ts';
+import { type Envelopes, ensureSealed, keepResealed, markReflected } from '../inputs/seal.ts';
 import { addressesOfPods } from '../pods.ts';
-import { ensurePrincipal } from './egress-principal.ts';
-
-const aboutOf = (assistant: Assistant, id: string): About => ({
-  capsule_id: assistant.spec.capsule,
-  app_id: id,
-  assistant_uid: assistant.metadata.uid ?? '',
-});
+import { ensureEgressPrincipal } from './egress-principal.ts';
 
 /**
  * Ensures principal, sealed values and policy. The step is done once every replica that receives connections has
@@ -30,42 +24,17 @@ export async function ensureEgress(
   { workload, pods, entered, sealed, addresses }: RunFacts,
   signal: AbortSignal,
 ): Promise<Step<EgressBinding>> {
-  const { assistant, manifest } = workload;
   const { policy, finding } = workload.egress;
-  if (finding.reason === 'NotNeeded') {
-    const retry = await narrowEgress(context, assistant, manifest.platform.id, policy, signal);
-    return { finding, retry };
-  }
-  const about = aboutOf(assistant, manifest.platform.id);
+  if (finding.reason === 'NotNeeded')
+    return { finding, retry: await narrowEgress(context, workload, policy, signal) };
   try {
-    const principalDigest = await ensurePrincipal(context, workload, signal);
-    const envelopes = await ensureSealed(
-      context,
-      workload,
-      about,
-      { entered, sealed },
-      policy.inputs,
-      signal,
-    );
-    const stored_inputs = Object.fromEntries(
-      Object.entries(policy.inputs).flatMap(([key, definition]) => {
-        const envelope = envelopes[key];
-        return envelope === undefined ? [] : [[key, { definition, envelope }] as const];
-      }),
-    );
-    const content = { allowed_hosts: policy.allowedHosts, stored_inputs, principals: [principalDigest] };
-    const outcome = await context.gateways.put(
-      {
-        ...about,
-        ...content,
-        generation: assistant.metadata.generation ?? 0,
-        revision: sha256(canonicalJson(content)),
-        addresses: addressesOfPods(pods),
-      },
-      signal,
-    );
-    await keepResealed(context, workload, { sealed }, envelopes, outcome.resealed, signal);
-    const reflected = await markReflected(context, workload, about, envelopes, signal);
+    const principalDigest = await ensureEgressPrincipal(context, workload, signal);
+    const envelopes = await ensureSealed(context, workload, { entered, sealed }, signal);
+    const put = policyPut(workload, principalDigest, envelopes, addressesOfPods(pods));
+    const outcome = await context.gateways.put(put, signal);
+    const { resealed } = outcome;
+    await keepResealed(context, workload, { sealed, sent: envelopes, resealed }, signal);
+    const reflected = await markReflected(context, workload, envelopes, signal);
     const finding = reflected ?? acknowledged(outcome);
     if (!isTrue(finding)) return { finding, retry: outcome.problem };
     const address = addresses.egress;
@@ -77,21 +46,43 @@ export async function ensureEgress(
   }
 }
 
+/** The policy as the gateway gets it; a stored input without a sealed value is not in it. */
+function policyPut(
+  { assistant, manifest, egress: { policy } }: Workload,
+  principalDigest: string,
+  envelopes: Envelopes,
+  addresses: readonly string[],
+) {
+  const stored_inputs = Object.fromEntries(
+    Object.entries(policy.inputs).flatMap(([key, definition]) => {
+      const envelope = envelopes[key];
+      return envelope === undefined ? [] : [[key, { definition, envelope }] as const];
+    }),
+  );
+  const content = { allowed_hosts: policy.allowedHosts, stored_inputs, principals: [principalDigest] };
+  return {
+    ...aboutOf(assistant, manifest.platform.id),
+    ...content,
+    generation: assistant.metadata.generation ?? 0,
+    revision: sha256(canonicalJson(content)),
+    addresses,
+  };
+}
+
 /**
  * Closes access that the manifest no longer asks for, also while something else prevents the manifest from taking
  * effect. Returns the error of a replica that has to be told again.
  */
 export async function narrowEgress(
   context: Context,
-  assistant: Assistant,
-  id: string,
+  { assistant, manifest }: Workload,
   policy: EgressPolicy,
   signal: AbortSignal,
 ): Promise<unknown> {
   const definitions = Object.entries(policy.inputs);
   const { problem } = await context.gateways.narrow(
     {
-      ...aboutOf(assistant, id),
+      ...aboutOf(assistant, manifest.platform.id),
       generation: assistant.metadata.generation ?? 0,
       allowed_hosts: policy.allowedHosts,
       stored_inputs: Object.fromEntries(definitions.map(([key, input]) => [key, definitionDigest(input)])),
