@@ -4,10 +4,11 @@ import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import type { Finding } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { ASSISTANT, type Assistant, type SecretObject } from '../kinds.ts';
+import { ASSISTANT, type SecretObject } from '../kinds.ts';
 import { objectPrincipalSecretName, principalSecretName } from '../names.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import type { Fate } from './fate.ts';
+import type { Leaving } from './identity.ts';
 import { lockingFiles } from './retain.ts';
 
 /** Calls to the brokers when an Assistant ends, and the Events about their results. */
@@ -22,27 +23,27 @@ type Kept = 'all' | 'files' | 'nothing' | 'left to its Capsule';
 /** Drops the data of an Assistant, or locks what is kept of it. */
 export async function settleData(
   context: Context,
-  assistant: Assistant,
-  { id, token, retained, grace }: Fate & { readonly id: string; readonly token: SecretObject | undefined },
+  leaving: Leaving,
+  { token, retained, grace }: Fate & { readonly token: SecretObject | undefined },
   signal: AbortSignal,
 ): Promise<Blocked | Kept> {
   const { objectStore } = context;
   if (!retained && !grace) {
     const blocked =
-      (await dropDatabase(context, assistant.spec.capsule, id, signal)) ??
-      (objectStore && (await dropObjects(context, objectStore, assistant, id, signal)));
+      (await dropDatabase(context, leaving, signal)) ??
+      (objectStore && (await dropObjects(context, objectStore, leaving, signal)));
     if (!blocked) return 'nothing';
     // The drop of the whole Capsule includes this data, and does not end while a broker that refuses the Capsule's
     // principal has any.
-    return isForbidden(blocked.cause) && isCapsuleGoing(context, assistant) ? 'left to its Capsule' : blocked;
+    return isForbidden(blocked.cause) && isCapsuleGoing(context, leaving) ? 'left to its Capsule' : blocked;
   }
   const blocked =
-    token && objectStore && (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal));
-  return blocked ?? (grace ? 'all' : whatIsLeft(context, assistant, id, signal));
+    token && objectStore && (await dropObjects(context, lockingFiles(objectStore), leaving, signal));
+  return blocked ?? (grace ? 'all' : whatIsLeft(context, leaving, signal));
 }
 
-function isCapsuleGoing({ stores, names }: Context, { spec: { capsule } }: Assistant): boolean {
-  const { metadata } = stores.capsules.get(makeKey(names.namespace, capsule)) ?? {};
+function isCapsuleGoing({ stores, names }: Context, { assistant }: Leaving): boolean {
+  const { metadata } = stores.capsules.get(makeKey(names.namespace, assistant.spec.capsule)) ?? {};
   return metadata?.deletionTimestamp !== undefined;
 }
 
@@ -52,10 +53,11 @@ function isCapsuleGoing({ stores, names }: Context, { spec: { capsule } }: Assis
  */
 async function whatIsLeft(
   context: Context,
-  { metadata, spec: { capsule } }: Assistant,
-  id: string,
+  { assistant, id }: Leaving,
   signal: AbortSignal,
 ): Promise<Blocked | Kept> {
+  const { metadata, spec } = assistant;
+  const { capsule } = spec;
   // Without a deletion, no drop was ever sent.
   if (metadata.deletionTimestamp === undefined) return 'all';
   const name = principalSecretName(capsule);
@@ -75,8 +77,7 @@ async function whatIsLeft(
 /** Records an Event about the data. `asked` says that all of it was to be kept. */
 export function tellEnd(
   { events, objectStore }: Context,
-  assistant: Assistant,
-  id: string,
+  { assistant, id }: Leaving,
   { asked, kept }: { readonly asked: boolean; readonly kept: Kept },
 ): void {
   // The Capsule's own Events report what becomes of it.
@@ -96,10 +97,10 @@ export function tellEnd(
 
 async function dropDatabase(
   context: Context,
-  capsule: string,
-  id: string,
+  { assistant, id }: Leaving,
   signal: AbortSignal,
 ): Promise<Blocked | undefined> {
+  const { capsule } = assistant.spec;
   const name = principalSecretName(capsule);
   const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
@@ -113,8 +114,7 @@ async function dropDatabase(
 async function dropObjects(
   context: Context,
   broker: Pick<ObjectStoreBroker, 'dropApp'>,
-  assistant: Assistant,
-  id: string,
+  { assistant, id }: Leaving,
   signal: AbortSignal,
 ): Promise<Blocked | undefined> {
   const { capsule } = assistant.spec;

@@ -31,8 +31,8 @@ describe('what a broker says to a drop', () => {
         database: { dropApp },
         stores: { capsules: { get: () => ({ metadata: { name: 'household', ...capsule } }) } },
       } as unknown as Context,
-      assistant,
-      { id: 'ledger', token: undefined, retained: false } as Parameters<typeof settleData>[2],
+      { assistant, id: 'ledger' },
+      { token: undefined, retained: false } as Parameters<typeof settleData>[2],
       signal,
     );
 

@@ -24,7 +24,7 @@ function fateOf(one: Assistant, of: Capsule, now: string) {
   const at = Date.parse(now);
   const clocks = { own: at, startedAt: 0, steady: at, server: at };
   const context = { names: { ...names, graceMs: 3_600_000 } };
-  const { retained, grace } = decideFate(context, clocks, one, undefined, of);
+  const { retained, grace } = decideFate(context, clocks, one, { asked: undefined, capsule: of });
   return retained ? 'retained' : grace ? 'in its grace' : 'dropped';
 }
 

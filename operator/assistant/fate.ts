@@ -43,8 +43,7 @@ export function decideFate(
   { names }: Pick<Context, 'names'>,
   clocks: Clocks,
   assistant: Assistant,
-  asked: Assistant | undefined,
-  capsule: Capsule | undefined,
+  { asked, capsule }: { readonly asked: Assistant | undefined; readonly capsule: Capsule | undefined },
 ): Fate {
   // If nobody deleted the Assistant (its finalizer was removed by force), the data waits for the next Assistant of the
   // id, or for the end of the Capsule.

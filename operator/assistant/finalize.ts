@@ -29,6 +29,7 @@ import { claimedId, pair } from '../stores.ts';
 import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
 import { settleData, tellEnd } from './data.ts';
 import { decideFate, type Fate, ownsDatabase, staysWithCapsule } from './fate.ts';
+import type { Leaving } from './identity.ts';
 import { findsPods } from './pods.ts';
 import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
@@ -54,10 +55,8 @@ export async function finalizeAssistant(
   return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
 }
 
-/** An Assistant that is being deleted, and its id. */
-interface Leaving {
-  readonly assistant: Assistant;
-  readonly id: string;
+/** The Assistant that is being finalized. */
+interface Finalizing extends Leaving {
   /** Reports in the status what the deletion waits for. */
   readonly wait: (finding: Finding) => Promise<void>;
 }
@@ -76,7 +75,7 @@ export async function takeAway(
     removeFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
   if (id === undefined) return done();
 
-  const leaving: Leaving = { assistant, id, wait };
+  const leaving: Finalizing = { assistant, id, wait };
   if (!(await stopWorkload(context, leaving, signal))) {
     await wait(PODS_REMAIN);
     return {};
@@ -93,12 +92,12 @@ export async function takeAway(
     if (!retained && claim && registeredOwner(claim) === undefined)
       await context.writer.remove(SECRET, claim, signal);
   }
-  await removeEgress(context, assistant, id, signal);
-  await removeOwn(context, assistant, SECRET, [retained ? undefined : claim, token], signal);
+  await removeEgress(context, leaving, signal);
+  await removeAll(context, SECRET, ownOf(assistant, [retained ? undefined : claim, token]), signal);
   // From here on another Assistant may take the id over.
   if (retained && claim && !isRetained(claim)) await retainClaim(context, claim, signal);
   const configMaps = context.stores.configMaps.by('assistant', pair(assistant.spec.capsule, id));
-  await removeOwn(context, assistant, CONFIG_MAP, configMaps, signal);
+  await removeAll(context, CONFIG_MAP, ownOf(assistant, configMaps), signal);
   return done();
 }
 
@@ -111,8 +110,8 @@ async function stopWorkload(
   const { deployments, services, pods } = context.stores;
   const claim = pair(assistant.spec.capsule, id);
   await together([
-    removeOwn(context, assistant, DEPLOYMENT, deployments.by('assistant', claim), signal),
-    removeOwn(context, assistant, SERVICE, services.by('assistant', claim), signal),
+    removeAll(context, DEPLOYMENT, ownOf(assistant, deployments.by('assistant', claim)), signal),
+    removeAll(context, SERVICE, ownOf(assistant, services.by('assistant', claim)), signal),
   ]);
   return (
     ownOf(assistant, pods.by('assistant', claim)).length === 0 &&
@@ -154,32 +153,31 @@ function mustEndData(
 /** Drops the data, or locks what is kept. While neither is final, returns when to try again. */
 async function endData(
   context: Context,
-  leaving: Leaving,
+  leaving: Finalizing,
   secrets: Secrets,
   signal: AbortSignal,
 ): Promise<'dropped' | 'retained' | Result> {
-  const { assistant, id, wait } = leaving;
-  const namespace = capsuleNamespace(context.names.space, assistant.spec.capsule);
+  const { assistant, wait } = leaving;
   // A drop cannot be undone, and a store may lag behind the API server, so the API server is asked for pods.
-  if (await findsPods(context, namespace, id, assistant.metadata.uid, signal)) {
+  if (await findsPods(context, leaving, signal)) {
     await wait(PODS_REMAIN);
     return { requeueAfterMs: LOOK_AGAIN_MS };
   }
   const fate = await readFate(context, assistant, signal);
   const { grace } = fate;
-  const kept = await settleData(context, assistant, { ...fate, id, token: secrets.token }, signal);
+  const kept = await settleData(context, leaving, { ...fate, token: secrets.token }, signal);
   if (typeof kept === 'object') {
     await wait(kept.finding);
     throw kept.cause;
   }
   if (grace) {
-    await removeEgress(context, assistant, id, signal);
-    await removeOwn(context, assistant, SECRET, [secrets.token], signal);
+    await removeEgress(context, leaving, signal);
+    await removeAll(context, SECRET, ownOf(assistant, [secrets.token]), signal);
     if (secrets.claim) await closeClaim(context, secrets.claim, signal);
     await wait(grace.finding);
     return { requeueAfterMs: grace.requeueAfterMs };
   }
-  tellEnd(context, assistant, id, { asked: fate.retained, kept });
+  tellEnd(context, leaving, { asked: fate.retained, kept });
   return fate.retained && kept !== 'nothing' ? 'retained' : 'dropped';
 }
 
@@ -190,7 +188,7 @@ async function readFate(context: Context, assistant: Assistant, signal: AbortSig
   ]);
   const said = [asked.saidAt, capsule.saidAt].filter((at) => at !== undefined);
   const clocks = { ...context.clocks(), server: said.length === 0 ? undefined : Math.min(...said) };
-  const fate = decideFate(context, clocks, assistant, asked.object, capsule.object);
+  const fate = decideFate(context, clocks, assistant, { asked: asked.object, capsule: capsule.object });
   if (fate.grace) warnOfClocks(context, clocks);
   return fate;
 }
@@ -201,15 +199,14 @@ function ownOf<T extends KubeObject>(assistant: Assistant, objects: readonly (T 
     .filter(({ metadata }) => metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid);
 }
 
-function removeOwn(
+function removeAll(
   { writer }: Context,
-  assistant: Assistant,
   resource: Resource,
-  objects: readonly (KubeObject | undefined)[],
+  objects: readonly KubeObject[],
   signal: AbortSignal,
 ) {
   return together(
-    ownOf(assistant, objects)
+    objects
       .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
       .map((object) => writer.remove(resource, object, signal)),
   );

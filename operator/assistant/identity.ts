@@ -47,6 +47,12 @@ export function describeWorkload(names: SpaceNames, assistant: Assistant, manife
 /** The Assistant and its id, from which names and labels of its objects are made. */
 type Identity = Pick<Workload, 'names' | 'assistant' | 'manifest'>;
 
+/** An Assistant that is being deleted, and its id. */
+export interface Leaving {
+  readonly assistant: Assistant;
+  readonly id: string;
+}
+
 /** An Assistant as the egress gateway names it. */
 export const aboutOf = ({ spec, metadata }: Assistant, id: string): About => ({
   capsule_id: spec.capsule,

@@ -1,7 +1,8 @@
 import type { Context } from '../context.ts';
 import { POD, type Pod } from '../kinds.ts';
-import { ANNOTATION, workloadSecretName } from '../names.ts';
+import { ANNOTATION, capsuleNamespace, workloadSecretName } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
+import type { Leaving } from './identity.ts';
 
 /** IP addresses of the pods, of both families if they have both. Terminating pods count, since they may still send. */
 export const addressesOfPods = (pods: readonly Pod[]): readonly string[] =>
@@ -12,15 +13,14 @@ export const addressesOfPods = (pods: readonly Pod[]): readonly string[] =>
  * immutable part of a pod, while labels and annotations may have been removed.
  */
 export async function findsPods(
-  { client }: Context,
-  namespace: string,
-  id: string,
-  uid: string | undefined,
+  { client, names }: Context,
+  { assistant, id }: Leaving,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { uid } = assistant.metadata;
   const { items } = await client.call<{ readonly items: readonly Pod[] }>({
     method: 'GET',
-    path: pathOf(POD, namespace),
+    path: pathOf(POD, capsuleNamespace(names.space, assistant.spec.capsule)),
     signal,
   });
   const url = workloadSecretName(id);

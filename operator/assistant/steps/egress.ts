@@ -4,13 +4,13 @@ import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import type { EgressPolicy } from '../../egress/compile.ts';
 import type { Acknowledged } from '../../egress/gateways.ts';
 import { ReplicaError } from '../../egress/replica.ts';
-import { type Assistant, SECRET } from '../../kinds.ts';
+import { SECRET } from '../../kinds.ts';
 import { ANNOTATION, capsuleNamespace, egressSecretName, sealedSecretName } from '../../names.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import type { Step } from '../../step.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
-import { aboutOf, type Workload } from '../identity.ts';
+import { aboutOf, type Leaving, type Workload } from '../identity.ts';
 import { type Envelopes, ensureSealed, keepResealed, markReflected } from '../inputs/seal.ts';
 import { addressesOfPods } from '../pods.ts';
 import { ensureEgressPrincipal } from './egress-principal.ts';
@@ -98,8 +98,7 @@ export async function narrowEgress(
  */
 export async function removeEgress(
   context: Context,
-  assistant: Assistant,
-  id: string,
+  { assistant, id }: Leaving,
   signal: AbortSignal,
 ): Promise<void> {
   await context.gateways.remove(aboutOf(assistant, id), signal);

@@ -219,13 +219,10 @@ export function operatorDecisions(defect: Defect | undefined) {
         is('takes the word of the Assistant while its Capsule goes') && own.word !== SILENT
           ? undefined
           : capsule;
-      const { retained, grace: waits } = decideFate(
-        rules(grace),
-        clocks(now),
-        objects.assistant(known),
-        word(asked),
-        going && objects.capsule(going),
-      );
+      const { retained, grace: waits } = decideFate(rules(grace), clocks(now), objects.assistant(known), {
+        asked: word(asked),
+        capsule: going && objects.capsule(going),
+      });
       const inGrace = is('counts the grace from its wrong side')
         ? waits === undefined && grace > 0
         : waits !== undefined;
