@@ -47,8 +47,8 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const plan = planAssistant(facts);
   const outcome = await carryOut(context, facts, plan, signal).catch(refusedOutcome);
   const findings = { ...plan.findings, ...outcome.findings };
-  const report = { manifest: manifestOf(facts, plan), usage: outcome.usage };
-  await reportAssistant(context, assistant, report, findings, signal);
+  const report = { findings, manifest: manifestOf(facts, plan), usage: outcome.usage };
+  await reportAssistant(context, assistant, report, signal);
   if (outcome.retry) throw outcome.retry;
   return { requeueAfterMs: outcome.requeueAfterMs ?? requeueAfterMs(context, facts, plan, outcome) };
 }
@@ -70,7 +70,8 @@ async function reportUnread(
   const { DatabaseReady, ObjectStoreReady } = known;
   const data = { ...(DatabaseReady && { DatabaseReady }), ...(ObjectStoreReady && { ObjectStoreReady }) };
   const kept = observedGeneration === assistant.metadata.generation ? known : data;
-  await reportAssistant(context, assistant, { manifest }, { ...kept, [error.condition]: finding }, signal);
+  const findings = { ...kept, [error.condition]: finding };
+  await reportAssistant(context, assistant, { findings, manifest }, signal);
   throw error;
 }
 

@@ -44,14 +44,10 @@ export async function finalizeAssistant(
   signal: AbortSignal,
 ): Promise<Result> {
   if (!assistant.metadata.finalizers?.includes(ASSISTANT_FINALIZER)) return {};
-  const wait = (finding: Finding) =>
-    reportAssistant(
-      context,
-      assistant,
-      { manifest: assistant.status?.manifest },
-      { Finalized: finding, ...lastFindings(assistant.status?.conditions) },
-      signal,
-    );
+  const wait = (finding: Finding) => {
+    const findings = { Finalized: finding, ...lastFindings(assistant.status?.conditions) };
+    return reportAssistant(context, assistant, { findings, manifest: assistant.status?.manifest }, signal);
+  };
   return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
 }
 

@@ -6,8 +6,9 @@ import { covers } from '../runtime/covers.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import { deletionPolicyOf } from './retain.ts';
 
-/** What the status contains beside conditions. The previous usage stays if no newer one is known. */
+/** What the status shows. The previous usage stays if no newer one is known. */
 interface Report {
+  readonly findings: Findings;
   readonly manifest: AssistantStatus['manifest'] | undefined;
   readonly usage?: AssistantStatus['usage'] | undefined;
 }
@@ -17,13 +18,12 @@ export async function reportAssistant(
   context: Context,
   assistant: Assistant,
   report: Report,
-  findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
   const before = assistant.status?.conditions;
   const capsule = context.stores.capsules.get(makeKey(context.names.namespace, assistant.spec.capsule));
   const deletionPolicy = deletionPolicyOf(assistant, capsule);
-  const conditions = toConditions(findings, before, assistant.metadata.generation, context.now);
+  const conditions = toConditions(report.findings, before, assistant.metadata.generation, context.now);
   const usage = { ...assistant.status?.usage, ...report.usage };
   const status = {
     observedGeneration: assistant.metadata.generation,

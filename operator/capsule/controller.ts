@@ -36,7 +36,7 @@ export function reconcileCapsules(sweepOrphans: SweepOrphans) {
     if (capsule.metadata.deletionTimestamp !== undefined) return finalizeCapsule(context, capsule, signal);
     const facts = gatherFacts(context, capsule);
     if (!isTrue(facts.name)) {
-      await reportCapsule(context, capsule, undefined, nothingBegun(context, facts), signal);
+      await reportCapsule(context, capsule, { findings: nothingBegun(context, facts) }, signal);
       return {};
     }
     const guardrails = await ensureBounds(context, facts, signal);
@@ -55,7 +55,7 @@ export function reconcileCapsules(sweepOrphans: SweepOrphans) {
       ...(database.output === undefined ? {} : { database: database.output }),
       ...(files?.output === undefined ? {} : { storage: files.output }),
     };
-    await reportCapsule(context, capsule, facts.namespace, findings, signal, usage);
+    await reportCapsule(context, capsule, { namespace: facts.namespace, findings, usage }, signal);
     const retry = guardrails.retry ?? database.retry ?? files?.retry;
     if (retry) throw retry;
     if (await sweepOrphans(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };

@@ -26,22 +26,17 @@ export async function finalizeCapsule(
   signal: AbortSignal,
 ): Promise<Result> {
   if (!capsule.metadata.finalizers?.includes(CAPSULE_FINALIZER)) return {};
-  const name = capsuleNamespace(context.names.space, capsule.metadata.name);
-  const wait = (finding: Finding) =>
-    reportCapsule(
-      context,
-      capsule,
-      name,
-      { Finalized: finding, ...lastFindings(capsule.status?.conditions) },
-      signal,
-    );
-  return tellingRefusal(wait, () => takeAway(context, capsule, name, wait, signal));
+  const namespace = capsuleNamespace(context.names.space, capsule.metadata.name);
+  const wait = (finding: Finding) => {
+    const findings = { Finalized: finding, ...lastFindings(capsule.status?.conditions) };
+    return reportCapsule(context, capsule, { namespace, findings }, signal);
+  };
+  return tellingRefusal(wait, () => takeAway(context, capsule, wait, signal));
 }
 
 async function takeAway(
   context: Context,
   capsule: Capsule,
-  name: string,
   wait: (finding: Finding) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Result> {
@@ -75,9 +70,10 @@ async function takeAway(
     settled.push(end);
   }
 
-  const namespace = await leftNamespace(context, capsule, name, signal);
+  const namespace = await leftNamespace(context, capsule, signal);
   if (namespace) {
-    if (namespace.metadata.deletionTimestamp === undefined) await writer.remove(NAMESPACE, namespace, signal);
+    const { name, deletionTimestamp } = namespace.metadata;
+    if (deletionTimestamp === undefined) await writer.remove(NAMESPACE, namespace, signal);
     await wait(no('NamespaceTerminating', `Namespace "${name}" is being deleted.`));
     return {};
   }
@@ -103,9 +99,9 @@ async function takeAway(
 async function leftNamespace(
   { client, names, stores, writer }: Context,
   capsule: Capsule,
-  name: string,
   signal: AbortSignal,
 ): Promise<Namespace | undefined> {
+  const name = capsuleNamespace(names.space, capsule.metadata.name);
   const known = stores.namespaces.get(name);
   if (known && ownsNamespace(capsule, known)) return known;
   const live = await client

@@ -4,16 +4,19 @@ import type { Context } from '../context.ts';
 import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
 
-type CapsuleUsage = NonNullable<CapsuleStatus['usage']>;
+/** What the status shows. A usage that is not known stays as it was. */
+interface Report {
+  readonly namespace?: string;
+  readonly findings: Findings;
+  readonly usage?: CapsuleStatus['usage'];
+}
 
 /** Writes the status if it changed, and records Events about the changes. */
 export async function reportCapsule(
   context: Context,
   capsule: Capsule,
-  namespace: string | undefined,
-  findings: Findings,
+  { namespace, findings, usage = {} }: Report,
   signal: AbortSignal,
-  usage: CapsuleUsage = {},
 ): Promise<void> {
   const before = capsule.status?.conditions;
   const known = capsule.status?.usage;
