@@ -93,7 +93,8 @@ function refusedOutcome(error: unknown): Outcome {
 /** Takes the steps that the plan allows, the finalizer first. */
 async function carryOut(context: Context, facts: Facts, plan: Plan, signal: AbortSignal): Promise<Outcome> {
   const { assistant, workload } = facts;
-  if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
+  const finalizer = { resource: ASSISTANT, name: ASSISTANT_FINALIZER };
+  if (plan.accepted) await addFinalizer(context.writer, finalizer, assistant, signal);
   // Access that the manifest no longer asks for ends at once, whatever delays the other steps.
   const retry =
     workload && plan.accepted && !plan.run

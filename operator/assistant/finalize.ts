@@ -67,8 +67,8 @@ export async function takeAway(
   // The id in the status counts, whatever the manifest says now.
   const id = assistant.status?.manifest?.id ?? claimedId(assistant);
   context.appUsages.forget(assistant.metadata.uid ?? '');
-  const done = () =>
-    removeFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
+  const finalizer = { resource: ASSISTANT, name: ASSISTANT_FINALIZER };
+  const done = () => removeFinalizer(context.writer, finalizer, assistant, signal).then(() => ({}));
   if (id === undefined) return done();
 
   const leaving: Finalizing = { assistant, id, wait };

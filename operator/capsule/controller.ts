@@ -77,7 +77,8 @@ function nothingBegun({ objectStore }: Context, { sandbox, name }: CapsuleFacts)
 /** Ensures finalizer, guardrails and pull Secret, whatever the gate and the brokers say. */
 async function ensureBounds(context: Context, facts: CapsuleFacts, signal: AbortSignal): Promise<Guardrails> {
   const { capsule } = facts;
-  const guardrails = await addFinalizer(context.writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal).then(
+  const finalizer = { resource: CAPSULE, name: CAPSULE_FINALIZER };
+  const guardrails = await addFinalizer(context.writer, finalizer, capsule, signal).then(
     () => ensureGuardrails(context, capsule, signal),
     withoutFinalizer,
   );

@@ -82,7 +82,7 @@ async function takeAway(
   context.databaseUsages.forget(capsule.metadata.uid ?? '');
   context.objectUsages.forget(capsule.metadata.uid ?? '');
   context.selections.forget(capsule.metadata.name);
-  await removeFinalizer(writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
+  await removeFinalizer(writer, { resource: CAPSULE, name: CAPSULE_FINALIZER }, capsule, signal);
   context.events.record(CAPSULE, capsule, {
     type: 'Normal',
     reason: 'CapsuleFinalized',

@@ -92,10 +92,10 @@ export class Writer {
     const path = pathOf(resource, namespace, name);
     if (live && this.stands(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
-    const after = await this.#patch<KubeObject>(resource, path, APPLY, body, signal);
+    const after = await this.#patch<KubeObject>(resource, { path, contentType: APPLY, body, signal });
     if (this.#isAsWished(wish, after)) this.#settled.delete(path);
     else {
-      const replaced = await this.#replace(resource, path, body, after, signal);
+      const replaced = await this.#replace(resource, body, after, signal);
       this.#settled.set(path, { digest, version: versionOf(replaced) });
     }
     if (!live) return 'created';
@@ -116,7 +116,7 @@ export class Writer {
     const { name, namespace, uid } = object.metadata;
     const path = pathOf(resource, namespace, name, 'status');
     const patch = (contentType: string, body: unknown) =>
-      this.#patch<KubeObject & { readonly status?: unknown }>(resource, path, contentType, body, signal);
+      this.#patch<KubeObject & { readonly status?: unknown }>(resource, { path, contentType, body, signal });
     const body = {
       apiVersion: apiVersionOf(resource),
       kind: resource.kind,
@@ -145,7 +145,8 @@ export class Writer {
     signal?: AbortSignal,
   ): Promise<T> {
     const { name, namespace } = object.metadata;
-    return this.#patch<T>(resource, pathOf(resource, namespace, name), MERGE, patch, signal);
+    const path = pathOf(resource, namespace, name);
+    return this.#patch<T>(resource, { path, contentType: MERGE, body: patch, signal });
   }
 
   /**
@@ -186,19 +187,14 @@ export class Writer {
 
   async #patch<T extends KubeObject>(
     resource: Resource,
-    path: string,
-    contentType: string,
-    body: unknown,
-    signal?: AbortSignal,
+    request: Omit<ApiRequest, 'method' | 'query'>,
   ): Promise<T> {
-    const force: Record<string, string> = contentType === APPLY ? { force: 'true' } : {};
-    const patched = await this.#send<T>('patch', resource, nameIn(path), {
+    const force: Record<string, string> = request.contentType === APPLY ? { force: 'true' } : {};
+    const query = { fieldManager: this.#options.fieldManager, ...force };
+    const patched = await this.#send<T>('patch', resource, nameIn(request.path), {
+      ...request,
       method: 'PATCH',
-      path,
-      query: { fieldManager: this.#options.fieldManager, ...force },
-      contentType,
-      body,
-      signal,
+      query,
     });
     this.#written(resource, patched);
     return patched;
@@ -228,18 +224,18 @@ export class Writer {
    */
   async #replace(
     resource: Resource,
-    path: string,
     body: Desired,
     live: KubeObject,
     signal?: AbortSignal,
   ): Promise<KubeObject> {
     const { fieldManager } = this.#options;
+    const { name, namespace } = body.metadata;
     const { resourceVersion } = live.metadata;
     // Who owns a field that stays would be told for ever, though nothing of theirs is left.
     const managedFields = keptOwners(live, fieldManager);
-    const replaced = await this.#send<KubeObject>('update', resource, body.metadata.name, {
+    const replaced = await this.#send<KubeObject>('update', resource, name, {
       method: 'PUT',
-      path,
+      path: pathOf(resource, namespace, name),
       query: { fieldManager },
       body: { ...body, metadata: { ...body.metadata, resourceVersion, managedFields } },
       signal,
