@@ -2,7 +2,7 @@ import { Secret } from '@space/contracts/secret';
 import { type Finding, isTrue } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, LABEL } from '../names.ts';
+import { ANNOTATION, LABEL, type SpaceNames } from '../names.ts';
 import { asBefore, decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
 
@@ -31,12 +31,15 @@ export async function ensurePrincipal(
   kind: PrincipalKind,
   signal: AbortSignal,
 ): Promise<{ readonly secret: SecretObject } | { readonly refused: Finding }> {
-  let secret = await readSecret(context, context.names.systemNamespace, kind.secretName, signal);
+  const { names, writer } = context;
+  let secret = await readSecret(context, names.systemNamespace, kind.secretName, signal);
   const { act } = decidePrincipal(capsule, secret);
   const begins = act === 'create' || act === 'adopt';
   if (begins && !isTrue(context.gate())) return { refused: asBefore(capsule, kind.condition) };
-  if (act === 'create') secret = await createPrincipal(context, capsule, kind, signal);
-  if (act === 'adopt' && secret) secret = await adoptPrincipal(context, capsule, kind, secret, signal);
+  if (act === 'create')
+    secret = await writer.create<SecretObject>(SECRET, principalObject(names, capsule, kind), signal);
+  if (act === 'adopt' && secret)
+    secret = await writer.merge<SecretObject>(SECRET, secret, adoptionPatch(capsule, kind, secret), signal);
   const verdict = decidePrincipal(capsule, secret);
   if (verdict.act === 'refuse') return { refused: verdict.finding };
   if (!secret) throw new Error('a principal that was made is missing');
@@ -52,51 +55,32 @@ export function encode(secret: Secret): string {
   return Buffer.from(secret.reveal(), 'utf8').toString('base64');
 }
 
-function createPrincipal(
-  context: Context,
-  capsule: Capsule,
-  kind: PrincipalKind,
-  signal: AbortSignal,
-): Promise<SecretObject> {
-  const { name, uid = '' } = capsule.metadata;
-  return context.writer.create<SecretObject>(
-    SECRET,
-    {
-      metadata: {
-        name: kind.secretName,
-        namespace: context.names.systemNamespace,
-        labels: capsuleLabels(context.names, name),
-        annotations: { [ANNOTATION.owner]: uid },
-      },
-      type: 'Opaque',
-      data: { principal: encode(kind.make()) },
+/** The Secret of a new principal. */
+function principalObject(names: SpaceNames, { metadata }: Capsule, { secretName, make }: PrincipalKind) {
+  return {
+    metadata: {
+      name: secretName,
+      namespace: names.systemNamespace,
+      labels: capsuleLabels(names, metadata.name),
+      annotations: { [ANNOTATION.owner]: metadata.uid ?? '' },
     },
-    signal,
-  );
+    type: 'Opaque',
+    data: { principal: encode(make()) },
+  };
 }
 
-function adoptPrincipal(
-  context: Context,
-  capsule: Capsule,
-  { forget }: PrincipalKind,
-  secret: SecretObject,
-  signal: AbortSignal,
-): Promise<SecretObject> {
-  return context.writer.merge<SecretObject>(
-    SECRET,
-    secret,
-    {
-      metadata: {
-        resourceVersion: secret.metadata.resourceVersion,
-        labels: { [LABEL.retained]: null },
-        annotations: {
-          [ANNOTATION.owner]: capsule.metadata.uid,
-          [ANNOTATION.finalized]: null,
-          ...forget.annotations,
-        },
+/** The change that hands a retained principal over. It applies only to the version of the Secret that was read. */
+function adoptionPatch({ metadata }: Capsule, { forget }: PrincipalKind, secret: SecretObject) {
+  return {
+    metadata: {
+      resourceVersion: secret.metadata.resourceVersion,
+      labels: { [LABEL.retained]: null },
+      annotations: {
+        [ANNOTATION.owner]: metadata.uid,
+        [ANNOTATION.finalized]: null,
+        ...forget.annotations,
       },
-      ...(forget.data ? { data: forget.data } : {}),
     },
-    signal,
-  );
+    ...(forget.data ? { data: forget.data } : {}),
+  };
 }

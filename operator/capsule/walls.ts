@@ -26,7 +26,7 @@ export async function findBreach(
 ): Promise<Finding | undefined> {
   const { names, stores } = context;
   const broken = async <T extends KubeObject>(resource: Resource, store: Store<T>, wish: Desired) =>
-    (await stands(context, resource, store, wish, signal))
+    (await isCurrent(context, { resource, store, wish }, signal))
       ? []
       : [`${resource.kind} "${wish.metadata.name}"`];
   const [missing] = (
@@ -45,11 +45,16 @@ export async function findBreach(
   );
 }
 
-async function stands<T extends KubeObject>(
+/** A guardrail as it must be, and the store for what is there. */
+interface Guardrail<T extends KubeObject> {
+  readonly resource: Resource;
+  readonly store: Store<T>;
+  readonly wish: Desired;
+}
+
+async function isCurrent<T extends KubeObject>(
   { client, writer }: Context,
-  resource: Resource,
-  store: Store<T>,
-  wish: Desired,
+  { resource, store, wish }: Guardrail<T>,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { name, namespace } = wish.metadata;
@@ -57,7 +62,7 @@ async function stands<T extends KubeObject>(
     const path = pathOf(resource, namespace, name);
     const live = await client.call<T>({ method: 'GET', path, signal });
     store.set(live);
-    return live.metadata.deletionTimestamp === undefined && writer.stands(resource, wish, live);
+    return live.metadata.deletionTimestamp === undefined && writer.isApplied(resource, wish, live);
   } catch (error) {
     if (!isNotFound(error)) throw error;
     store.delete(makeKey(namespace, name));

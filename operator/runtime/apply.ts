@@ -57,7 +57,7 @@ export class Writer {
   }
 
   /** The desired object with the annotation that records its digest. */
-  wish(desired: Desired): Desired {
+  withDigest(desired: Desired): Desired {
     const { uid: _, ...metadata } = desired.metadata;
     const digest = digestOf({ ...desired, metadata }).slice(0, 16);
     const annotations = { ...desired.metadata.annotations, [this.#options.digestAnnotation]: digest };
@@ -65,8 +65,8 @@ export class Writer {
   }
 
   /** Whether the live object has all of the desired content, so that an apply would send nothing. */
-  stands(resource: Resource, desired: Desired, live: KubeObject): boolean {
-    const wish = this.wish(desired);
+  isApplied(resource: Resource, desired: Desired, live: KubeObject): boolean {
+    const wish = this.withDigest(desired);
     const digest = wish.metadata.annotations?.[this.#options.digestAnnotation] ?? '';
     const path = pathOf(resource, desired.metadata.namespace, desired.metadata.name);
     return this.#isAsWished(wish, live) || this.#isSettled(path, digest, wish, live);
@@ -86,11 +86,11 @@ export class Writer {
     signal?: AbortSignal,
   ): Promise<Applied> {
     const { digestAnnotation } = this.#options;
-    const wish = this.wish(desired);
+    const wish = this.withDigest(desired);
     const digest = wish.metadata.annotations?.[digestAnnotation] ?? '';
     const { name, namespace } = desired.metadata;
     const path = pathOf(resource, namespace, name);
-    if (live && this.stands(resource, desired, live)) return 'unchanged';
+    if (live && this.isApplied(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
     const after = await this.#patch<KubeObject>(resource, { path, contentType: APPLY, body, signal });
     if (this.#isAsWished(wish, after)) this.#settled.delete(path);

@@ -49,7 +49,7 @@ export async function ensureDeployment(
   const key = makeKey(workloadNamespace(workload), desired.metadata.name);
   const live = stores.deployments.get(key);
   const schedules =
-    !live || !writer.stands(DEPLOYMENT, desired, live) || refusedForSandbox(context.names, live);
+    !live || !writer.isApplied(DEPLOYMENT, desired, live) || refusedForSandbox(context.names, live);
   const breach =
     schedules &&
     ((capsule && (await findBreach(context, capsule, signal))) ?? (await context.admission(signal)));

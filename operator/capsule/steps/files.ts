@@ -1,6 +1,5 @@
 import { BrokerError } from '@space/contracts/client';
-import type { Secret } from '@space/contracts/secret';
-import { brokerFinding, isForbidden, type PrincipalRef, principalFinding } from '../../brokers/findings.ts';
+import { brokerFinding, isForbidden, principalFinding } from '../../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker, type ObjectsUsage } from '../../brokers/objects.ts';
 import { type Finding, isTrue, type Reason, unknown, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
@@ -47,6 +46,7 @@ export async function ensureFiles(
   const principal = await ensurePrincipal(context, capsule, kind, signal);
   if ('refused' in principal) return { finding: principal.refused };
   const { secret } = principal;
+  const { name } = capsule.metadata;
   const quota = bytesOf(capsule.spec.quota?.storage);
   const wanted = quota === undefined ? 'default' : String(quota);
   const [consoleRole] = context.stores.roles.list();
@@ -60,50 +60,43 @@ export async function ensureFiles(
     const isInStatus = !isRefused && capsule.status?.usage?.storage !== undefined;
     const freshMs = isRefused ? USAGE_SOON_MS / 2 : USAGE_MS;
     if (context.objectUsages.isDue(capsule.metadata.uid ?? '', freshMs, isInStatus))
-      await askUsage(context, broker, capsule, principalOf(secret), signal);
+      await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
     return result();
   }
   if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
   try {
-    await broker.provision(capsule.metadata.name, principalOf(secret), quota, signal);
+    await broker.provision(name, principalOf(secret), quota, signal);
     const annotations = { [ANNOTATION.provisioned]: wanted };
     await context.writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
-    await askUsage(context, broker, capsule, principalOf(secret), signal);
+    await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
     return result();
   } catch (error) {
     const { names } = context;
     const { secretName } = kind;
-    const finding = brokerFinding(error, { names, capsule: capsule.metadata.name, secretName });
+    const finding = brokerFinding(error, { names, capsule: name, secretName });
     if (!finding) throw error;
     return { finding, retry: error };
   }
 }
 
-/** Reads the usage. If the broker is unavailable, the last answer stays. */
-async function askUsage(
+/**
+ * Notes the usage that the broker answers with; if it is unavailable, the last answer stays. No other call uses the
+ * principal of a Capsule that is provisioned, so this one detects that it was retired.
+ */
+async function noteUsage(
   { objectUsages: usages, names, log }: Context,
-  broker: ObjectStoreBroker,
   { metadata: { name, uid = '' } }: Capsule,
-  principal: Secret,
-  signal: AbortSignal,
+  asked: Promise<ObjectsUsage>,
 ): Promise<void> {
-  const ref = { names, capsule: name, secretName: objectPrincipalSecretName(name) };
   try {
-    usages.note(uid, await orRefusal(broker.usage(name, principal, signal), ref));
+    usages.note(uid, await asked);
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
-    log.debug({ capsule: name, err: error }, 'what the objects take could not be asked');
-    usages.note(uid);
+    const ref = { names, capsule: name, secretName: objectPrincipalSecretName(name) };
+    const refused = isForbidden(error) ? principalFinding(error, ref) : undefined;
+    if (!refused) log.debug({ capsule: name, err: error }, 'what the objects take could not be asked');
+    usages.note(uid, refused);
   }
-}
-
-/** No other call uses the principal of a Capsule that is provisioned, so this one detects that it was retired. */
-function orRefusal(asked: Promise<ObjectsUsage>, ref: PrincipalRef): Promise<ObjectsUsage | Finding> {
-  return asked.catch((error: unknown) => {
-    const finding = isForbidden(error) && principalFinding(error, ref);
-    if (!finding) throw error;
-    return finding;
-  });
 }
 
 function refusedFinding({ objectUsages }: Context, { metadata, status }: Capsule): Finding | undefined {

@@ -108,7 +108,7 @@ async function ensureNamespace(
     }
     case 'create':
       try {
-        await writer.create(NAMESPACE, writer.wish(desired), signal);
+        await writer.create(NAMESPACE, writer.withDigest(desired), signal);
         return { finding: ready, applied: 'created' };
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
