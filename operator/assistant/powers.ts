@@ -18,7 +18,7 @@ export async function widerPowers(
   const { manifest: next } = workload.documents;
   const mounted = mountedManifest(running, next.key);
   if (mounted === undefined || mounted === next.name) return undefined;
-  const text = await readDocument(context, workloadNamespace(workload), mounted, next.key, signal);
+  const text = (await readDocuments(context, workloadNamespace(workload), mounted, signal))?.[next.key];
   const old = text === undefined ? undefined : parseManifest(text);
   if (!old?.ok) return undefined;
   const powers = newPowers(old.manifest, workload.manifest).map(({ says }) => says);
@@ -46,16 +46,15 @@ function mountedManifest(deployment: Deployment | undefined, key: string): strin
     .find(({ configMap }) => configMap?.items?.some((item) => item.key === key))?.configMap?.name;
 }
 
-async function readDocument(
+async function readDocuments(
   context: Pick<Context, 'client'>,
   namespace: string,
   name: string,
-  key: string,
   signal: AbortSignal,
-): Promise<string | undefined> {
+): Promise<ConfigMap['data']> {
   try {
     const path = pathOf(CONFIG_MAP, namespace, name);
-    return (await context.client.call<ConfigMap>({ method: 'GET', path, signal })).data?.[key];
+    return (await context.client.call<ConfigMap>({ method: 'GET', path, signal })).data;
   } catch (error) {
     // If somebody deleted the ConfigMap, no Event is sent, and the next version is compared again.
     if (isNotFound(error)) return undefined;

@@ -22,5 +22,5 @@ export function deletionPolicyOf(
 /** A broker whose drop only locks the files: it registers a new token, which nobody has. */
 export const lockingFiles = (broker: ObjectStoreBroker): Pick<ObjectStoreBroker, 'dropApp'> => ({
   dropApp: (capsule, id, principal, signal) =>
-    broker.createApp(capsule, id, principal, newWorkloadPrincipal(), signal),
+    broker.createApp(capsule, id, { principal, workload: newWorkloadPrincipal() }, signal),
 });

@@ -16,11 +16,11 @@ export interface ObjectStoreBroker {
     quotaBytes: number | undefined,
     signal: AbortSignal,
   ): Promise<void>;
+  /** Registers the token of a workload, with the Capsule's principal. */
   createApp(
     capsule: string,
     app: string,
-    principal: Secret,
-    workload: Secret,
+    tokens: { readonly principal: Secret; readonly workload: Secret },
     signal: AbortSignal,
   ): Promise<void>;
   dropApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<void>;
@@ -65,7 +65,7 @@ export function objectStoreBroker({
       const request = { capsule_id, principal_token: principal.reveal(), ...quota };
       await call('capsule.provision', request, { token: await provisionerToken(), signal });
     },
-    async createApp(capsule_id, app_id, token, workload, signal) {
+    async createApp(capsule_id, app_id, { principal: token, workload }, signal) {
       const request = { capsule_id, app_id, principal_token: workload.reveal() };
       await call('capsule.app.create', request, { token, signal });
     },

@@ -60,7 +60,7 @@ export async function ensureFiles(
     const tokenDigest = digestOf(claimed);
     if (!readKey) return { finding: REGISTERED, output: { tokenDigest, granted: false } };
     const about = { capsule, app: id, principal: principalOf(principal), secret, pods };
-    const { granted, failure } = await ensureGrant(context, broker, readKey, about, signal);
+    const { granted, failure } = await ensureGrant(context, { broker, readKey }, about, signal);
     return { finding: REGISTERED, output: { tokenDigest, granted }, ...failure };
   } catch (error) {
     const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
@@ -83,7 +83,7 @@ async function register(
   const { capsule, id, principal, claimed } = about;
   const token = claimed.data?.['token'] ?? '';
   const clear = new Secret(Buffer.from(token, 'base64').toString('utf8'));
-  await broker.createApp(capsule, id, principal, clear, signal);
+  await broker.createApp(capsule, id, { principal, workload: clear }, signal);
   const annotations = { [ANNOTATION.registered]: sha256(token) };
   return context.writer.merge<SecretObject>(SECRET, claimed, { metadata: { annotations } }, signal);
 }

@@ -22,6 +22,12 @@ interface GrantOutcome {
   readonly failure?: Refused;
 }
 
+/** What a grant is made with: the broker that knows the selection, and the key that signs. */
+interface Issuer {
+  readonly broker: ObjectStoreBroker;
+  readonly readKey: () => Promise<GrantKey>;
+}
+
 interface About {
   readonly capsule: string;
   readonly app: string;
@@ -40,8 +46,7 @@ interface About {
  */
 export async function ensureGrant(
   context: Context,
-  broker: ObjectStoreBroker,
-  readKey: () => Promise<GrantKey>,
+  { broker, readKey }: Issuer,
   about: About,
   signal: AbortSignal,
 ): Promise<GrantOutcome> {
