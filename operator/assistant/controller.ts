@@ -102,8 +102,8 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
       : undefined;
   if (plan.suspended || plan.restoring || mustStop(context, facts)) {
     await scaleToZero(context, facts, signal);
-    return plan.furnish && workload
-      ? furnish(context, { ...facts, workload }, signal)
+    return plan.provisionForRestore && workload
+      ? provisionForRestore(context, { ...facts, workload }, signal)
       : { findings: {}, retry };
   }
   if (plan.run && workload) return run(context, { ...facts, workload }, signal);
@@ -140,7 +140,7 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
 }
 
 /** Prepares the database and the files that a backup is restored into, and nothing that only pods need. */
-async function furnish(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
+async function provisionForRestore(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
   const { database, files } = await ensureStores(context, facts, signal);
   return {
     findings: {

@@ -279,7 +279,7 @@ describe('the plan', () => {
     test('gives it the places for that, whatever its pods would wait for, and no pods', () => {
       for (const inputs of [facts.inputs, missing]) {
         const plan = planAssistant({ ...facts, capsule, inputs });
-        expect(plan).toMatchObject({ restoring: true, furnish: true, run: false });
+        expect(plan).toMatchObject({ restoring: true, provisionForRestore: true, run: false });
         expect(text(plan.findings['WorkloadReady'] ?? missing)).toBe('False Restoring');
       }
     });
@@ -288,7 +288,7 @@ describe('the plan', () => {
       ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
       ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ])('gives it nothing %s', (_, changes) =>
-      expect(planAssistant({ ...facts, capsule, ...changes })).toMatchObject({ furnish: false, run: false }),
+      expect(planAssistant({ ...facts, capsule, ...changes })).toMatchObject({ provisionForRestore: false, run: false }),
     );
   });
   test('accepts what is suspended from birth, in a Capsule that was never provisioned', () => {

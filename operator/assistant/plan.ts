@@ -28,7 +28,7 @@ export interface Plan {
   /** The data of the Capsule is being restored, and the Assistant has no pods until that is done. */
   readonly restoring: boolean;
   /** Whether database and files are prepared for a restore, whatever else the pods wait for. */
-  readonly furnish: boolean;
+  readonly provisionForRestore: boolean;
   /** Nothing prevents provisioning and scheduling. */
   readonly run: boolean;
 }
@@ -84,7 +84,7 @@ export function planAssistant(facts: PlanFacts): Plan {
     accepted: isTrue(accepted),
     suspended,
     restoring,
-    furnish: restoring && decide.firstUnmet(before) === undefined,
+    provisionForRestore: restoring && decide.firstUnmet(before) === undefined,
     run: blockedBy === undefined && !suspended && !restoring,
   };
 }

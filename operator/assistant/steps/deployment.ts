@@ -55,10 +55,8 @@ export async function ensureDeployment(
     ((capsule && (await findBreach(context, capsule, signal))) ?? (await context.admission(signal)));
   if (breach) return { finding: breach, retry: new Error(breach.message) };
   // The gate may have closed while the earlier steps ran.
-  if (!isTrue(context.gate()))
-    return { finding: findingOfRunning(context, facts) ?? waitsFor('SandboxReady') };
-  if (!isTrue(context.network()))
-    return { finding: findingOfRunning(context, facts) ?? waitsFor('CapsuleReady') };
+  if (!isTrue(context.gate())) return waiting(context, facts, 'SandboxReady');
+  if (!isTrue(context.network())) return waiting(context, facts, 'CapsuleReady');
   const refused = await applyDeployment(context, facts, desired, signal).then(() => undefined, refusalOf);
   if (refused) return refused;
   const { replicas } = workload.assistant.spec;
@@ -82,15 +80,13 @@ function bindingsOf(
   { database, files, egress, documents }: Provided,
 ): Bindings | { readonly finding: Finding } {
   const { addresses, canaryAddresses, workload } = facts;
-  const waiting = (condition: ConditionType) => ({
-    finding: findingOfRunning(context, facts) ?? waitsFor(condition),
-  });
   if (!isTrue(documents.finding)) return { finding: documents.finding };
-  if (!database.output) return waiting('DatabaseReady');
-  if (files && !files.output) return waiting('ObjectStoreReady');
-  if (workload.egress.finding.reason !== 'NotNeeded' && !egress.output) return waiting('EgressReady');
+  if (!database.output) return waiting(context, facts, 'DatabaseReady');
+  if (files && !files.output) return waiting(context, facts, 'ObjectStoreReady');
+  if (workload.egress.finding.reason !== 'NotNeeded' && !egress.output)
+    return waiting(context, facts, 'EgressReady');
   // The attester needs the canary's address; the Capsule's conditions report that it is missing.
-  if (canaryAddresses.length === 0) return waiting('CapsuleReady');
+  if (canaryAddresses.length === 0) return waiting(context, facts, 'CapsuleReady');
   if (!addresses.postgres) return { finding: noService('postgres', 'database') };
   if (files && !addresses.objectstore) return { finding: noService('objectstore', 'object store') };
   const objects = files?.output &&
@@ -107,6 +103,11 @@ function bindingsOf(
     egress: egress.output,
   };
 }
+
+/** The step while it waits for a condition: the running pods go on, if there are any. */
+const waiting = (context: Context, facts: Facts, condition: ConditionType) => ({
+  finding: findingOfRunning(context, facts) ?? waitsFor(condition),
+});
 
 async function applyDeployment(
   context: Context,
