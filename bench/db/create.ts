@@ -87,7 +87,7 @@ export async function openByHand({ superuserUrl, settle }: DatabaseFixture, spar
     const opened = await measure(spares, 8, async (i) => {
       const client = idle.pop();
       if (client === undefined) throw new Error('more callers than connections');
-      await client.query(openingStatements(`${SPARE}${i}`, `${OPENED}${i}`, VERIFIER, 1, 'give'));
+      await client.query(openingStatements({ ...OPENING, spare: `${SPARE}${i}`, name: `${OPENED}${i}` }));
       idle.push(client);
     });
     return {
@@ -103,6 +103,7 @@ const SPARE = 'spc_bench_spare_';
 const OPENED = 'spc_bench_opened_';
 /** Nobody logs in with it. */
 const VERIFIER = `SCRAM-SHA-256$4096:${randomBytes(16).toString('base64')}$${randomBytes(32).toString('base64')}:${randomBytes(32).toString('base64')}`;
+const OPENING = { verifier: VERIFIER, connectionLimit: 1, patience: 'give' } as const;
 
 /** Creates roles with Vault's plugin, which cannot create databases. */
 export async function createByVault(

@@ -31,14 +31,17 @@ export function within(kind: Patience, statements: readonly string[]): string {
 /** A convenience and not an isolation: a tenant may change its own settings, but never its limits. */
 const IDLE_IN_TRANSACTION = '60s';
 
+/** A spare that becomes the database of this name, and the role that may use it. */
+export interface Opening {
+  readonly spare: string;
+  readonly name: string;
+  readonly verifier: string;
+  readonly connectionLimit: number;
+  readonly patience: Patience;
+}
+
 /** Creates the role, renames the sealed spare, closes it to PUBLIC and opens it last. */
-export function openingStatements(
-  spare: string,
-  name: string,
-  verifier: string,
-  connectionLimit: number,
-  patience: Patience,
-): string {
+export function openingStatements({ spare, name, verifier, connectionLimit, patience }: Opening): string {
   const own = checkedName(name);
   return within(patience, [
     `CREATE ROLE ${own} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS
@@ -120,8 +123,8 @@ export function lendingStatements(name: string, verifier: string): string {
 }
 
 /** Creates a role and a database for a client that copies into it. */
-export function arrivalStatements(spare: string, name: string, verifier: string, patience: Patience): string {
-  return openingStatements(spare, name, verifier, COPYING, patience);
+export function arrivalStatements(arrival: Omit<Opening, 'connectionLimit'>): string {
+  return openingStatements({ ...arrival, connectionLimit: COPYING });
 }
 
 /** Whether a workload's role may log in, whether its database accepts connections, and how many. */

@@ -5,12 +5,12 @@ import { databaseUrl, scramVerifier } from '../core/credentials.ts';
 import { type Observed, observe, observeRegistered } from '../isolation/observe.ts';
 import { arrivalStatements, lendingStatements } from '../isolation/statements.ts';
 import { readLimits } from '../limits/rows.ts';
-import { NoSpare, withSpare } from '../operations/attempts.ts';
+import { NoSpare, patienceOf, withSpare } from '../operations/attempts.ts';
 import { endSessions, seize, withCut } from '../operations/cut.ts';
 import { dropRole } from '../operations/finish.ts';
 import { forgetLeftoverRole, livingDatabases } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
-import { claimSpare, takeSpare } from '../spares/pool.ts';
+import { spareFor } from '../spares/pool.ts';
 import { requireFit, requireMovable, workloadsIn } from './fit.ts';
 import { endMove } from './land.ts';
 import { clearArriving, clearRests } from './rest.ts';
@@ -155,17 +155,14 @@ async function makeTwin(
 ): Promise<void> {
   const { context } = to;
   await dropLeftover(to, name);
-  await withSpare(context, async (session, { reserved, passedOver, take }) => {
+  await withSpare(context, async (session, tried) => {
     requireAttempt(await findArrival(session, capsule), attempt);
-    const spare =
-      reserved === undefined
-        ? await takeSpare(session, context.spares, passedOver)
-        : await claimSpare(session, reserved);
+    const spare = await spareFor(session, context.spares, tried);
     if (spare === undefined) throw new NoSpare();
-    take(spare);
+    tried.take(spare);
     await noteArriving(session, capsule, name);
-    const patience = reserved === undefined ? 'give' : 'insist';
-    await session.run('open database', arrivalStatements(spare, name, verifier, patience));
+    const statements = arrivalStatements({ spare, name, verifier, patience: patienceOf(tried) });
+    await session.run('open database', statements);
   });
 }
 

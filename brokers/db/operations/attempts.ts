@@ -1,7 +1,8 @@
 import { ServiceError } from '@space/broker-kit';
 import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
-import { makeSpare } from '../spares/pool.ts';
+import type { Patience } from '../isolation/statements.ts';
+import { makeSpare, type SpareChoice } from '../spares/pool.ts';
 
 /** The pool was empty: the transaction must be repeated with a spare that is cloned for it. */
 export class NoSpare extends Error {}
@@ -9,16 +10,17 @@ export class NoSpare extends Error {}
 /** Another transaction has registered the workload: this one must be repeated, and then finds the row. */
 export class Overtaken extends Error {}
 
-/** What earlier attempts have shown. */
-export interface Attempt {
-  /** A spare that was cloned for this create, since the pool was empty or its spares were locked. */
-  readonly reserved?: string | undefined;
-  readonly passedOver: readonly string[];
+/** What earlier attempts have shown. If the pool was empty or its spares were locked, a spare was cloned. */
+export interface Attempt extends SpareChoice {
   /** Whether the tenant changes its role all the time, so that its database must be seized first. */
   readonly contested: boolean;
   /** Called with the spare that the attempt uses. */
   readonly take: (spare: string) => void;
 }
+
+/** Nobody else can have locked a spare that was cloned for this attempt. */
+export const patienceOf = ({ reserved }: SpareChoice): Patience =>
+  reserved === undefined ? 'give' : 'insist';
 
 const MAX_ATTEMPTS = 6;
 /** How many locked spares are skipped before one is cloned, which nobody else can have locked. */

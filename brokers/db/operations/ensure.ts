@@ -26,8 +26,8 @@ import {
   markEvicted,
   type Registration,
 } from '../registry/rows.ts';
-import { claimSpare, takeSpare } from '../spares/pool.ts';
-import { type Attempt, NoSpare, Overtaken } from './attempts.ts';
+import { spareFor } from '../spares/pool.ts';
+import { type Attempt, NoSpare, Overtaken, patienceOf } from './attempts.ts';
 import { seize } from './cut.ts';
 
 /** The result of a create. */
@@ -84,14 +84,12 @@ async function create(
   const name = databaseName(context.nameKey, context.space, workload, edition.epoch);
   const password = passwordOf(key, context.space, workload, edition);
   const registration: Registration = { ...edition, incarnation, name, keyId: key.id };
-  const [connections, registered, spare, verifier] = await Promise.all([
+  const [connectionLimit, registered, spare, verifier] = await Promise.all([
     requireCapacity(context, session, workload),
     tombstone === undefined
       ? insertDatabase(session, workload, registration)
       : advanceDatabase(session, workload, tombstone, registration).then(() => true),
-    attempt.reserved === undefined
-      ? takeSpare(session, context.spares, attempt.passedOver)
-      : claimSpare(session, attempt.reserved),
+    spareFor(session, context.spares, attempt),
     scramVerifier(key, password),
   ]);
   if (!registered) throw new Overtaken();
@@ -101,7 +99,7 @@ async function create(
   await Promise.all([
     session.run(
       'open database',
-      openingStatements(spare, name, verifier, connections, attempt.reserved ? 'insist' : 'give'),
+      openingStatements({ spare, name, verifier, connectionLimit, patience: patienceOf(attempt) }),
     ),
     audit(session, { ...entry, outcome: 'created' }),
   ]);

@@ -8,8 +8,23 @@ import type { SpareNames } from './names.ts';
  */
 const SEALED = 'd.datconnlimit <> -2 AND NOT d.datallowconn AND d.datacl IS NULL';
 
-/** Takes a spare for the caller's transaction, except the named ones; a rollback makes it available again. */
-export async function takeSpare(
+/** Which spare a transaction may have: one that was cloned for it, or one of the pool that it has not passed over. */
+export interface SpareChoice {
+  readonly reserved?: string | undefined;
+  readonly passedOver: readonly string[];
+}
+
+/** Takes a spare for the caller's transaction; a rollback makes it available again. Undefined if the pool has none. */
+export function spareFor(
+  session: Session,
+  names: SpareNames,
+  { reserved, passedOver }: SpareChoice,
+): Promise<string | undefined> {
+  return reserved === undefined ? takeSpare(session, names, passedOver) : claimSpare(session, reserved);
+}
+
+/** Takes a spare of the pool, except the named ones. */
+async function takeSpare(
   session: Session,
   names: SpareNames,
   passedOver: readonly string[],
@@ -27,7 +42,7 @@ export async function takeSpare(
 }
 
 /** Takes a spare that the caller has cloned and that the upkeep may have adopted since. */
-export async function claimSpare(session: Session, name: string): Promise<string> {
+async function claimSpare(session: Session, name: string): Promise<string> {
   await session.run('claim spare', 'DELETE FROM broker.spare WHERE name = $1', [name]);
   return name;
 }
