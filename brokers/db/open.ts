@@ -85,20 +85,21 @@ export interface OpenServer {
   attach(nudge: () => void): void;
 }
 
+/** Where the opening of a server reports, and what it leaves to be closed. */
+interface OpeningParts {
+  readonly log: Logger;
+  readonly resources: Resources;
+}
+
 /** Opens what operations on one server need, for the service and for an administrator's command. */
 export async function openServer(
-  { config, keys, nameKey, serverMetrics, failpoint }: Common,
+  common: Common,
   plan: ServerPlan,
-  log: Logger,
-  resources: Resources,
+  { log, resources }: OpeningParts,
   reach = untilReachable,
 ): Promise<OpenServer> {
-  const { blockers, address, metrics, ...opened } = await connect(
-    { config, serverMetrics },
-    plan,
-    log,
-    resources,
-  );
+  const { config, keys, nameKey, failpoint } = common;
+  const { blockers, address, metrics, ...opened } = await connect(common, plan, { log, resources });
   await reach(opened.connections, log);
   const shares = shareConnections(opened.connections);
   const connections = shares();
@@ -142,15 +143,15 @@ export async function openServer(
 async function connect(
   { config, serverMetrics }: Pick<Common, 'config' | 'serverMetrics'>,
   { name, file, parse }: ServerPlan,
-  log: Logger,
-  resources: Resources,
+  { log, resources }: OpeningParts,
 ) {
   const address = keepFile(resources, await watched(file, parse, log));
-  const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
+  const onDropWaits = (pid: number) => {
     blockers
       .dropWaitsFor(pid)
       .catch((error: unknown) => log.debug({ err: error }, 'whom a drop waits for is not told'));
-  });
+  };
+  const unwatched = openConnections(address, log, { ...CONNECTIONS, onDropWaits });
   resources.closers.push(() => unwatched.close());
   const metrics = serverMetrics.of(name, unwatched.count);
   const blockers: Blockers = new Blockers(unwatched.watch, {

@@ -42,7 +42,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const several = plans.further.length > 0;
   const common = await openCommon(config, log, resources, { several, failpoint });
   const mainLog = several ? log.child({ server: MAIN }) : log;
-  const main = await openServer(common, plans.main, mainLog, resources);
+  const main = await openServer(common, plans.main, { log: mainLog, resources });
   await requireConfigured(main, plans);
   const { metrics } = common;
   if (!several) {
@@ -94,7 +94,7 @@ async function openFurther(
       log: serverLog,
       onOpen: (files) => resources.files.push(...files),
       open: async (own) => {
-        const server = await openServer(common, plan, serverLog, own, reachOnce);
+        const server = await openServer(common, plan, { log: serverLog, resources: own }, reachOnce);
         await identify(plan.name, server);
         await noteUnplaced(plan.name, server, main);
         await begin?.(plan.name, server, common, own);
@@ -107,7 +107,7 @@ async function openFurther(
   return further;
 }
 
-const reachOnce: Parameters<typeof openServer>[4] = async (connections) => {
+const reachOnce: Parameters<typeof openServer>[3] = async (connections) => {
   await connections.session((session) => session.read('reach server', 'SELECT 1'));
 };
 

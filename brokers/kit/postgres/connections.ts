@@ -73,27 +73,36 @@ const MAX_ATTEMPTS = 5;
 /** Milliseconds to wait after the first attempt that finds the server full, and longer after each further one. */
 const FULL_MS = 50;
 
+export interface ConnectionOptions {
+  /** The name of the service, which the server shows for its sessions. */
+  readonly application: string;
+  /** The most connections for each purpose. */
+  readonly work: number;
+  readonly lookup: number;
+  readonly drop?: number;
+  /** Called repeatedly while a drop waits for this process of the server to acknowledge it. */
+  readonly onDropWaits?: (pid: number) => void;
+  /** A test sets shorter times. */
+  readonly times?: typeof TIMES;
+}
+
 export function openConnections(
   address: Watched<ServerAddress>,
   log: Logger,
-  limits: { application: string; work: number; lookup: number; drop?: number },
-  /** Called repeatedly while a drop waits for this process of the server to acknowledge it. */
-  onDropWaits: (pid: number) => void = () => undefined,
-  times = TIMES,
+  options: ConnectionOptions,
 ): Connections {
-  const { application } = limits;
-  const { leftAlone: leftAloneMs } = times;
+  const { application, onDropWaits, times = TIMES } = options;
   const open = (max: number, more?: Partial<Parameters<typeof createPool>[2]>) =>
-    createPool(address, log, { application, max, leftAloneMs, ...more });
-  const work = open(limits.work);
-  const lookups = open(limits.lookup, { kept: true, answerMs: times.lookup, settings: LOOKUP_SETTINGS });
-  const drops = open(limits.drop ?? 1, {
+    createPool(address, log, { application, max, leftAloneMs: times.leftAlone, ...more });
+  const work = open(options.work);
+  const lookups = open(options.lookup, { kept: true, answerMs: times.lookup, settings: LOOKUP_SETTINGS });
+  const drops = open(options.drop ?? 1, {
     waitMs: CLIENT_TIMEOUT_MS,
     answerMs: DROP_MS,
     settings: DROP_SETTINGS,
     onNotice: (notice) => {
       const pid = waitedFor(notice);
-      if (pid !== undefined) onDropWaits(pid);
+      if (pid !== undefined) onDropWaits?.(pid);
     },
   });
   const watch = open(1, { kept: true, answerMs: times.watch, settings: WATCH_SETTINGS });

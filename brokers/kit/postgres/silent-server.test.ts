@@ -30,7 +30,7 @@ beforeEach(async () => {
   const value = serverParser({ url: undefined, setting: 'ADMIN_DATABASE' }, () => '')(url.href);
   const address = { current: () => value, refresh: async () => undefined, close: () => undefined };
   const limits = { application: 'test', work: 2, lookup: 4 };
-  open = (times) => openConnections(address, log, limits, undefined, times);
+  open = (times = TIMES) => openConnections(address, log, { ...limits, times });
   connections = open(SOON);
 });
 afterEach(async () => {
