@@ -64,16 +64,16 @@ interface GrantParts {
   readonly custody: Custody;
   readonly space: string;
   readonly log: Logger;
+  readonly reach: Reach;
+  readonly records: Shares['records'];
+  readonly now?: () => Date;
 }
 
 /** Opens the grants. @throws without a valid file of keys */
 export async function openGrants(
   config: GrantSettings,
-  { connections, custody, space, log }: GrantParts,
-  reach: Reach,
-  records: Shares['records'],
+  { connections, custody, space, log, reach, records, now = () => new Date() }: GrantParts,
   resources: Resources,
-  now: () => Date = () => new Date(),
 ): Promise<OpenGranted> {
   const keys = keepFile(resources, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
   const openUploads = (credentialSet: string) =>
