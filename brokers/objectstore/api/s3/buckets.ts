@@ -6,7 +6,6 @@ import { numberOf, writeHead } from '../exchange.ts';
 import { S3Refusal } from './errors.ts';
 import { listObjects, listObjectsV2, listUploads } from './lists.ts';
 import { answer, type Handlers, xml } from './request.ts';
-import { bucketOf } from './routes.ts';
 
 type Name =
   | 'ListBuckets'
@@ -55,11 +54,8 @@ export function bucketHandlers(store: ObjectStore, cursors: Cursors): Handlers<N
     },
     GetBucketLocation: async (admitted) => answer(admitted, 'LocationConstraint', []),
     GetBucketVersioning: async (admitted) => answer(admitted, 'VersioningConfiguration', []),
-    ListObjects: async (admitted) =>
-      xml(admitted, await listObjects(store, admitted.call, bucketOf(admitted), admitted.query)),
-    ListObjectsV2: async (admitted) =>
-      xml(admitted, await listObjectsV2(store, cursors, admitted.call, bucketOf(admitted), admitted.query)),
-    ListMultipartUploads: async (admitted) =>
-      xml(admitted, await listUploads(store, admitted.call, bucketOf(admitted), admitted.query)),
+    ListObjects: async (admitted) => xml(admitted, await listObjects(store, admitted)),
+    ListObjectsV2: async (admitted) => xml(admitted, await listObjectsV2(store, cursors, admitted)),
+    ListMultipartUploads: async (admitted) => xml(admitted, await listUploads(store, admitted)),
   };
 }

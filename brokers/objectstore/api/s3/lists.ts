@@ -8,6 +8,8 @@ import type { XmlElement } from '../../upstream/xml.ts';
 import type { Cursors } from '../cursors.ts';
 import { numberOf } from '../exchange.ts';
 import { notImplemented } from './errors.ts';
+import type { Admitted } from './request.ts';
+import { bucketOf } from './routes.ts';
 
 type Query = ReadonlyMap<string, string>;
 
@@ -29,10 +31,10 @@ const BEYOND = '\u{10ffff}';
 export async function listObjectsV2(
   store: ObjectStore,
   cursors: Cursors,
-  call: Call,
-  bucket: Bucket,
-  query: Query,
+  admitted: Admitted,
 ): Promise<string> {
+  const { call, query } = admitted;
+  const bucket = bucketOf(admitted);
   if (query.get('list-type') !== '2') throw new ServiceError('invalid_request', 'list-type');
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-keys');
   const owner = [call.tenant.prefixes[bucket], prefix, delimiter ?? ''];
@@ -56,12 +58,9 @@ export async function listObjectsV2(
   ]);
 }
 
-export async function listObjects(
-  store: ObjectStore,
-  call: Call,
-  bucket: Bucket,
-  query: Query,
-): Promise<string> {
+export async function listObjects(store: ObjectStore, admitted: Admitted): Promise<string> {
+  const { call, query } = admitted;
+  const bucket = bucketOf(admitted);
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-keys');
   const marker = query.get('marker') ?? '';
   // A marker that is a common prefix stands for all keys below it. The list's own prefix is none, since a directory's
@@ -81,12 +80,9 @@ export async function listObjects(
   ]);
 }
 
-export async function listUploads(
-  store: ObjectStore,
-  call: Call,
-  bucket: Bucket,
-  query: Query,
-): Promise<string> {
+export async function listUploads(store: ObjectStore, admitted: Admitted): Promise<string> {
+  const { call, query } = admitted;
+  const bucket = bucketOf(admitted);
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-uploads');
   if (delimiter !== undefined) throw notImplemented('the parameter delimiter in a list of uploads');
   const afterKey = prefixOf(query.get('key-marker') ?? '');
