@@ -1,10 +1,10 @@
-import { createHmac } from 'node:crypto';
-import { Secret, ServiceError, type TokenDigest } from '@space/broker-kit';
+import { ServiceError } from '@space/broker-kit';
 import type { ObjectStore, Tenant } from '../../objects/types.ts';
 import { HANDLE_BYTES, type Tenants } from '../../principals/tenants.ts';
 import type { Admission } from '../admission.ts';
 import type { Cursors, DataKeys } from '../cursors.ts';
 import { type Exchange, type Protocol, type Received, receivedHeaders, writeHead } from '../exchange.ts';
+import { handleOf, secretsOf } from './access-keys.ts';
 import { aclHandlers } from './acls.ts';
 import { bucketHandlers } from './buckets.ts';
 import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
@@ -54,12 +54,12 @@ export function createS3Protocol(options: S3Options): Protocol {
     const received = headersOrNone(request.rawHeaders);
     const asked = received === undefined ? undefined : askedOf(received, query);
     const handle = asked === undefined ? undefined : handleOf(asked.claim.accessKeyId);
-    const tenant = await tenants.byHandle(handle ?? NOBODY.subarray(0, 16));
+    const tenant = await tenants.byHandle(handle ?? NOBODY.subarray(0, HANDLE_BYTES));
     if (received === undefined || asked === undefined) return undefined;
     const secrets = secretsOf(keys, tenant?.digest ?? NOBODY).map((secret) => secret.reveal());
     const payload = asked.headers.get('x-amz-content-sha256') ?? '';
     const signed = { method: request.method ?? '', path, query, headers: received, payload };
-    const verified = verify(signed, asked.claim, secrets, now(), presignedSeconds);
+    const verified = verify(signed, asked.claim, secrets, { now: now(), longest: presignedSeconds });
     if (handle === undefined || tenant === undefined || verified === undefined) return undefined;
     return { ...asked, tenant, verified };
   }
@@ -145,41 +145,4 @@ function headersOrNone(rawHeaders: readonly string[]): Received | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * The S3 keys of an Assistant, derived from its workload principal: they are valid only for this API, are retired with
- * the principal, and need no storage. They cannot be derived from the registry without a data key.
- */
-interface S3Keys {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: Secret<string>;
-}
-
-const ACCESS_KEY = /^SPCK([0-9A-F]{32})$/;
-
-export function s3Keys(keys: DataKeys, digest: TokenDigest): S3Keys {
-  const [secretAccessKey] = secretsOf(keys, digest);
-  return { accessKeyId: accessKeyOf(digest), secretAccessKey };
-}
-
-/** One secret for each data key, the current one first: older ones are valid while their key is mounted. */
-function secretsOf(keys: DataKeys, digest: TokenDigest): readonly [Secret<string>, ...Secret<string>[]] {
-  const [current, ...older] = keys;
-  return [secretOf(current, digest), ...older.map((key) => secretOf(key, digest))];
-}
-
-/** The principal's handle in an access key; undefined for an access key of another form. */
-function handleOf(accessKeyId: string): Buffer | undefined {
-  const hex = ACCESS_KEY.exec(accessKeyId)?.[1];
-  return hex === undefined ? undefined : Buffer.from(hex, 'hex');
-}
-
-function accessKeyOf(digest: TokenDigest): string {
-  return `SPCK${digest.toString('hex', 0, HANDLE_BYTES).toUpperCase()}`;
-}
-
-function secretOf(key: Secret<Buffer>, digest: TokenDigest): Secret<string> {
-  const mac = createHmac('sha256', key.reveal()).update('space-s3-secret/v1\0').update(digest);
-  return new Secret(mac.digest('base64url'));
 }

@@ -76,6 +76,12 @@ function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | u
   return { accessKeyId, scope: { day, region } };
 }
 
+/** The present, and the longest validity of a presigned URL, in seconds. */
+interface Timing {
+  readonly now: Date;
+  readonly longest: number;
+}
+
 /**
  * Verifies the signature with each of the secrets; undefined if none of them fits, or if something that matters is not
  * signed. The work is the same whichever check fails, and the time is checked only for a valid signature.
@@ -84,9 +90,7 @@ export function verify(
   request: SignedRequest,
   claim: Claim,
   secrets: readonly string[],
-  now: Date,
-  /** The longest validity of a presigned URL, in seconds. */
-  longest: number,
+  timing: Timing,
 ): Verified | Untimely | undefined {
   const { time, scope } = claim;
   const signable = signableOf(request, claim);
@@ -100,7 +104,7 @@ export function verify(
   }
   const signedAt = time.startsWith(scope.day) ? instantOf(time) : undefined;
   if (verified === undefined || signedAt === undefined || !coversAll(request, claim)) return undefined;
-  return untimely(claim, signedAt, now.getTime(), longest) ?? verified;
+  return untimely(claim, signedAt, timing) ?? verified;
 }
 
 /** Clients encode differently, so the canonical form of the request is what is signed. */
@@ -139,11 +143,12 @@ function instantOf(time: string): number | undefined {
   return Date.UTC(year, month - 1, date, hour, minute, second);
 }
 
-function untimely({ expires }: Claim, signedAt: number, now: number, longest: number): Untimely | undefined {
-  if (signedAt - now > SKEW_MS) return 'skewed';
-  if (expires === undefined) return now - signedAt > SKEW_MS ? 'skewed' : undefined;
+function untimely({ expires }: Claim, signedAt: number, { now, longest }: Timing): Untimely | undefined {
+  const age = now.getTime() - signedAt;
+  if (-age > SKEW_MS) return 'skewed';
+  if (expires === undefined) return age > SKEW_MS ? 'skewed' : undefined;
   if (expires > longest) return 'too long';
-  return now - signedAt > expires * 1000 ? 'expired' : undefined;
+  return age > expires * 1000 ? 'expired' : undefined;
 }
 
 /** Whether everything with a meaning in S3 is signed, so that nobody in between can add to it. */

@@ -54,7 +54,7 @@ function judged({
   const request = { method: 'GET', path, query, headers: received, payload };
   const claim = parseClaim(received);
   if (claim === undefined) return 'no claim';
-  const said = verify(request, claim, [KEYS.SecretAccessKey], NOW, 3_600) ?? 'nobody';
+  const said = verify(request, claim, [KEYS.SecretAccessKey], { now: NOW, longest: 3_600 }) ?? 'nobody';
   return typeof said === 'string' ? said : 'good';
 }
 

@@ -29,7 +29,7 @@ function judged(url: string, headers: Headers = HOST, method = 'GET'): 'good' | 
   if (asked === undefined) return 'nobody';
   const payload = asked.headers.get('x-amz-content-sha256') ?? '';
   const request = { method, path, query, headers: received, payload };
-  return said(verify(request, asked.claim, [KEYS.SecretAccessKey], NOW, LONGEST));
+  return said(verify(request, asked.claim, [KEYS.SecretAccessKey], { now: NOW, longest: LONGEST }));
 }
 
 function said(verified: Verified | Untimely | undefined): 'good' | 'nobody' | Untimely {
