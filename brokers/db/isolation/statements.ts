@@ -32,7 +32,7 @@ export function within(kind: Patience, statements: readonly string[]): string {
 const IDLE_IN_TRANSACTION = '60s';
 
 /** A spare that becomes the database of this name, and the role that may use it. */
-export interface Opening {
+interface Opening {
   readonly spare: string;
   readonly name: string;
   readonly verifier: string;

@@ -73,7 +73,7 @@ const MAX_ATTEMPTS = 5;
 /** Milliseconds to wait after the first attempt that finds the server full, and longer after each further one. */
 const FULL_MS = 50;
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** The name of the service, which the server shows for its sessions. */
   readonly application: string;
   /** The most connections for each purpose. */
