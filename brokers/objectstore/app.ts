@@ -65,9 +65,9 @@ export function createControl({ config, context, driver, provisioners, metrics }
 function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
   return current(context, {
     ...credentialHandlers(context),
-    'capsule.provision': async (call, { capsule_id, principal_token, quota_bytes }) => {
+    'capsule.provision': async (call, { capsule_id: capsule, principal_token, quota_bytes: quotaBytes }) => {
       const principal = digestOf(new Secret(principal_token));
-      return { created: await provisionCapsule(context, call, capsule_id, principal, quota_bytes) };
+      return { created: await provisionCapsule(context, call, { capsule, principal, quotaBytes }) };
     },
     'capsule.finalize': async (call, { capsule_id }) => ({
       finalized: await finalizeCapsule(context, call, capsule_id),

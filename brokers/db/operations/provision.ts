@@ -1,6 +1,11 @@
-import { ServiceError, type TokenDigest } from '@space/broker-kit';
-import { SQLSTATE, StepError } from '@space/broker-kit/postgres';
-import { about, authorisedCapsule, type Call, registerCapsule } from '@space/broker-kit/principals';
+import type { TokenDigest } from '@space/broker-kit';
+import {
+  about,
+  authorisedCapsule,
+  type Call,
+  registerCapsule,
+  unlessTaken,
+} from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
 import type { Workload } from '../core/names.ts';
 import { lockDatabase } from '../registry/rows.ts';
@@ -8,27 +13,23 @@ import { withSpare } from './attempts.ts';
 import { type Ensured, ensureDatabase, reopen } from './ensure.ts';
 
 /** Registers a Capsule with its principal and makes the Capsule's own database, in one transaction. */
-export async function provisionCapsule(
+export function provisionCapsule(
   context: Context,
   call: Call,
   capsule: string,
   principal: TokenDigest,
 ): Promise<Ensured> {
-  try {
-    return await ensured(context, { capsule, app: '' }, async (session, attempt) => {
+  const workload = { capsule, app: '' };
+  const entry = { ...about(call, 'capsule.provision', 'provisioner'), capsule };
+  return unlessTaken(
+    ensured(context, workload, async (session, attempt) => {
       const { incarnation } = await registerCapsule(session, capsule, principal);
-      const workload = { capsule, app: '' };
       const row = await lockDatabase(session, workload);
-      const entry = { ...about(call, 'capsule.provision', 'provisioner'), capsule };
       const ensured = await ensureDatabase(context, session, { workload, row, incarnation, attempt, entry });
       context.failpoint('provision:before-commit');
       return ensured;
-    });
-  } catch (error) {
-    // The principal belongs to another Capsule. Only the provisioner, which chose it, learns that.
-    const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
-    throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
-  }
+    }),
+  );
 }
 
 /** Makes or finds the database of one workload of the Capsule. */

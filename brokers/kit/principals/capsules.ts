@@ -1,4 +1,5 @@
 import { refusal, ServiceError } from '../errors.ts';
+import { SQLSTATE, StepError } from '../postgres/errors.ts';
 import type { Session } from '../postgres/session.ts';
 import { sameDigest, type TokenDigest } from '../tokens.ts';
 import { decideFinalize, decideProvision, mayAct } from './decide.ts';
@@ -55,6 +56,17 @@ export async function registerCapsule(
       return { incarnation, begun: true };
     }
     if (await insertCapsule(session, capsule, principal)) return { incarnation: 1, begun: true };
+  }
+}
+
+/** Waits for work that stores a principal. @throws ServiceError `conflict` if the principal belongs to another */
+export async function unlessTaken<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
+    // Only the caller that chose the principal learns that.
+    throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
   }
 }
 

@@ -7,6 +7,7 @@ export {
   registerCapsule,
   retireCapsule,
   type Undecided,
+  unlessTaken,
 } from './capsules.ts';
 export { pendingDrops } from './pending.ts';
 export {

@@ -1,5 +1,5 @@
 import { refusal, ServiceError, sameDigest, type TokenDigest } from '@space/broker-kit';
-import { type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import type { Session } from '@space/broker-kit/postgres';
 import {
   about,
   audit,
@@ -7,6 +7,7 @@ import {
   isRetired,
   registerCapsule,
   retirePrincipal,
+  unlessTaken,
 } from '@space/broker-kit/principals';
 import type { PrincipalsContext } from './context.ts';
 import { decideCreate } from './decide.ts';
@@ -14,19 +15,25 @@ import {
   insertWorkload,
   lockWorkload,
   putStore,
+  type Registration,
   replaceWorkloadPrincipal,
   reviveWorkload,
   storeOf,
   type Workload,
 } from './rows.ts';
 
+interface Provisioning {
+  readonly capsule: string;
+  readonly principal: TokenDigest;
+  /** Undefined means the broker's default. */
+  readonly quotaBytes: number | undefined;
+}
+
 /** Registers a Capsule with its principal and a prefix. Repeated, it sets the quota. */
 export function provisionCapsule(
   context: PrincipalsContext,
   call: Call,
-  capsule: string,
-  principal: TokenDigest,
-  quotaBytes: number | undefined,
+  { capsule, principal, quotaBytes }: Provisioning,
 ): Promise<boolean> {
   return unlessTaken(
     context.connections.transaction(async (session) => {
@@ -63,13 +70,8 @@ export async function createWorkload(
         workload.capsule,
         'apps',
       );
-      const outcome = await ensureWorkload(
-        context,
-        session,
-        workload,
-        { incarnation, capsulePrefix: prefix },
-        principal,
-      );
+      const owner = { workload, incarnation, capsulePrefix: prefix, principal };
+      const outcome = await ensureWorkload(context, session, owner);
       await audit(session, { ...about(call, 'capsule.app.create', 'capsule'), ...workload, outcome });
       context.failpoint('create:before-commit');
       return outcome === 'created';
@@ -82,13 +84,20 @@ export async function createWorkload(
   return created;
 }
 
+/** A workload with its principal, in the present incarnation of its Capsule. */
+interface Owner {
+  readonly workload: Workload;
+  readonly incarnation: number;
+  readonly capsulePrefix: string;
+  readonly principal: TokenDigest;
+}
+
 async function ensureWorkload(
   context: PrincipalsContext,
   session: Session,
-  workload: Workload,
-  { incarnation, capsulePrefix }: { readonly incarnation: number; readonly capsulePrefix: string },
-  principal: TokenDigest,
+  owner: Owner,
 ): Promise<'created' | 'existing' | 'replaced'> {
+  const { workload, principal } = owner;
   for (;;) {
     const row = await lockWorkload(session, workload);
     const former = row?.principal ?? undefined;
@@ -99,34 +108,16 @@ async function ensureWorkload(
     if (decision.kind === 'replace') {
       if (row === undefined || former === undefined) throw new Error('a ready workload has no principal');
       await retirePrincipal(session, workload.capsule, former);
-      const { generation, prefix } = row;
+      const registration = registrationOf(context, owner, row.generation);
       // A prefix that was edited does not become valid by being bound again.
-      if (prefix !== context.prefixNames.workload(capsulePrefix, workload.app, generation)) {
+      if (row.prefix !== registration.prefix) {
         context.onForged(workload.capsule, workload.app);
         throw refusal();
       }
-      const mac = context.bindings.workload.mac({
-        ...workload,
-        incarnation,
-        generation,
-        capsulePrefix,
-        prefix,
-        principal,
-      });
-      await replaceWorkloadPrincipal(session, workload, former, { principal, mac });
+      await replaceWorkloadPrincipal(session, workload, former, registration);
       return 'replaced';
     }
-    const { generation } = decision;
-    const prefix = context.prefixNames.workload(capsulePrefix, workload.app, generation);
-    const mac = context.bindings.workload.mac({
-      ...workload,
-      incarnation,
-      generation,
-      capsulePrefix,
-      prefix,
-      principal,
-    });
-    const registration = { incarnation, generation, prefix, principal, mac };
+    const registration = registrationOf(context, owner, decision.generation);
     if (row !== undefined) {
       await reviveWorkload(session, workload, registration);
       return 'created';
@@ -135,12 +126,13 @@ async function ensureWorkload(
   }
 }
 
-/** The principal belongs to another; only the caller that chose it learns that. */
-async function unlessTaken<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
-    throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
-  }
+/** The registration of one generation of the workload, bound to its principal. */
+function registrationOf(
+  { prefixNames, bindings }: PrincipalsContext,
+  { workload, incarnation, capsulePrefix, principal }: Owner,
+  generation: number,
+): Registration {
+  const prefix = prefixNames.workload(capsulePrefix, workload.app, generation);
+  const bound = { ...workload, incarnation, generation, capsulePrefix, prefix, principal };
+  return { incarnation, generation, prefix, principal, mac: bindings.workload.mac(bound) };
 }
