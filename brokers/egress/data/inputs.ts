@@ -2,21 +2,17 @@ import type { ServerResponse } from 'node:http';
 import { traceIdOf } from '@space/broker-kit';
 import { principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
 import { Problem } from '../core/problem.ts';
-import { type Caller, identify } from '../policies/callers.ts';
-import type { Policies } from '../policies/policies.ts';
-import { type Strangers, TurnedAway } from '../policies/strangers.ts';
+import type { Caller } from '../policies/callers.ts';
+import { TurnedAway } from '../policies/strangers.ts';
 import { type AdmissionOptions, admit } from './admission.ts';
 import { answer, problemOf } from './answers.ts';
 import type { ArrivingRequest } from './arriving-request.ts';
-import type { ConnectionShares } from './connection-shares.ts';
+import { authenticate, type CallerOptions } from './authenticate.ts';
 import { Ending } from './ending.ts';
 import { createInputSender, type InputExchange, type SenderOptions } from './input-sender.ts';
 import type { RecordLine } from './record.ts';
 
-export interface InputOptions extends Omit<AdmissionOptions, 'bodyBytes'>, SenderOptions {
-  readonly policies: Policies;
-  readonly strangers: Strangers;
-  readonly shares: Pick<ConnectionShares, 'proved'>;
+export interface InputOptions extends CallerOptions, AdmissionOptions, SenderOptions {
   readonly record: RecordLine;
   readonly onOpen: (change: 1 | -1) => void;
 }
@@ -26,8 +22,7 @@ export interface InputOptions extends Omit<AdmissionOptions, 'bodyBytes'>, Sende
  * value is opened, the request sent to its host, and the answer returned, scrubbed, while it arrives.
  */
 export function serveInput(options: InputOptions) {
-  const { policies, strangers, limits, usage, record, onOpen } = options;
-  const admission: AdmissionOptions = { ...options, bodyBytes: limits.bodyBytes };
+  const { limits, usage, record, onOpen } = options;
   const send = createInputSender(options);
 
   return async (request: ArrivingRequest, response: ServerResponse): Promise<void> => {
@@ -43,9 +38,10 @@ export function serveInput(options: InputOptions) {
     onOpen(1);
     try {
       const headers = rawHeadersOf(request.rawHeaders);
-      const caller = await callerOf(exchange, headers);
+      const shown = { socket, credential: credentialOf(headers), line };
+      const caller = await authenticate(options, shown, () => ending.signal);
       release = share(exchange, caller);
-      await send(admit(admission, request, headers, caller.tenant, line), exchange);
+      await send(admit(options, { request, headers, tenant: caller.tenant, line }), exchange);
     } catch (error) {
       turnedAway = line.code !== 'ended' && error instanceof TurnedAway;
       if (turnedAway) socket.destroy();
@@ -58,20 +54,6 @@ export function serveInput(options: InputOptions) {
       if (!turnedAway) record(line);
     }
   };
-
-  /** @throws Problem `forbidden` for an unknown caller; TurnedAway if its address was refused too often */
-  async function callerOf(
-    { request, line, ending }: InputExchange,
-    headers: readonly RawHeader[],
-  ): Promise<Caller> {
-    const { socket } = request;
-    const wait = { ms: limits.unknownWaitMs, signal: () => ending.signal };
-    const caller = await identify(policies, strangers, credentialOf(headers), socket.remoteAddress, wait);
-    if (caller === undefined) throw new Problem('forbidden');
-    line.tenant = caller.tenant;
-    options.shares.proved(socket, caller.tenant.capsule);
-    return caller;
-  }
 
   /**
    * Takes a part of the Capsule's share for the request. The request ends when its caller or its input is no longer

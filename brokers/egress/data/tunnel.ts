@@ -6,25 +6,20 @@ import { alertFor } from '../core/client-hello.ts';
 import { principalIn, rawHeadersOf } from '../core/credentials.ts';
 import { MOST_HEADERS } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
-import { type Caller, identify } from '../policies/callers.ts';
-import { type Policies, plainAddress } from '../policies/policies.ts';
+import type { Caller } from '../policies/callers.ts';
+import { plainAddress } from '../policies/policies.ts';
 import { type Strangers, TurnedAway } from '../policies/strangers.ts';
 import { isPlainlyFramed } from './admission.ts';
 import { answerRaw, askForCredential, endWith, problemOf } from './answers.ts';
-import type { ConnectionShares } from './connection-shares.ts';
+import { authenticate, type CallerOptions } from './authenticate.ts';
 import { readHello } from './hello.ts';
 import { join } from './join.ts';
-import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
 import { type Stalls, TUNNEL_STALL_BYTES } from './stalls.ts';
 import type { Usage } from './usage.ts';
 
-export interface TunnelOptions {
-  readonly policies: Policies;
-  readonly strangers: Strangers;
-  readonly shares: Pick<ConnectionShares, 'proved'>;
+export interface TunnelOptions extends CallerOptions {
   readonly dialler: Dialler;
-  readonly limits: DataLimits;
   readonly usage: Usage;
   readonly stalls: Stalls;
   readonly record: RecordLine;
@@ -73,7 +68,8 @@ export function serveTunnel(options: TunnelOptions) {
     let turnedAway = false;
     onOpen(1);
     try {
-      const caller = await callerOf(options, tunnel);
+      const shown = { socket: client, credential: credentialOf(request), line };
+      const caller = await authenticate(options, shown, () => tunnel.signal);
       const host = hostFor(tunnel, caller);
       const upstream = await open(options, tunnel, caller, host);
       // Nobody listens to the signal from here on, and an abort costs more than the tunnel's other listeners together.
@@ -122,20 +118,6 @@ function mayRefuse(strangers: Strangers, client: Socket): boolean {
     client.destroy();
     return false;
   }
-}
-
-/** @throws Problem `forbidden` for an unknown caller; TurnedAway if its address was refused too often */
-async function callerOf(
-  { policies, strangers, shares, limits }: TunnelOptions,
-  { request, client, line, signal }: Tunnel,
-): Promise<Caller> {
-  const wait = { ms: limits.unknownWaitMs, signal: () => signal };
-  const credential = credentialOf(request);
-  const caller = await identify(policies, strangers, credential, client.remoteAddress, wait);
-  if (caller === undefined) throw new Problem('forbidden');
-  line.tenant = caller.tenant;
-  shares.proved(client, caller.tenant.capsule);
-  return caller;
 }
 
 /**

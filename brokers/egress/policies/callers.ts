@@ -23,10 +23,11 @@ const RETRY_AFTER_S = 5;
  * @throws Problem while the replica may not have been told of the caller yet
  */
 export async function identify(
-  policies: Policies,
-  strangers: Strangers,
-  credential: string | undefined,
-  remoteAddress: string | undefined,
+  { policies, strangers }: { readonly policies: Policies; readonly strangers: Strangers },
+  {
+    credential,
+    remoteAddress,
+  }: { readonly credential: string | undefined; readonly remoteAddress: string | undefined },
   wait: { readonly ms: number; readonly signal: () => AbortSignal },
 ): Promise<Caller | undefined> {
   const address = plainAddress(remoteAddress ?? '');

@@ -1,0 +1,40 @@
+import type { Socket } from 'node:net';
+import { Problem } from '../core/problem.ts';
+import { type Caller, identify } from '../policies/callers.ts';
+import type { Policies } from '../policies/policies.ts';
+import type { Strangers } from '../policies/strangers.ts';
+import type { ConnectionShares } from './connection-shares.ts';
+import type { DataLimits } from './limits.ts';
+import type { Line } from './record.ts';
+
+export interface CallerOptions {
+  readonly policies: Policies;
+  readonly strangers: Strangers;
+  readonly shares: Pick<ConnectionShares, 'proved'>;
+  readonly limits: DataLimits;
+}
+
+/** What a caller shows on its connection. */
+interface Shown {
+  readonly socket: Socket;
+  readonly credential: string | undefined;
+  readonly line: Line;
+}
+
+/**
+ * Authenticates the caller of a request or tunnel. @throws Problem `forbidden` for an unknown caller; TurnedAway if its
+ * address was refused too often
+ */
+export async function authenticate(
+  { policies, strangers, shares, limits }: CallerOptions,
+  { socket, credential, line }: Shown,
+  signal: () => AbortSignal,
+): Promise<Caller> {
+  const { remoteAddress } = socket;
+  const wait = { ms: limits.unknownWaitMs, signal };
+  const caller = await identify({ policies, strangers }, { credential, remoteAddress }, wait);
+  if (caller === undefined) throw new Problem('forbidden');
+  line.tenant = caller.tenant;
+  shares.proved(socket, caller.tenant.capsule);
+  return caller;
+}
