@@ -82,15 +82,13 @@ function beginUploads(client: S3Client, uploads: Uploads, writer: Writer): Multi
     const bucketPrefix = tenant.prefixes[ref.bucket];
     await uploads.admit(tenant.capsulePrefix);
     const begun = { upstreamId: '', id: '' };
-    await writer.write(
-      call,
-      { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES },
-      async () => {
+    const charge = { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES };
+    await writer.write(call, charge, {
+      act: async () => {
         // Without the caller's signal, since an upload that was begun must get a row.
         begun.upstreamId = await client.createUpload(key, { headers });
       },
-      () => true,
-      async (reservation, bytes, doubted) => {
+      stored: async (reservation, bytes, doubted) => {
         if (doubted !== undefined) return reservation.doubt(STRAY_SECONDS);
         const { upstreamId } = begun;
         begun.id = await uploads
@@ -102,7 +100,7 @@ function beginUploads(client: S3Client, uploads: Uploads, writer: Writer): Multi
           });
         await reservation.move();
       },
-    );
+    });
     return begun.id;
   };
 }
@@ -132,10 +130,15 @@ function partWrites(
       return writer.write(
         call,
         { bytes: body.length, entries: 1 },
-        async () =>
-          client.putPart(upload.key, upload.upstreamId, at.number, await sendable(body), { headers, signal }),
-        () => body.stream.readableEnded,
-        intoRow(upload),
+        {
+          act: async () =>
+            client.putPart(upload.key, upload.upstreamId, at.number, await sendable(body), {
+              headers,
+              signal,
+            }),
+          sent: () => body.stream.readableEnded,
+          stored: intoRow(upload),
+        },
       );
     },
     copyPart: async (call, at, from, headers) => {
@@ -150,9 +153,7 @@ function partWrites(
         call,
         { bytes: size, entries: 1 },
         // Without the caller's signal, since the server continues and the outcome must be known.
-        () => client.copyPart(source.key, to, { headers: all }),
-        () => true,
-        intoRow(upload),
+        { act: () => client.copyPart(source.key, to, { headers: all }), stored: intoRow(upload) },
       );
     },
   };

@@ -35,11 +35,13 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
       return writer.write(
         call,
         { bytes: body.length, entries: entriesOf(ref.key) },
-        () =>
-          ends(call, [ref], async () =>
-            client.put(physical(call, ref), await sendable(body), { headers, signal: call.signal }),
-          ),
-        () => body.stream.readableEnded,
+        {
+          act: () =>
+            ends(call, [ref], async () =>
+              client.put(physical(call, ref), await sendable(body), { headers, signal: call.signal }),
+            ),
+          sent: () => body.stream.readableEnded,
+        },
       );
     },
     get: (call, ref, asked, sinkFor) => {
@@ -159,8 +161,8 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
     const about = directive === 'REPLACE' ? given : await kept();
     const key = physical(call, to);
     const empty = Buffer.alloc(0);
-    const put = () => client.put(key, empty, { headers: about, signal });
-    const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, put, () => true);
+    const act = () => client.put(key, empty, { headers: about, signal });
+    const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, { act });
     const { headers: made } = await client.head(key, { signal });
     return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
   }
@@ -178,8 +180,7 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
       call,
       { bytes: source.size, entries: entriesOf(to.key) },
       // Without the caller's signal, since the server continues and the outcome must be known.
-      () => ends(call, [to], () => client.copy(source.key, physical(call, to), { headers: all })),
-      () => true,
+      { act: () => ends(call, [to], () => client.copy(source.key, physical(call, to), { headers: all })) },
     );
     return { ...copied, size: source.size };
   };

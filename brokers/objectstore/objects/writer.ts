@@ -14,17 +14,17 @@ export interface Writer {
   /** Bytes of the quota that each object, folder and part costs in addition to its content. */
   readonly entryBytes: number;
   /** Reserves before the first byte is sent, and then settles by what may have been stored. */
-  write<T>(
-    call: Call,
-    charge: Charge,
-    act: () => Promise<T>,
-    /** Whether the whole body was sent. */
-    sent: () => boolean,
-    /** Counts the stored bytes; `doubted` is set if the outcome is unknown. */
-    stored?: (reservation: Reservation, charged: number, doubted: number | undefined) => Promise<void>,
-  ): Promise<T>;
+  write<T>(call: Call, charge: Charge, write: Write<T>): Promise<T>;
   /** The present state of the object to copy, and no other that replaces it meanwhile. */
   sourceOf(call: Call, from: CopySource): Promise<Source>;
+}
+
+interface Write<T> {
+  readonly act: () => Promise<T>;
+  /** Whether the whole body was sent. By default there is none. */
+  readonly sent?: () => boolean;
+  /** Counts the stored bytes; `doubted` is set if the outcome is unknown. */
+  readonly stored?: (reservation: Reservation, charged: number, doubted: number | undefined) => Promise<void>;
 }
 
 interface Charge {
@@ -46,7 +46,7 @@ export interface WriterOptions {
 export function createWriter(client: S3Client, { quota, entryBytes }: WriterOptions): Writer {
   return {
     entryBytes,
-    write: async ({ tenant, signal }, { bytes, entries }, act, sent, stored = settle) => {
+    write: async ({ tenant, signal }, { bytes, entries }, { act, sent = () => true, stored = settle }) => {
       if (bytes > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
       const charged = bytes + entries * entryBytes;
       const reservation = await quota.reserve(tenant, charged);
