@@ -117,7 +117,7 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
   // Deployment step asks again.
   if (!facts.deployment) void context.admission(signal).catch(() => undefined);
   const [{ database, files }, egress, documents] = await together([
-    ensureStores(context, facts, signal),
+    ensureData(context, facts, signal),
     ensureEgress(context, facts, signal).catch(asRefused),
     ensureDocuments(context, facts, signal).catch(asRefused),
   ]);
@@ -141,7 +141,7 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
 
 /** Prepares the database and the files that a backup is restored into, and nothing that only pods need. */
 async function provisionForRestore(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
-  const { database, files } = await ensureStores(context, facts, signal);
+  const { database, files } = await ensureData(context, facts, signal);
   return {
     findings: {
       DatabaseReady: database.finding,
@@ -152,7 +152,7 @@ async function provisionForRestore(context: Context, facts: RunFacts, signal: Ab
 }
 
 /** Claims the id, then asks both brokers at the same time. */
-async function ensureStores(
+async function ensureData(
   context: Context,
   facts: RunFacts,
   signal: AbortSignal,

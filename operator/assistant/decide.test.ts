@@ -242,7 +242,7 @@ describe('the plan', () => {
     sandbox: yes('SandboxAvailable', 'There is a sandbox.'),
     neighbours: [me],
     claim: { registered: undefined, rivals: [me] },
-    inputs: yes('Ready', 'All stored inputs are bound.'),
+    inputsBound: yes('Ready', 'All stored inputs are bound.'),
     provisioned: false,
     objects: undefined,
   };
@@ -265,7 +265,7 @@ describe('the plan', () => {
     ['while the gate is closed', { sandbox: no('RuntimeClassNotFound', 'There is none.') }],
     ['while the gate is not known', { sandbox: unknown('ClusterUnreadable', 'It cannot be read.') }],
     ['with an invalid manifest', { check: checkManifest({}), workload: undefined }],
-    ['with a stored input that is not there', { inputs: no('InputSecretNotFound', 'It is not there.') }],
+    ['with a stored input that is not there', { inputsBound: no('InputSecretNotFound', 'It is not there.') }],
     ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
     ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ['when its Capsule is suspended', { capsule: { ...inPlace, spec: { suspend: true } } }],
@@ -277,8 +277,8 @@ describe('the plan', () => {
     };
     const missing = no('InputSecretNotFound', 'It is not there.');
     test('gives it the places for that, whatever its pods would wait for, and no pods', () => {
-      for (const inputs of [facts.inputs, missing]) {
-        const plan = planAssistant({ ...facts, capsule, inputs });
+      for (const inputsBound of [facts.inputsBound, missing]) {
+        const plan = planAssistant({ ...facts, capsule, inputsBound });
         expect(plan).toMatchObject({ restoring: true, provisionForRestore: true, run: false });
         expect(text(plan.findings['WorkloadReady'] ?? missing)).toBe('False Restoring');
       }
@@ -288,7 +288,10 @@ describe('the plan', () => {
       ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
       ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ])('gives it nothing %s', (_, changes) =>
-      expect(planAssistant({ ...facts, capsule, ...changes })).toMatchObject({ provisionForRestore: false, run: false }),
+      expect(planAssistant({ ...facts, capsule, ...changes })).toMatchObject({
+        provisionForRestore: false,
+        run: false,
+      }),
     );
   });
   test('accepts what is suspended from birth, in a Capsule that was never provisioned', () => {

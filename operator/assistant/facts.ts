@@ -30,7 +30,7 @@ export interface Facts extends EnteredInputs {
   readonly neighbours: readonly Assistant[];
   readonly claim: Claim;
   /** The condition `InputsBound`. */
-  readonly inputs: Finding;
+  readonly inputsBound: Finding;
   /** Whether this Assistant owns the workload Secret and the Secret has a URL. */
   readonly provisioned: boolean;
   /** Undefined in a Space without an object store. */
@@ -147,8 +147,8 @@ async function readInputs(
   context: Context,
   workload: Workload | undefined,
   signal: AbortSignal,
-): Promise<EnteredInputs & Pick<Facts, 'inputs'>> {
-  if (!workload) return { ...NO_INPUTS, inputs: NO_MANIFEST };
+): Promise<EnteredInputs & Pick<Facts, 'inputsBound'>> {
+  if (!workload) return { ...NO_INPUTS, inputsBound: NO_MANIFEST };
   const { assistant, manifest, egress } = workload;
   const known =
     Object.keys(manifest.stored_inputs ?? {}).length === 0
@@ -157,7 +157,7 @@ async function readInputs(
           readStoredInputs(context, assistant, manifest, signal),
           readSealed(context, assistant, manifest.platform.id, signal),
         ]).then(([entered, sealed]) => compareInputs({ entered, sealed }, egress.policy.inputs));
-  return { ...known, inputs: judgeInputs(known, egress.policy.inputs) };
+  return { ...known, inputsBound: judgeInputs(known, egress.policy.inputs) };
 }
 
 function runningParts(

@@ -43,7 +43,7 @@ test('whatever an older schema stored, it is planned without a crash and runs on
         sandbox: yes('SandboxAvailable', 'There is a sandbox.'),
         neighbours: [assistant],
         claim: { registered: undefined, rivals: [assistant] },
-        inputs: yes('Ready', 'All stored inputs are bound.'),
+        inputsBound: yes('Ready', 'All stored inputs are bound.'),
         provisioned: false,
         objects: undefined,
       });

@@ -14,7 +14,7 @@ export type PlanFacts = Pick<
   | 'sandbox'
   | 'neighbours'
   | 'claim'
-  | 'inputs'
+  | 'inputsBound'
   | 'provisioned'
   | 'objects'
 >;
@@ -35,8 +35,7 @@ export interface Plan {
 
 /** Decides the conditions of an Assistant, in their order. */
 export function planAssistant(facts: PlanFacts): Plan {
-  const { assistant, check, workload, capsule, sandbox, neighbours, claim, inputs, provisioned, objects } =
-    facts;
+  const { assistant, check, workload, capsule, sandbox, neighbours, claim, provisioned, objects } = facts;
   const { spec } = assistant;
   const understood = decide.decideAccepted(spec, check);
   const accepted =
@@ -58,7 +57,7 @@ export function planAssistant(facts: PlanFacts): Plan {
         IntegrationsGranted:
           decide.decideApproval(assistant, workload, capsule) ??
           decide.decideIntegrations(workload.manifest, capsule?.spec.integrations),
-        InputsBound: inputs,
+        InputsBound: facts.inputsBound,
         EgressReady: workload.egress.finding,
       }
     : unreadable();
@@ -66,7 +65,7 @@ export function planAssistant(facts: PlanFacts): Plan {
   const restoring = !suspended && capsule?.metadata.annotations?.[ANNOTATION.restoring] !== undefined;
   const waiting = suspended ? SUSPENDED : decide.waitsFor(blockedBy ?? 'DatabaseReady');
   const database = provisioned ? yes('Ready', 'It has a database of its own.') : waiting;
-  const place = objects && {
+  const objectStore = objects && {
     ObjectStoreReady: objects.registered
       ? yes('Ready', 'It has a place of its own in the object store.')
       : waiting,
@@ -77,7 +76,7 @@ export function planAssistant(facts: PlanFacts): Plan {
       ...before,
       ...others,
       DatabaseReady: database,
-      ...place,
+      ...objectStore,
       EgressReady,
       WorkloadReady: restoring ? RESTORING : waiting,
     },

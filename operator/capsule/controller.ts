@@ -45,7 +45,7 @@ export function reconcileCapsules(sweepOrphans: SweepOrphans) {
       NamespaceReady: guardrails.namespace,
       NetworkReady: guardrails.network,
     };
-    const { database, files } = await ensureStores(context, facts, before, signal);
+    const { database, files } = await ensureData(context, facts, before, signal);
     const findings = {
       ...before,
       DatabaseReady: database.finding,
@@ -109,7 +109,7 @@ function tellRestored(context: Context, capsule: Capsule, kinds: readonly string
 }
 
 /** Data that a broker has already is reconciled in any case; new data is provisioned only if nothing prevents it. */
-async function ensureStores(
+async function ensureData(
   context: Context,
   facts: CapsuleFacts,
   before: Findings,

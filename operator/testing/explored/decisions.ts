@@ -188,7 +188,7 @@ export function operatorDecisions(defect: Defect | undefined) {
         assistant: object,
         capsule: capsule && objects.capsule(capsule),
         sandbox: yes('Ready', ''),
-        inputs: yes('Ready', ''),
+        inputsBound: yes('Ready', ''),
         neighbours: [object],
         claim: { registered, rivals: [object] },
         provisioned: claim?.url !== 0 && owner === assistant.uid,
