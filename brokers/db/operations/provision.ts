@@ -22,7 +22,7 @@ export function provisionCapsule(
   const workload = { capsule, app: '' };
   const entry = { ...about(call, 'capsule.provision', 'provisioner'), capsule };
   return unlessTaken(
-    ensured(context, workload, async (session, attempt) => {
+    openDatabase(context, workload, async (session, attempt) => {
       const { incarnation } = await registerCapsule(session, capsule, principal);
       const row = await lockDatabase(session, workload);
       const ensured = await ensureDatabase(context, session, { workload, row, incarnation, attempt, entry });
@@ -36,7 +36,7 @@ export function provisionCapsule(
 export function createApp(context: Context, call: Call, capsule: string, app: string): Promise<Ensured> {
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.create', 'capsule'), capsule, app };
-  return ensured(context, workload, async (session, attempt) => {
+  return openDatabase(context, workload, async (session, attempt) => {
     const [{ incarnation }, row] = await Promise.all([
       authorisedCapsule(session, call, capsule, 'apps'),
       lockDatabase(session, workload),
@@ -48,7 +48,7 @@ export function createApp(context: Context, call: Call, capsule: string, app: st
 }
 
 /** Opens the database again after an eviction, before the new password is returned. */
-async function ensured(
+async function openDatabase(
   context: Context,
   workload: Workload,
   act: Parameters<typeof withSpare<Ensured>>[1],

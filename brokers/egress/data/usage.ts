@@ -49,22 +49,22 @@ export function createUsage(
   let refusal: ShareRefusal = 'full';
   // The first Capsule gets its whole share, and each later one the same share of the rest, so that there is always
   // some.
-  const placesOf = (resource: SharedResource, total: number, perKey: number) =>
+  const sharedSlots = (resource: SharedResource, total: number, perKey: number) =>
     new SharedSlots({ total, perKey, ofFree: perKey / (total - perKey) }, (reason) => {
       refusal = reason;
       onRefused(resource, reason);
     });
   const shared = {
-    tunnels: placesOf('tunnels', limits.allTunnels, limits.capsuleTunnels),
-    requests: placesOf('requests', limits.allRequests, limits.capsuleRequests),
-    signedBytes: placesOf(
+    tunnels: sharedSlots('tunnels', limits.allTunnels, limits.capsuleTunnels),
+    requests: sharedSlots('requests', limits.allRequests, limits.capsuleRequests),
+    signedBytes: sharedSlots(
       'signedBytes',
       slotsFor(limits.allSignedBytes),
       slotsFor(limits.capsuleSignedBytes),
     ),
   };
   /** A used-up share is the Capsule's own fault (429); a used-up total is not (503). */
-  const placeOf = (tenant: Tenant, kind: keyof typeof shared): GiveBack => {
+  const takeSlot = (tenant: Tenant, kind: keyof typeof shared): GiveBack => {
     const slot = shared[kind].tryTake(tenant.capsule);
     if (slot !== undefined) return slot;
     throw new Problem(refusal === 'share' ? 'rate_limited' : 'unavailable', { retryAfter: 1 });
@@ -76,7 +76,7 @@ export function createUsage(
     const counts = open.get(tenant) ?? { tunnels: 0, requests: 0 };
     open.set(tenant, counts);
     if (counts[kind] >= limits[kind]) throw new Problem('rate_limited', { retryAfter: 1 });
-    const giveBack = placeOf(tenant, kind);
+    const giveBack = takeSlot(tenant, kind);
     counts[kind] += 1;
     tenant.connections.add(connection);
     return () => {
@@ -92,7 +92,7 @@ export function createUsage(
         for (const back of taken.splice(0)) back();
       };
       try {
-        for (let slots = slotsFor(bytes); slots > 0; slots -= 1) taken.push(placeOf(tenant, 'signedBytes'));
+        for (let slots = slotsFor(bytes); slots > 0; slots -= 1) taken.push(takeSlot(tenant, 'signedBytes'));
       } catch (error) {
         giveBack();
         throw error;

@@ -44,14 +44,14 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
         },
       );
     },
-    get: (call, ref, asked, sinkFor) => {
+    get: (call, ref, conditions, sinkFor) => {
       const { signal, passing } = call;
-      return inRange(asked, (headers) =>
+      return inRange(conditions, (headers) =>
         client.get(physical(call, ref), { headers, part: ref.part, signal, passing }, sinkFor),
       );
     },
-    head: (call, ref, asked) =>
-      inRange(asked, (headers) =>
+    head: (call, ref, conditions) =>
+      inRange(conditions, (headers) =>
         client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),
       ),
     delete: async (call, ref, etag) => {
@@ -111,8 +111,8 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
  * Reads a range of the object with the tag in `if-range`, and the whole of any other; the server need not support the
  * header.
  */
-async function inRange<T>(asked: Headers, read: (headers: Headers) => Promise<T>): Promise<T> {
-  const { 'if-range': tag, ...headers } = asked;
+async function inRange<T>(conditions: Headers, read: (headers: Headers) => Promise<T>): Promise<T> {
+  const { 'if-range': tag, ...headers } = conditions;
   if (tag === undefined) return read(headers);
   const { range: _, ...whole } = headers;
   if (headers['if-match'] !== undefined) return read(whole);

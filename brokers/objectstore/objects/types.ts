@@ -64,8 +64,8 @@ export const MAX_KEYS = 1_000;
 
 export interface ObjectStore {
   put(call: Call, ref: ObjectRef, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
-  get(call: Call, ref: Read, headers: Headers, sinkFor: SinkFor): Promise<Head>;
-  head(call: Call, ref: Read, headers: Headers): Promise<Head>;
+  get(call: Call, ref: Read, conditions: Headers, sinkFor: SinkFor): Promise<Head>;
+  head(call: Call, ref: Read, conditions: Headers): Promise<Head>;
   /** With an `etag`, only the object that has it. */
   delete(call: Call, ref: ObjectRef, etag?: string): Promise<void>;
   /** Returns the keys that could not be deleted. */

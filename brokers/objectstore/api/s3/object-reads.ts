@@ -23,16 +23,16 @@ const TOLD = [...CHECKSUMS.map((name) => `x-amz-checksum-${name}`), CHECKSUM_TYP
 export function readHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     GetObject: async (admitted) => {
-      const asked = readOf(admitted);
+      const ref = readOf(admitted);
       const conditions = conditionsOf(admitted);
       const overrides = overridesOf(admitted);
       admission.transfer(admitted.exchange);
-      await store.get(admitted.call, asked, conditions, (head) => beginAnswer(admitted, head, overrides));
+      await store.get(admitted.call, ref, conditions, (head) => beginAnswer(admitted, head, overrides));
     },
     HeadObject: async (admitted) => {
-      const asked = readOf(admitted);
+      const ref = readOf(admitted);
       const overrides = overridesOf(admitted);
-      beginAnswer(admitted, await store.head(admitted.call, asked, conditionsOf(admitted)), overrides).end();
+      beginAnswer(admitted, await store.head(admitted.call, ref, conditionsOf(admitted)), overrides).end();
     },
     GetObjectAttributes: async (admitted) => {
       const wanted = attributesOf(admitted);

@@ -20,10 +20,10 @@ export function createGrantedStore(managed: ObjectStore, open: OpenGranted, shar
   return {
     put: (call, ref, body, headers) =>
       run(call, [to('object.put', ref)], (store) => store.put(call, ref, body, headers)),
-    get: (call, ref, headers, sinkFor) =>
-      run(call, [to('object.get', ref)], (store) => store.get(call, ref, headers, sinkFor)),
-    head: (call, ref, headers) =>
-      run(call, [to('object.head', ref)], (store) => store.head(call, ref, headers)),
+    get: (call, ref, conditions, sinkFor) =>
+      run(call, [to('object.get', ref)], (store) => store.get(call, ref, conditions, sinkFor)),
+    head: (call, ref, conditions) =>
+      run(call, [to('object.head', ref)], (store) => store.head(call, ref, conditions)),
     delete: (call, ref, etag) =>
       run(call, [to('object.delete', ref)], (store) => store.delete(call, ref, etag)),
     deleteMany: (call, bucket, keys) =>
