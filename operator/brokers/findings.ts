@@ -1,6 +1,7 @@
 import { BrokerError } from '@space/contracts/client';
 import { type Finding, no } from '../conditions.ts';
 import type { SpaceNames } from '../names.ts';
+import type { Refused } from '../refusals.ts';
 
 /** The Secret with the Capsule's principal that a call was made with. */
 export interface PrincipalRef {
@@ -60,6 +61,20 @@ export function principalFinding(error: unknown, principal: PrincipalRef): Findi
     'BrokerRefused',
     `The ${name} refused the principal of Capsule "${principal.capsule}" with "${error.code ?? 'no code'}". If the Capsule was dropped, which an etcd that was set back to an older state does not know, restore the Capsule from a backup; or, to begin with nothing, delete it and apply it anew. If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, principal)}`,
   );
+}
+
+/** For `catch`: turns a broker's failure into the result of a step, and throws every other error. */
+export function asBrokerRefused(error: unknown, principal: PrincipalRef): Refused {
+  const finding = brokerFinding(error, principal);
+  if (!finding) throw error;
+  return { finding, retry: error };
+}
+
+/** The same for a call that only the Capsule's principal authorises. */
+export function asPrincipalRefused(error: unknown, principal: PrincipalRef): Refused {
+  const finding = principalFinding(error, principal);
+  if (!finding) throw error;
+  return { finding, retry: error };
 }
 
 /** Whether a broker refused the call with this status. */

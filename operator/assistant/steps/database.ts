@@ -1,4 +1,4 @@
-import { missingPrincipal, principalFinding } from '../../brokers/findings.ts';
+import { asPrincipalRefused, missingPrincipal } from '../../brokers/findings.ts';
 import { encode, principalOf } from '../../capsule/principal.ts';
 import { yes } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
@@ -36,13 +36,12 @@ export async function ensureDatabase(
   const output = known ? accessOf(known, secret.data ?? {}) : undefined;
   if (known && rotation === undefined && changed.length === 0) return { finding: PROVISIONED, output };
 
+  const { names } = context;
   const { capsule } = workload.assistant.spec;
-  const name = principalSecretName(capsule);
-  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
-  if (!principal?.data?.['principal']) {
-    const finding = missingPrincipal({ names: context.names, capsule, secretName: name });
-    return { finding, output, retry: new Error('a principal is missing') };
-  }
+  const ref = { names, capsule, secretName: principalSecretName(capsule) };
+  const principal = await readSecret(context, names.systemNamespace, ref.secretName, signal);
+  if (!principal?.data?.['principal'])
+    return { finding: missingPrincipal(ref), output, retry: new Error('a principal is missing') };
   try {
     const { id } = workload.manifest.platform;
     const url = encode(await context.database.createApp(capsule, id, principalOf(principal), signal));
@@ -58,9 +57,7 @@ export async function ensureDatabase(
     }
     return { finding: PROVISIONED, output: accessOf(url, authorities) };
   } catch (error) {
-    const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
-    if (!finding) throw error;
-    return { finding, output, retry: error };
+    return { ...asPrincipalRefused(error, ref), output };
   }
 }
 

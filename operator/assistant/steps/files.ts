@@ -1,5 +1,5 @@
 import { Secret } from '@space/contracts/secret';
-import { missingPrincipal, principalFinding } from '../../brokers/findings.ts';
+import { asPrincipalRefused, missingPrincipal } from '../../brokers/findings.ts';
 import { newWorkloadPrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
 import { encode, principalOf } from '../../capsule/principal.ts';
 import { yes } from '../../conditions.ts';
@@ -42,16 +42,15 @@ export async function ensureFiles(
     return { finding: REGISTERED, output: { tokenDigest: digestOf(found), granted: false } };
   }
 
+  const { names } = context;
   const { capsule } = spec;
-  const name = objectPrincipalSecretName(capsule);
+  const ref = { names, capsule, secretName: objectPrincipalSecretName(capsule) };
   const [claimed, principal] = await together([
     claimToken(context, workload, found, signal),
-    readSecret(context, context.names.systemNamespace, name, signal),
+    readSecret(context, names.systemNamespace, ref.secretName, signal),
   ]);
-  if (!principal?.data?.['principal']) {
-    const finding = missingPrincipal({ names: context.names, capsule, secretName: name });
-    return { finding, retry: new Error('a principal is missing') };
-  }
+  if (!principal?.data?.['principal'])
+    return { finding: missingPrincipal(ref), retry: new Error('a principal is missing') };
   try {
     const { id } = workload.manifest.platform;
     const secret = registered
@@ -63,9 +62,7 @@ export async function ensureFiles(
     const { granted, failure } = await ensureGrant(context, { broker, readKey }, about, signal);
     return { finding: REGISTERED, output: { tokenDigest, granted }, ...failure };
   } catch (error) {
-    const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
-    if (!finding) throw error;
-    return { finding, retry: error };
+    return asPrincipalRefused(error, ref);
   }
 }
 

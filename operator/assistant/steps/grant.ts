@@ -1,5 +1,5 @@
 import { Secret } from '@space/contracts/secret';
-import { principalFinding } from '../../brokers/findings.ts';
+import { asPrincipalRefused } from '../../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../../brokers/objects.ts';
 import { encode } from '../../capsule/principal.ts';
 import type { Context } from '../../context.ts';
@@ -73,9 +73,8 @@ export async function ensureGrant(
     return { granted: true };
   } catch (error) {
     const secretName = objectPrincipalSecretName(capsule);
-    const finding = principalFinding(error, { names: context.names, capsule, secretName });
-    if (!finding) throw error;
-    return { granted: false, failure: { finding, retry: error } };
+    const failure = asPrincipalRefused(error, { names: context.names, capsule, secretName });
+    return { granted: false, failure };
   }
 }
 

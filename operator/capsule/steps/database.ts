@@ -1,5 +1,5 @@
 import { newPrincipal } from '../../brokers/database.ts';
-import { brokerFinding } from '../../brokers/findings.ts';
+import { asBrokerRefused } from '../../brokers/findings.ts';
 import { isTrue } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { CAPSULE, SECRET } from '../../kinds.ts';
@@ -52,8 +52,6 @@ export async function ensureDatabase(
   } catch (error) {
     const { names } = context;
     const { secretName } = kind;
-    const finding = brokerFinding(error, { names, capsule: capsule.metadata.name, secretName });
-    if (!finding) throw error;
-    return { finding, retry: error };
+    return asBrokerRefused(error, { names, capsule: capsule.metadata.name, secretName });
   }
 }

@@ -1,5 +1,5 @@
 import { BrokerError } from '@space/contracts/client';
-import { brokerFinding, isForbidden, principalFinding } from '../../brokers/findings.ts';
+import { asBrokerRefused, isForbidden, principalFinding } from '../../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker, type ObjectsUsage } from '../../brokers/objects.ts';
 import { type Finding, isTrue, type Reason, unknown, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
@@ -71,11 +71,7 @@ export async function ensureFiles(
     await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
     return result();
   } catch (error) {
-    const { names } = context;
-    const { secretName } = kind;
-    const finding = brokerFinding(error, { names, capsule: name, secretName });
-    if (!finding) throw error;
-    return { finding, retry: error };
+    return asBrokerRefused(error, { names: context.names, capsule: name, secretName: kind.secretName });
   }
 }
 
