@@ -3,6 +3,7 @@ import { type Finding, isTrue } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL, type SpaceNames } from '../names.ts';
+import { fromBase64, toBase64 } from '../runtime/base64.ts';
 import { asBefore, decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
 
@@ -48,11 +49,11 @@ export async function ensurePrincipal(
 
 /** The Capsule's principal from its Secret. */
 export function principalOf(secret: SecretObject): Secret {
-  return new Secret(Buffer.from(secret.data?.['principal'] ?? '', 'base64').toString('utf8'));
+  return new Secret(fromBase64(secret.data?.['principal'] ?? ''));
 }
 
 export function encode(secret: Secret): string {
-  return Buffer.from(secret.reveal(), 'utf8').toString('base64');
+  return toBase64(secret.reveal());
 }
 
 /** The Secret of a new principal. */

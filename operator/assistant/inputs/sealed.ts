@@ -1,12 +1,9 @@
 import { type Context, readSecret } from '../../context.ts';
 import { type Assistant, SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, LABEL, sealedSecretName } from '../../names.ts';
+import { fromBase64, toBase64 } from '../../runtime/base64.ts';
 import { isAlreadyExists } from '../../runtime/errors.ts';
 import type { Workload } from '../identity.ts';
-
-const encode = (text: string) => Buffer.from(text).toString('base64');
-const decode = (data: string | undefined) =>
-  data === undefined ? undefined : Buffer.from(data, 'base64').toString();
 
 /** The sealed value of one stored input, with its definition and the Secret that it came from. */
 export interface SealedInput {
@@ -42,7 +39,7 @@ export async function readSealed(
   const inputs = Object.keys(data)
     .filter((key) => !key.includes('.'))
     .flatMap((key) => {
-      const part = (name: string) => decode(data[`${key}${name}`]);
+      const part = (name: string) => fromBase64(data[`${key}${name}`] ?? '');
       const [envelope, definition, source] = [part(''), part('.definition'), part('.source')];
       if (!envelope || !definition || !source) return [];
       const [entry, fingerprint, reflected] = [part('.entry'), part('.fingerprint'), part('.reflected')];
@@ -69,12 +66,12 @@ export async function writeSealed(
   const data = Object.fromEntries(
     Object.entries(inputs).flatMap(
       ([key, { envelope, definition, source, entry, fingerprint, reflected }]) => [
-        [key, encode(envelope)],
-        [`${key}.definition`, encode(definition)],
-        [`${key}.source`, encode(source)],
-        ...(entry ? [[`${key}.entry`, encode(entry)]] : []),
-        ...(fingerprint ? [[`${key}.fingerprint`, encode(fingerprint)]] : []),
-        ...(reflected ? [[`${key}.reflected`, encode('true')]] : []),
+        [key, toBase64(envelope)],
+        [`${key}.definition`, toBase64(definition)],
+        [`${key}.source`, toBase64(source)],
+        ...(entry ? [[`${key}.entry`, toBase64(entry)]] : []),
+        ...(fingerprint ? [[`${key}.fingerprint`, toBase64(fingerprint)]] : []),
+        ...(reflected ? [[`${key}.reflected`, toBase64('true')]] : []),
       ],
     ),
   );

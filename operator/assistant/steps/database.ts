@@ -5,6 +5,7 @@ import { type Context, readSecret } from '../../context.ts';
 import { ASSISTANT, SECRET, type SecretObject } from '../../kinds.ts';
 import { principalSecretName } from '../../names.ts';
 import { issuedPatch, rotationAsked, rotationEvent } from '../../rotation.ts';
+import { toBase64 } from '../../runtime/base64.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import type { Step } from '../../step.ts';
 import type { RunFacts } from '../facts.ts';
@@ -27,9 +28,10 @@ export async function ensureDatabase(
 ): Promise<Step<DatabaseAccess>> {
   const known = secret.data?.['DATABASE_URL'];
   const rotation = rotationAsked(workload.assistant, secret);
+  const [spaceCa, databaseCa] = [await context.spaceCa(), await context.databaseCa()];
   const authorities: Authorities = {
-    'ca.crt': base64(await context.spaceCa()),
-    'postgres.crt': base64(await context.databaseCa()),
+    'ca.crt': spaceCa && toBase64(spaceCa),
+    'postgres.crt': databaseCa && toBase64(databaseCa),
   };
   // If an authority changed, the broker is asked again, since it may issue another form of the URL.
   const changed = AUTHORITIES.filter((name) => secret.data?.[name] !== authorities[name]);
@@ -68,8 +70,4 @@ function accessOf(url: string, authorities: Authorities): DatabaseAccess {
     verified: authorities['ca.crt'] !== undefined,
     serverCa: authorities['postgres.crt'] !== undefined,
   };
-}
-
-function base64(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : Buffer.from(text, 'utf8').toString('base64');
 }

@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { type Context, readSecret } from '../../context.ts';
 import { SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, EGRESS_HOST, egressSecretName } from '../../names.ts';
+import { fromBase64, toBase64 } from '../../runtime/base64.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import { type Workload, workloadMetadata, workloadNamespace } from '../identity.ts';
 
 const EGRESS_PROXY_PORT = 3128;
-
-const encode = (text: string) => Buffer.from(text).toString('base64');
 
 /** Ensures that the Secret with the Assistant's egress principal exists; returns the SHA-256 of the principal. */
 export async function ensureEgressPrincipal(
@@ -21,7 +20,7 @@ export async function ensureEgressPrincipal(
   const found = await readSecret(context, namespace, name, signal);
   const known = found?.data?.['EGRESS_TOKEN'];
   if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid) {
-    const principal = Buffer.from(known, 'base64').toString();
+    const principal = fromBase64(known);
     const data = dataOf(principal);
     // Somebody may have changed or lost the one that tunnels are opened with, and no pod starts without it.
     if (found.data?.['HTTPS_PROXY'] !== data.HTTPS_PROXY)
@@ -44,8 +43,8 @@ export async function ensureEgressPrincipal(
 }
 
 const dataOf = (principal: string) => ({
-  EGRESS_TOKEN: encode(principal),
-  HTTPS_PROXY: encode(`http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`),
+  EGRESS_TOKEN: toBase64(principal),
+  HTTPS_PROXY: toBase64(`http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`),
 });
 
 const versionOf = ({ metadata: { resourceVersion } }: SecretObject) => ({ resourceVersion });

@@ -6,6 +6,7 @@ import { yes } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import { SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../../names.ts';
+import { fromBase64 } from '../../runtime/base64.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import { together } from '../../runtime/together.ts';
 import type { Step } from '../../step.ts';
@@ -79,7 +80,7 @@ async function register(
 ): Promise<SecretObject> {
   const { capsule, id, principal, claimed } = about;
   const token = claimed.data?.['token'] ?? '';
-  const clear = new Secret(Buffer.from(token, 'base64').toString('utf8'));
+  const clear = new Secret(fromBase64(token));
   await broker.createApp(capsule, id, { principal, workload: clear }, signal);
   const annotations = { [ANNOTATION.registered]: sha256(token) };
   return context.writer.merge<SecretObject>(SECRET, claimed, { metadata: { annotations } }, signal);

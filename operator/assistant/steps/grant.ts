@@ -8,6 +8,7 @@ import type { GrantKey } from '../../grants/sign.ts';
 import { POD, type Pod, SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Refused } from '../../refusals.ts';
+import { fromBase64 } from '../../runtime/base64.ts';
 import { ApiError } from '../../runtime/errors.ts';
 
 /**
@@ -60,12 +61,12 @@ export async function ensureGrant(
       await withdrawGrant(context, about, signal);
       return { granted: false };
     }
-    const before = decode(secret.data?.['grant']);
-    const token = new Secret(decode(secret.data?.['token']) ?? '');
+    const { grant: before, token: encoded = '' } = secret.data ?? {};
+    const token = new Secret(fromBase64(encoded));
     const subject: Subject = { space: context.names.space, capsule, app, token, selection };
     const key = await readKey();
     const now = new Date(context.now());
-    const age = before === undefined ? 'stale' : ageOf(before, key.kid, subject, now);
+    const age = before === undefined ? 'stale' : ageOf(fromBase64(before), key.kid, subject, now);
     if (age === 'fresh') return { granted: true };
     const grant = encode(new Secret(await key.sign(claimsOf(subject, now))));
     const written = await write(context, secret, grant, signal);
@@ -121,8 +122,4 @@ async function annotatePods(
       context.log.warn({ err: error }, 'a grant will come to its pod late');
     }
   }
-}
-
-function decode(data: string | undefined): string | undefined {
-  return data === undefined ? undefined : Buffer.from(data, 'base64').toString('utf8');
 }

@@ -1,6 +1,7 @@
 import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
 import { PULL_SECRET } from '../../names.ts';
+import { fromBase64, toBase64 } from '../../runtime/base64.ts';
 import type { CapsuleFacts } from '../facts.ts';
 import { capsuleLabels } from '../guardrails.ts';
 
@@ -26,7 +27,7 @@ export async function ensurePullSecret(
     // If two name the same registry, the first one counts.
     for (const [registry, auth] of Object.entries(authsOf(source))) auths[registry] ??= auth;
   }
-  const wanted = Object.keys(auths).length > 0 ? encode({ auths }) : undefined;
+  const wanted = Object.keys(auths).length > 0 ? toBase64(JSON.stringify({ auths })) : undefined;
   const found = await readCapsuleSecret(context, namespace, PULL_SECRET, signal);
   if (found?.data?.[KEY] === wanted && (!found || found.type === TYPE)) return;
   // The type of a Secret is immutable.
@@ -46,15 +47,13 @@ export async function ensurePullSecret(
 function authsOf(secret: SecretObject | undefined): Readonly<Record<string, unknown>> {
   if (secret?.type !== TYPE) return {};
   try {
-    const text = Buffer.from(secret.data?.[KEY] ?? '', 'base64').toString('utf8');
+    const text = fromBase64(secret.data?.[KEY] ?? '');
     const { auths } = JSON.parse(text) as { readonly auths?: Readonly<Record<string, unknown>> };
     return typeof auths === 'object' && auths !== null ? auths : {};
   } catch {
     return {};
   }
 }
-
-const encode = (value: unknown): string => Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
 
 function tellRemoved({ events }: Context, capsule: Capsule): void {
   events.record(CAPSULE, capsule, {
