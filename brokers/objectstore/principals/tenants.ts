@@ -91,33 +91,12 @@ export function createTenants(
   let running: Promise<unknown> = Promise.resolve();
 
   async function find(handles: ReadonlyMap<string, Buffer>): Promise<Map<string, Tenant>> {
-    const all = [...handles.values()];
     const until = now() + LEASE_MS;
-    const rows =
-      all.length === 1
-        ? await lookup.run<TenantRow>('find workload', FIND_ONE, [all[0], HIGHEST])
-        : await lookup.run<TenantRow>('find workloads', FIND_SEVERAL, [all, HIGHEST]);
     const found = new Map<string, Tenant>();
-    for (const row of rows) {
+    for (const row of await findWorkloads(lookup, [...handles.values()])) {
       await epochs.expect(row.epoch);
-      const {
-        capsule,
-        app,
-        incarnation,
-        generation,
-        capsulePrefix,
-        data: prefix,
-        digest: principal,
-        mac,
-      } = row;
-      if (
-        bindings.workload.holds(
-          { capsule, app, incarnation, generation, capsulePrefix, prefix, principal },
-          mac,
-        )
-      )
-        found.set(handleOf(principal), tenantOf(row, defaultQuota));
-      else onForged(capsule, app);
+      if (isBound(bindings, row)) found.set(handleOf(row.digest), tenantOf(row, defaultQuota));
+      else onForged(row.capsule, row.app);
     }
     if (leases.size > MOST_LEASES) forgetLapsed();
     for (const [name, tenant] of found) leases.set(name, { tenant, until });
@@ -153,6 +132,18 @@ export function createTenants(
       return tenant?.digest.equals(digest) ? tenant : undefined;
     },
   };
+}
+
+function findWorkloads(lookup: Session, handles: readonly Buffer[]): Promise<TenantRow[]> {
+  return handles.length === 1
+    ? lookup.run<TenantRow>('find workload', FIND_ONE, [handles[0], HIGHEST])
+    : lookup.run<TenantRow>('find workloads', FIND_SEVERAL, [handles, HIGHEST]);
+}
+
+/** Whether this broker gave the row's prefixes to its principal. */
+function isBound(bindings: Evidence['bindings'], row: TenantRow): boolean {
+  const { data: prefix, digest: principal, mac, ...named } = row;
+  return bindings.workload.holds({ ...named, prefix, principal }, mac);
 }
 
 function tenantOf(row: TenantRow, defaultQuota: number): Tenant {
