@@ -30,6 +30,7 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
 
   return {
     ...createMultipart(client, uploads, writer, options.ending),
+    ...reading(client),
     put: async (call, ref, body, headers) => {
       checkMarker(ref.key, body.length);
       return writer.write(
@@ -44,16 +45,6 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
         },
       );
     },
-    get: (call, ref, conditions, sinkFor) => {
-      const { signal, passing } = call;
-      return inRange(conditions, (headers) =>
-        client.get(physical(call, ref), { headers, part: ref.part, signal, passing }, sinkFor),
-      );
-    },
-    head: (call, ref, conditions) =>
-      inRange(conditions, (headers) =>
-        client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),
-      ),
     delete: async (call, ref, etag) => {
       const key = physical(call, ref);
       const { signal } = call;
@@ -81,6 +72,22 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
       const left = failed.filter(({ code }) => code !== NO_MARKER);
       return new Set(left.map(({ key }) => logicalKey(prefixes, bucket, key) ?? ''));
     },
+    copy: copying(client, writer, ends),
+  };
+}
+
+function reading(client: S3Client): Pick<ObjectStore, 'get' | 'head' | 'list'> {
+  return {
+    get: (call, ref, conditions, sinkFor) => {
+      const { signal, passing } = call;
+      return inRange(conditions, (headers) =>
+        client.get(physical(call, ref), { headers, part: ref.part, signal, passing }, sinkFor),
+      );
+    },
+    head: (call, ref, conditions) =>
+      inRange(conditions, (headers) =>
+        client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),
+      ),
     list: async (call, bucket, { prefix, delimiter, token, after, limit }) => {
       const { prefixes } = call.tenant;
       const page = await client.list(
@@ -103,7 +110,6 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
         next: page.next,
       };
     },
-    copy: copying(client, writer, ends),
   };
 }
 

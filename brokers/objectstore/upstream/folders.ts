@@ -1,4 +1,4 @@
-import { S3Error } from './errors.ts';
+import { DIRECTORY_WENT, S3Error } from './errors.ts';
 import type { S3Client } from './types.ts';
 
 /**
@@ -22,7 +22,7 @@ export function isLong(key: string): boolean {
 }
 
 /** Whether versitygw can store an object of the key, but cannot replace it. */
-export function isStoredOnce(key: string): boolean {
+function isStoredOnce(key: string): boolean {
   const last = key.slice(key.lastIndexOf('/') + 1);
   return Buffer.byteLength(last) > LONGEST_SEGMENT - REPLACING;
 }
@@ -52,4 +52,30 @@ export async function clearFolder(
   }
   await remove(deepest, { signal });
   return deepest;
+}
+
+/**
+ * The error for a failed put or copy. A server that stores prefixes as directories removes a directory with its last
+ * object; if another object is written into it at that moment, versitygw answers as if the key were a directory's.
+ * That is so only if the directory has objects in it: an empty one is removed here, and the request can be repeated.
+ */
+export async function directoryConflict(
+  client: Folders & Pick<S3Client, 'head'>,
+  error: unknown,
+  key: string,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
+  if (!(error instanceof S3Error) || error.code !== 'ExistingObjectIsDirectory') return error;
+  const isThere = () =>
+    client.head(key, { signal }).then(
+      () => true,
+      () => false,
+    );
+  try {
+    if (isStoredOnce(key) && (await isThere())) return keyTooLong(error);
+    const went = await clearFolder(client, `${key}/`, signal);
+    return went === undefined ? error : new S3Error('answered', 503, DIRECTORY_WENT, { cause: error });
+  } catch {
+    return error;
+  }
 }

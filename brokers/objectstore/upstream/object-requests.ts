@@ -1,6 +1,6 @@
 import { copied, fields, inHalves, listing, nextOf, stored, withSource } from './documents.ts';
-import { DIRECTORY_WENT, S3Error } from './errors.ts';
-import { clearFolder, isLong, isStoredOnce, keyTooLong } from './folders.ts';
+import { S3Error } from './errors.ts';
+import { directoryConflict, isLong, keyTooLong } from './folders.ts';
 import type { Head, Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
 import type { Page, S3Client } from './types.ts';
@@ -42,41 +42,15 @@ export function createObjects(
     }
   };
 
-  /**
-   * The error for a failed put or copy. A server that stores prefixes as directories removes a directory with its last
-   * object; if another object is written into it at that moment, versitygw answers as if the key were a directory's.
-   * That is so only if the directory has objects in it: an empty one is removed here, and the request can be repeated.
-   */
-  async function directoryConflict(
-    error: unknown,
-    key: string,
-    signal: AbortSignal | undefined,
-  ): Promise<unknown> {
-    if (!(error instanceof S3Error) || error.code !== 'ExistingObjectIsDirectory') return error;
-    try {
-      if (isStoredOnce(key) && (await isThere(key, signal))) return keyTooLong(error);
-      const went = await clearFolder({ list, delete: remove }, `${key}/`, signal);
-      return went === undefined ? error : new S3Error('answered', 503, DIRECTORY_WENT, { cause: error });
-    } catch {
-      return error;
-    }
-  }
-
-  function isThere(key: string, signal: AbortSignal | undefined): Promise<boolean> {
-    return head(key, { signal }).then(
-      () => true,
-      () => false,
-    );
-  }
-
+  const own = { list, head, delete: remove };
   return {
-    list,
+    ...own,
     put: async (key, body, { headers = {}, signal } = {}) => {
       try {
         const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
         return { etag: stored(answer.headers['etag']) };
       } catch (error) {
-        throw await directoryConflict(error, key, signal);
+        throw await directoryConflict(own, error, key, signal);
       }
     },
     get: (key, { headers = {}, part, signal, passing }, sinkFor) =>
@@ -86,15 +60,13 @@ export function createObjects(
       }),
     read: (key, limit, { headers = {}, signal } = {}) =>
       transport.small({ method: 'GET', key, headers, signal }, limit),
-    head,
-    delete: remove,
     copy: async (from, to, { headers = {}, signal } = {}) => {
       const all = withSource(headers, source(from));
       const ask = { method: 'PUT', key: to, headers: all, signal, patience } as const;
       try {
         return copied(await fields(transport, ask, 'CopyObjectResult'));
       } catch (error) {
-        throw await directoryConflict(error, to, signal);
+        throw await directoryConflict(own, error, to, signal);
       }
     },
   };
