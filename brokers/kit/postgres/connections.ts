@@ -108,60 +108,63 @@ export function openConnections(
   const watch = open(1, { kept: true, answerMs: times.watch, settings: WATCH_SETTINGS });
   const pools = [work, lookups, drops, watch];
 
-  async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {
-    const client = await connect(pool);
-    const inside = lend(sessionOf(client));
-    let lost: boolean | undefined;
-    try {
-      return await act(inside.session);
-    } catch (error) {
-      // Without an answer, the state of the connection is unknown.
-      lost = error instanceof StepError && !error.answered;
-      throw error;
-    } finally {
-      inside.takeBack();
-      client.release(lost);
-    }
-  }
-
-  async function transaction<T>(
-    act: (session: Session, attempt: number) => Promise<T>,
-    afterCommit?: AfterCommit<T>,
-  ): Promise<T> {
-    let before: unknown;
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await sessionOn(work, (one) => transact(one, (session) => act(session, attempt), afterCommit));
-      } catch (error) {
-        const full = isFull(error);
-        if (attempt >= MAX_ATTEMPTS || !(full || isRace(error)) || isDuplicate(error, before)) throw error;
-        if (full) await new Promise((resolve) => setTimeout(resolve, FULL_MS * attempt));
-        before = error;
-      }
-    }
-  }
-
   return {
     lookup: sessionOver((step, text, values) => run(lookups, step, text, values)),
     watch: sessionOver((step, text, values) => run(watch, step, text, values)),
-    transaction,
+    transaction: (act, afterCommit) => transactionOn(work, act, afterCommit),
     session: (act) => sessionOn(work, act),
     dropping: (act) => sessionOn(drops, act),
-    isPooled: async () => {
-      const client = await connect(work);
-      try {
-        const [row] = await run<{ pid: number }>(client, 'ask process', 'SELECT pg_backend_pid() AS pid');
-        // The driver's types lack this property.
-        return row?.pid !== (client as { readonly processID?: number }).processID;
-      } finally {
-        client.release();
-      }
-    },
+    isPooled: () => isPooled(work),
     count: () => pools.reduce((sum, pool) => sum + pool.totalCount, 0),
     close: async () => {
       await Promise.all(pools.map((pool) => pool.end()));
     },
   };
+}
+
+async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {
+  const client = await connect(pool);
+  const inside = lend(sessionOf(client));
+  let lost: boolean | undefined;
+  try {
+    return await act(inside.session);
+  } catch (error) {
+    // Without an answer, the state of the connection is unknown.
+    lost = error instanceof StepError && !error.answered;
+    throw error;
+  } finally {
+    inside.takeBack();
+    client.release(lost);
+  }
+}
+
+async function transactionOn<T>(
+  pool: pg.Pool,
+  act: (session: Session, attempt: number) => Promise<T>,
+  afterCommit?: AfterCommit<T>,
+): Promise<T> {
+  let before: unknown;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await sessionOn(pool, (one) => transact(one, (session) => act(session, attempt), afterCommit));
+    } catch (error) {
+      const full = isFull(error);
+      if (attempt >= MAX_ATTEMPTS || !(full || isRace(error)) || isDuplicate(error, before)) throw error;
+      if (full) await new Promise((resolve) => setTimeout(resolve, FULL_MS * attempt));
+      before = error;
+    }
+  }
+}
+
+async function isPooled(pool: pg.Pool): Promise<boolean> {
+  const client = await connect(pool);
+  try {
+    const [row] = await run<{ pid: number }>(client, 'ask process', 'SELECT pg_backend_pid() AS pid');
+    // The driver's types lack this property.
+    return row?.pid !== (client as { readonly processID?: number }).processID;
+  } finally {
+    client.release();
+  }
 }
 
 /**
