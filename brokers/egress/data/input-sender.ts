@@ -92,7 +92,7 @@ export function createInputSender(options: SenderOptions) {
       line.reflected = true;
       options.reflections.count(tenant, input);
     });
-    const { filling, secrets } = fillingOf(admitted, body);
+    const { filling, secrets } = fillingOf(admitted, body, { value: opened(input), now: options.now() });
     const scrubber = secrets === undefined ? ofValue : scrubbersInTurn(ofValue, scrubberOf(secrets));
     const { slot } = input;
     if (slot.kind === 'header') headers.push(slot.name, headerValue(slot, filling));
@@ -112,23 +112,23 @@ export function createInputSender(options: SenderOptions) {
       },
     );
   }
+}
 
-  /** What is put into the slot: the value, or a signature made with it, which answers must not contain either. */
-  function fillingOf(
-    { input, method, target }: Admitted,
-    body: Buffer | Readable | null,
-  ): { readonly filling: string; readonly secrets?: Signature['secrets'] } {
-    const value = opened(input);
-    if (input.signing === undefined) return { filling: value };
-    const { text, secrets } = signed(input.signing, value, {
-      method,
-      path: target.path,
-      query: target.query,
-      body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
-      at: Math.floor(options.now() / 1000),
-    });
-    return { filling: text, secrets };
-  }
+/** What is put into the slot: the value, or a signature made with it, which answers must not contain either. */
+function fillingOf(
+  { input, method, target }: Admitted,
+  body: Buffer | Readable | null,
+  { value, now }: { readonly value: string; readonly now: number },
+): { readonly filling: string; readonly secrets?: Signature['secrets'] } {
+  if (input.signing === undefined) return { filling: value };
+  const { text, secrets } = signed(input.signing, value, {
+    method,
+    path: target.path,
+    query: target.query,
+    body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
+    at: Math.floor(now / 1000),
+  });
+  return { filling: text, secrets };
 }
 
 const stalledFor = (stalls: Stalls, capsule: string, ending: Ending) => () =>

@@ -28,29 +28,10 @@ export async function listenForCallers(options: {
   readonly onRequest: ReturnType<typeof serveInput>;
   readonly log: Logger;
 }): Promise<DataListener> {
-  const { log, onConnect, onRequest, headMs, shares } = options;
-  const server = createServer({
-    IncomingMessage: ArrivingRequest,
-    maxHeaderSize: 32 * 1024,
-    headersTimeout: headMs,
-    // Bodies have the limits of their requests; this limit ends bodies that nobody reads.
-    requestTimeout: 60 * 60_000,
-    keepAliveTimeout: 30_000,
-    connectionsCheckingInterval: Math.min(1_000, headMs),
-    requireHostHeader: false,
-    insecureHTTPParser: false,
-    noDelay: true,
-  });
+  const { log, onConnect, onRequest, shares } = options;
+  const server = createHttpServer(options.headMs);
   let [leaving, draining] = [false, false];
-  const admitted = new WeakSet<Socket>();
-  server.on('connection', (socket) => {
-    // A connection that comes back after a 407 was admitted before.
-    if (admitted.has(socket)) return;
-    if (!shares.admit(socket)) return void socket.destroy();
-    admitted.add(socket);
-    // While nobody else listens, as between a CONNECT and its tunnel, a reset would end the process.
-    socket.on('error', () => undefined);
-  });
+  server.on('connection', admitOnce(shares));
   const unanswered = new UnansweredRequests(options.onPipelined);
   const serve = (request: ArrivingRequest, response: ServerResponse) => {
     const { socket } = request;
@@ -93,6 +74,34 @@ export async function listenForCallers(options: {
         server.closeIdleConnections();
       });
     },
+  };
+}
+
+function createHttpServer(headMs: number): DataListener['server'] {
+  return createServer({
+    IncomingMessage: ArrivingRequest,
+    maxHeaderSize: 32 * 1024,
+    headersTimeout: headMs,
+    // Bodies have the limits of their requests; this limit ends bodies that nobody reads.
+    requestTimeout: 60 * 60_000,
+    keepAliveTimeout: 30_000,
+    connectionsCheckingInterval: Math.min(1_000, headMs),
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    noDelay: true,
+  });
+}
+
+/** Admits each connection within its shares, or closes it. */
+function admitOnce(shares: ConnectionShares): (socket: Socket) => void {
+  const admitted = new WeakSet<Socket>();
+  return (socket) => {
+    // A connection that comes back after a 407 was admitted before.
+    if (admitted.has(socket)) return;
+    if (!shares.admit(socket)) return void socket.destroy();
+    admitted.add(socket);
+    // While nobody else listens, as between a CONNECT and its tunnel, a reset would end the process.
+    socket.on('error', () => undefined);
   };
 }
 
