@@ -31,7 +31,6 @@ export interface OpenOptions {
   /** The Space's bucket, over separate connections of the upkeep. */
   readonly upkeep: S3Client;
   readonly shares: Shares;
-  readonly counts: Pick<BrokerMetrics, 'slowEnded'>;
   /** The secret that cursors and S3 keys are derived from, the same in every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
@@ -42,7 +41,10 @@ export interface OpenOptions {
   readonly entryBytes: number;
   /** The most open uploads of a Capsule. */
   readonly openUploads: number;
-  readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp' | 'lateParts'>;
+  readonly counters: Pick<
+    BrokerMetrics,
+    'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp' | 'lateParts' | 'slowEnded'
+  >;
   /** Undefined if every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
   readonly limits: AdmissionOptions['limits'];
@@ -79,7 +81,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     documents: shares.documents,
     turns: shares.turns,
     passing: shares.passing,
-    onSlow: (reason) => options.counts.slowEnded.inc({ reason }),
+    onSlow: (reason) => options.counters.slowEnded.inc({ reason }),
     ...(options.pace === undefined ? {} : { pace: options.pace }),
   });
   const json = createJsonProtocol({
