@@ -61,8 +61,8 @@ async function takeAway(
   }
 
   const settled: Settled[] = [];
-  for (const holding of await readBrokerData(context, capsule, signal)) {
-    const end = await settle(context, capsule, holding, retain, signal);
+  for (const data of await readBrokerData(context, capsule, signal)) {
+    const end = await settle(context, capsule, { ...data, retain }, signal);
     if ('cause' in end) {
       await wait(end.finding);
       throw end.cause;

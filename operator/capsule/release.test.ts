@@ -67,7 +67,7 @@ const told = (status: 'True' | 'False'): Capsule => ({
 describe('the principal of a Capsule that goes', () => {
   it('is marked before and after the drop, each time as it was seen', async () => {
     const { acts, context, holding } = world();
-    expect(await settle(context, CAPSULE, holding(principal()), false, signal)).toMatchObject({
+    expect(await settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal)).toMatchObject({
       outcome: 'dropped',
     });
     expect(acts).toEqual([BEGUN, 'drop', 'finalize', DONE]);
@@ -75,7 +75,7 @@ describe('the principal of a Capsule that goes', () => {
 
   it('is no obstacle where it is retired, or all is finalized, already', async () => {
     const { acts, context, holding } = world({ drop: refusal(403), finalize: refusal(404) });
-    await settle(context, CAPSULE, holding(principal()), false, signal);
+    await settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal);
     expect(acts).toEqual([BEGUN, 'drop', 'finalize', DONE]);
   });
 
@@ -90,7 +90,7 @@ describe('the principal of a Capsule that goes', () => {
     ['the broker is away', { drop: failure('unreachable', 503) }, 'BrokerUnreachable'],
   ])('is not marked as done while %s', async (_, refused, reason) => {
     const { acts, events, context, holding } = world(refused);
-    expect(await settle(context, CAPSULE, holding(principal()), false, signal)).toMatchObject({
+    expect(await settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal)).toMatchObject({
       finding: { reason },
     });
     expect(acts).not.toContainEqual(DONE);
@@ -100,7 +100,7 @@ describe('the principal of a Capsule that goes', () => {
   it('is named by its Secret where another must take its place', async () => {
     const blocked = async (secret: SecretObject | undefined) => {
       const { context, holding } = world({ finalize: refusal(409, 'conflict') });
-      const settled = await settle(context, told('True'), holding(secret), false, signal);
+      const settled = await settle(context, told('True'), { ...holding(secret), retain: false }, signal);
       return 'finding' in settled ? settled.finding.message : settled.outcome;
     };
     expect(await blocked(principal())).toContain('get secret principal');
@@ -109,18 +109,20 @@ describe('the principal of a Capsule that goes', () => {
 
   it('is left as it is by what is no answer of a broker', async () => {
     const { context, holding } = world({ drop: new Error('a defect') });
-    await expect(settle(context, CAPSULE, holding(principal()), false, signal)).rejects.toThrow('a defect');
+    await expect(
+      settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal),
+    ).rejects.toThrow('a defect');
   });
 
   it('is missing: what the broker opened is finalized without it', async () => {
     const { acts, context, holding } = world();
-    await settle(context, told('True'), holding(), false, signal);
+    await settle(context, told('True'), { ...holding(), retain: false }, signal);
     expect(acts).toEqual(['finalize']);
   });
 
   it('is missing: a broker that opened nothing is not asked', async () => {
     const { acts, context, holding } = world();
-    await settle(context, told('False'), holding(), false, signal);
+    await settle(context, told('False'), { ...holding(), retain: false }, signal);
     expect(acts).toEqual([]);
   });
 });
@@ -155,7 +157,12 @@ describe('afterwards the principal', () => {
 describe('a word to keep', () => {
   const outcome = async (finalized: string | undefined, ask?: unknown) => {
     const { acts, context, holding } = world({ ask });
-    const settled = await settle(context, CAPSULE, holding(principal(finalized)), true, signal);
+    const settled = await settle(
+      context,
+      CAPSULE,
+      { ...holding(principal(finalized)), retain: true },
+      signal,
+    );
     return ['outcome' in settled ? settled.outcome : settled.finding.reason, acts];
   };
 
@@ -187,7 +194,7 @@ describe('a word to keep', () => {
     'without the principal, of a broker that is said to have opened something (%s): %s',
     async (status, known) => {
       const { acts, context, holding } = world();
-      const settled = await settle(context, told(status), holding(), true, signal);
+      const settled = await settle(context, told(status), { ...holding(), retain: true }, signal);
       expect([settled, acts]).toEqual([expect.objectContaining({ outcome: known }), []]);
     },
   );

@@ -62,24 +62,24 @@ export async function readBrokerData(
 export async function settle(
   context: Context,
   capsule: Capsule,
-  holding: BrokerData,
-  retain: boolean,
+  { retain, ...data }: BrokerData & { readonly retain: boolean },
   signal: AbortSignal,
 ): Promise<Settled | Blocked> {
-  const { condition, secret } = holding;
+  const { condition, secret } = data;
   const settled = (outcome: Settled['outcome']): Settled => ({ condition, secret, outcome });
   try {
     if (retain) {
       if (!secret) return settled(mustRelease(capsule, condition, secret) ? 'lost' : 'kept');
-      if (await isThere(secret, holding, signal)) return settled('kept');
+      if (await isThere(secret, data, signal)) return settled('kept');
     }
-    await release(context, capsule, holding, signal);
+    await release(context, capsule, data, signal);
     return settled('dropped');
   } catch (error) {
     const { name } = capsule.metadata;
     const secretName = secret?.metadata.name;
-    const place = secretName === undefined ? undefined : { names: context.names, capsule: name, secretName };
-    const finding = brokerFinding(error, place);
+    const principal =
+      secretName === undefined ? undefined : { names: context.names, capsule: name, secretName };
+    const finding = brokerFinding(error, principal);
     if (!finding) throw error;
     context.events.record(CAPSULE, capsule, {
       type: 'Warning',
