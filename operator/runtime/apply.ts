@@ -1,7 +1,7 @@
 import { APPLY, type ApiClient, type ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
-import { ApiError, isNotFound, isOfWebhook, WriteRefusedError } from './errors.ts';
+import { isNotFound, isRefusedWrite, isUnmergeable, WriteRefusedError, withoutValues } from './errors.ts';
 import { foreignOwners, keptOwners } from './foreign.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 
@@ -92,7 +92,7 @@ export class Writer {
     const path = pathOf(resource, namespace, name);
     if (live && this.isApplied(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
-    const after = await this.#patch<KubeObject>(resource, { path, contentType: APPLY, body, signal });
+    const after = await this.#patch<KubeObject>(resource, name, { path, contentType: APPLY, body, signal });
     if (this.#isAsWished(wish, after)) this.#settled.delete(path);
     else {
       const replaced = await this.#replace(resource, body, after, signal);
@@ -116,7 +116,12 @@ export class Writer {
     const { name, namespace, uid } = object.metadata;
     const path = pathOf(resource, namespace, name, 'status');
     const patch = (contentType: string, body: unknown) =>
-      this.#patch<KubeObject & { readonly status?: unknown }>(resource, { path, contentType, body, signal });
+      this.#patch<KubeObject & { readonly status?: unknown }>(resource, name, {
+        path,
+        contentType,
+        body,
+        signal,
+      });
     const body = {
       apiVersion: apiVersionOf(resource),
       kind: resource.kind,
@@ -146,7 +151,7 @@ export class Writer {
   ): Promise<T> {
     const { name, namespace } = object.metadata;
     const path = pathOf(resource, namespace, name);
-    return this.#patch<T>(resource, { path, contentType: MERGE, body: patch, signal });
+    return this.#patch<T>(resource, name, { path, contentType: MERGE, body: patch, signal });
   }
 
   /**
@@ -187,11 +192,12 @@ export class Writer {
 
   async #patch<T extends KubeObject>(
     resource: Resource,
+    name: string,
     request: Omit<ApiRequest, 'method' | 'query'>,
   ): Promise<T> {
     const force: Record<string, string> = request.contentType === APPLY ? { force: 'true' } : {};
     const query = { fieldManager: this.#options.fieldManager, ...force };
-    const patched = await this.#send<T>('patch', resource, nameIn(request.path), {
+    const patched = await this.#send<T>('patch', resource, name, {
       ...request,
       method: 'PATCH',
       query,
@@ -205,7 +211,7 @@ export class Writer {
     try {
       return await this.#options.client.call<T>(request);
     } catch (error) {
-      if (!isRefused(error)) throw error;
+      if (!isRefusedWrite(error)) throw error;
       const said = kind === 'Secret' ? withoutValues(error) : error.said;
       throw new WriteRefusedError(`${verb} ${kind} "${name}"`, error, said);
     }
@@ -255,31 +261,6 @@ export class Writer {
 }
 
 const MERGE = 'application/merge-patch+json';
-
-const REFUSALS = new Set([400, 403, 422]);
-
-/** A webhook may refuse with any status, and one that cannot be asked makes the server answer 500 for as long as it is away. */
-const isRefused = (error: unknown): error is ApiError =>
-  error instanceof ApiError && (REFUSALS.has(error.status) || isOfWebhook(error.said));
-
-/** What is stored is not of the types that the schema has now. */
-const isUnmergeable = (error: unknown): boolean =>
-  error instanceof ApiError && error.status === 500 && error.said.includes('typed');
-
-/** The message of an admission check may quote a Secret's values, so only the name of the check is repeated. */
-function withoutValues({ said, reason }: ApiError): string {
-  const [who] =
-    /(?:admission|failed calling) webhook "[^"]{1,253}"|[A-Z][A-Za-z]+AdmissionPolicy '[^']{1,253}'/.exec(
-      said,
-    ) ?? [];
-  return `${who ?? 'it'} refused it (${reason || 'no reason'})`;
-}
-
-/** The name of the object in a path of the API, with or without a subresource. */
-const nameIn = (path: string): string => {
-  const parts = path.split('/');
-  return decodeURIComponent((parts.at(-1) === 'status' ? parts.at(-2) : parts.at(-1)) ?? '');
-};
 
 /** Changes when the desired content changes. The status counts only for kinds without a generation. */
 function versionOf(object: KubeObject): string {

@@ -43,7 +43,26 @@ export class WriteRefusedError extends ApiError {
 }
 
 /** Whether a webhook refused a request, or could not be asked though it must be. */
-export const isOfWebhook = (said: string): boolean => /(?:admission|failed calling) webhook "/.test(said);
+const isOfWebhook = (said: string): boolean => /(?:admission|failed calling) webhook "/.test(said);
+
+const REFUSALS = new Set([400, 403, 422]);
+
+/** A webhook may refuse with any status, and one that cannot be asked makes the server answer 500 for as long as it is away. */
+export const isRefusedWrite = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (REFUSALS.has(error.status) || isOfWebhook(error.said));
+
+/** The message of an admission check may quote a Secret's values, so only the name of the check is repeated. */
+export function withoutValues({ said, reason }: ApiError): string {
+  const [who] =
+    /(?:admission|failed calling) webhook "[^"]{1,253}"|[A-Z][A-Za-z]+AdmissionPolicy '[^']{1,253}'/.exec(
+      said,
+    ) ?? [];
+  return `${who ?? 'it'} refused it (${reason || 'no reason'})`;
+}
+
+/** What is stored is not of the types that the schema has now. */
+export const isUnmergeable = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 500 && error.said.includes('typed');
 
 /** A read that the API server refused: a right is missing. */
 export class ReadRefusedError extends ApiError {
