@@ -18,7 +18,7 @@ export interface Attempt extends SpareChoice {
   readonly take: (spare: string) => void;
 }
 
-/** Nobody else can have locked a spare that was cloned for this attempt. */
+/** How long to wait for the lock of a spare: one that was cloned for this attempt has no alternative. */
 export const patienceOf = ({ reserved }: SpareChoice): Patience =>
   reserved === undefined ? 'give' : 'insist';
 
