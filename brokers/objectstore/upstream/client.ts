@@ -2,8 +2,8 @@ import type { Dispatcher } from 'undici';
 import { createBulkDeletion } from './deletion.ts';
 import { fields } from './documents.ts';
 import { S3Error } from './errors.ts';
-import { createMultipart } from './multipart.ts';
-import { createObjects } from './object-requests.ts';
+import { createMultipartRequests } from './multipart.ts';
+import { createObjectRequests } from './object-requests.ts';
 import { PATIENCE } from './relay.ts';
 import { encodePath } from './sigv4.ts';
 import type { Target } from './target.ts';
@@ -25,9 +25,9 @@ export function createS3Client(
   const source = (key: string) => `/${target.bucket}/${encodePath(key)}`;
 
   return {
-    ...createObjects(transport, source, patience),
+    ...createObjectRequests(transport, source, patience),
     ...createBulkDeletion(transport),
-    ...createMultipart(transport, source, patience),
+    ...createMultipartRequests(transport, source, patience),
     createBucket: async ({ headers = {}, signal } = {}) => {
       try {
         await transport.small({ method: 'PUT', headers, signal });

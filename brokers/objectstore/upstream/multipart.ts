@@ -15,7 +15,7 @@ type Operations =
   | 'listUploads';
 
 /** Objects that are uploaded in parts. */
-export function createMultipart(
+export function createMultipartRequests(
   transport: Transport,
   source: (key: string) => string,
   patience: Patience,

@@ -7,7 +7,7 @@ import type { Page, S3Client } from './types.ts';
 import { childrenOf, textOf, type XmlNode } from './xml.ts';
 
 /** Requests for whole objects, and for lists of them by page. */
-export function createObjects(
+export function createObjectRequests(
   transport: Transport,
   source: (key: string) => string,
   patience: Patience,
