@@ -7,14 +7,14 @@ export function operatorMetrics(registry: Registry) {
   const registers = [registry];
   const calls = new Histogram({
     name: 'space_operator_broker_call_seconds',
-    help: 'Calls of a broker, by operation and status code (<error>: no answer).',
+    help: 'Duration of calls to the brokers and the gateway, by operation and status code (<error>: no answer), in seconds.',
     labelNames: ['broker', 'operation', 'code'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
     registers,
   });
   const gate = new Gauge({
     name: 'space_operator_sandbox_open',
-    help: '1 while tenant code may be scheduled, else 0, with the reason.',
+    help: '1 while tenant code may be scheduled, otherwise 0, by reason.',
     labelNames: ['reason'],
     registers,
   });
@@ -48,15 +48,15 @@ function watchOperator(registers: Registry[], { health, verdicts, proofs, walls,
   });
   countNodes(registers, proofs, {
     name: 'space_operator_sandbox_nodes',
-    help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe there has shown.',
+    help: 'Nodes that the RuntimeClass can schedule a pod on, by the result of their sandbox probe.',
   });
   countNodes(registers, walls, {
     name: 'space_operator_network_nodes',
-    help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe of the network there has shown.',
+    help: 'Nodes that the RuntimeClass can schedule a pod on, by the result of their network probe.',
   });
   new Gauge({
     name: 'space_operator_open_objects',
-    help: 'Objects that the annotation platform.space/open has opened to others than the operator.',
+    help: 'Objects that others than the operator may change because of the annotation platform.space/open.',
     labelNames: ['kind'],
     registers,
     collect() {
@@ -66,7 +66,7 @@ function watchOperator(registers: Registry[], { health, verdicts, proofs, walls,
   });
   new Gauge({
     name: 'space_operator_watch_current',
-    help: '1 while the store of a kind follows the API server.',
+    help: '1 while the watch of a kind is up to date with the API server, otherwise 0.',
     labelNames: ['kind'],
     registers,
     collect() {

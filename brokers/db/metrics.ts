@@ -55,7 +55,7 @@ export function createBrokerMetrics(registry: Registry, several = false): Server
   const open = new Map<string, () => number>();
   new Gauge({
     name: 'space_db_server_connections',
-    help: 'Connections that this replica holds to the server.',
+    help: 'Open connections of this replica to the server.',
     labelNames: several ? ['server'] : [],
     registers,
     collect() {
@@ -71,7 +71,7 @@ export function createBrokerMetrics(registry: Registry, several = false): Server
       if (!several) return;
       new Gauge({
         name: 'space_db_server_ready',
-        help: 'Whether this replica uses the server: 0 while it does not answer, or is not fit.',
+        help: '1 while this replica uses the server; 0 while the server does not answer or is not suitable.',
         labelNames: ['server'],
         registers,
         collect() {
@@ -152,30 +152,30 @@ function upkeepFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
   return {
     repaired: counter(
       'space_db_drift_repaired_total',
-      'Differences from the registry that were mended.',
+      'Differences between the server and the registry that were repaired.',
       'kind',
     ),
     unrepaired: gauge(
       'space_db_drift_unrepaired',
-      'Differences from the registry that the last check could not mend.',
+      'Differences between the server and the registry that the last check could not repair.',
       'kind',
     ),
-    spares: gauge('space_db_spares', 'Sealed databases ready to be given.'),
+    spares: gauge('space_db_spares', 'Spare databases that are ready for use.'),
     dropsPending: gauge(
       'space_db_drops_pending',
-      'Databases whose drop was begun and has not ended: access is cut, something may block the rest.',
+      'Databases whose drop has begun and is not complete; their access has already ended.',
     ),
     openDatabases: gauge(
       'space_db_open_databases',
-      'Databases of the server that every role may connect to.',
+      'Databases on the server that every role may connect to.',
     ),
     unknownObjects: gauge(
       'space_db_unknown_objects',
-      "Databases and roles of the broker's making that its registry does not know.",
+      'Databases and roles with names of the broker that are not in its registry.',
     ),
     leftoverRoles: gauge(
       'space_db_leftover_roles',
-      'Roles of dropped databases that cannot be dropped, since a tenant has named them in a grant of its own.',
+      'Roles of dropped databases that cannot be dropped because a grant of a tenant names them.',
     ),
   };
 }
@@ -185,20 +185,20 @@ function sessionFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
   return {
     sessionsEnded: counter(
       'space_db_sessions_ended_total',
-      "Tenants' sessions that were ended because they held too much of what is everybody's, or were in the broker's way.",
+      "Tenants' sessions that were terminated because they held too much of a shared resource or blocked an operation of the broker.",
       'reason',
     ),
     watchLooks: counter(
       'space_db_watch_looks_total',
-      "Looks at tenants' sessions; while it stands still nobody is put out.",
+      "Checks of all tenants' sessions; while this does not grow, no session is terminated.",
     ),
     sessionsKilled: gauge(
       'space_db_sessions_killed',
-      'Sessions in databases of now that somebody ended by hand: the guard beside the server, the broker, an administrator.',
+      'Sessions in existing databases that were terminated by the guard beside the server, the broker or an administrator.',
     ),
     stuckSessions: gauge(
       'space_db_stuck_sessions',
-      "Tenants' sessions that were told to end and compute on, while drops of databases wait for them.",
+      "Tenants' sessions that continue to run after they were terminated, while drops of databases wait for them.",
     ),
   };
 }
@@ -208,32 +208,32 @@ function sizeFamilies(gauge: Make<Gauge>) {
   return {
     quotas: gauge(
       'space_db_capsules',
-      'Capsules by how they stand to the quota of their databases.',
+      'Capsules, by the state of the quota of their databases.',
       'standing',
     ),
     sharedCatalogues: gauge(
       'space_db_shared_catalogue_bytes',
-      'Bytes of the catalogues of the whole server, where tenants leave settings and passwords of their roles.',
+      'Size of the shared catalogues of the server, which store the settings and passwords of roles, in bytes.',
     ),
     quotaBytes: gauge(
       'space_db_quota_bytes',
-      'What all Capsules with a database may hold together, by their quotas.',
+      'Sum of the quotas of all Capsules that have a database, in bytes.',
     ),
     oldestAnalysis: gauge(
       'space_db_oldest_analysis_seconds',
-      'Since when a worker of autovacuum has analysed or summarised one table, where it runs functions of its owner.',
+      "Longest time that an autovacuum worker has analysed or summarised one table, which can run its owner's functions, in seconds.",
     ),
     unarchived: gauge(
       'space_db_unarchived_seconds',
-      "Since when the server's log of changes is archived in vain; 0 where it is archived, or where that is not asked for.",
+      'Time for which archiving of the write-ahead log has failed, in seconds; 0 if it works or is not configured.',
     ),
     oldestMove: gauge(
       'space_db_oldest_move_seconds',
-      'Since when a Capsule that is moved from the server has waited for the next step, its databases closed; 0 where none is moved.',
+      'Longest time that a Capsule with closed databases has waited for the next step of its move from this server, in seconds; 0 if none is moved.',
     ),
     oldestTransaction: gauge(
       'space_db_oldest_transaction_age',
-      'Transactions since the oldest that a database of the server still depends on; they end after 2147483648.',
+      'Transactions since the oldest one that a database on the server still depends on; the limit is 2147483648.',
     ),
   };
 }

@@ -2,11 +2,11 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export type Operation = 'connect' | 'input';
 
-/** Why a connection was ended without an answer and without a line. */
+/** Why a connection was closed without an answer and without a log line. */
 export type TurnedAwayReason =
   /** A request arrived before the previous one was answered. */
   | 'pipelined'
-  /** An address, or a Capsule, has its share of connections, and all of them are in use. */
+  /** An address, or a Capsule, has used its share of connections. */
   | 'connections_address'
   | 'connections_capsule'
   | 'connections_full'
@@ -15,7 +15,7 @@ export type TurnedAwayReason =
   /** An address, or a Capsule, was refused too often. */
   | 'refusals';
 
-/** A resource of which a Capsule may have its share. */
+/** A resource of which each Capsule has a share. */
 export type SharedResource = 'tunnels' | 'requests' | 'signedBytes' | 'stalledBytes';
 
 /** The gateway's metrics. Plain numbers are read at each scrape, as each request changes them often. */
@@ -24,9 +24,9 @@ export interface EgressMetrics {
   /** Bytes since the last scrape. */
   readonly bytes: Readonly<Record<Operation, { out: number; in: number }>>;
   readonly turnedAway: Counter<'reason'>;
-  /** 429 if a Capsule has its share, 503 if everything is in use. */
+  /** The reason is 429 if a Capsule has used its share, and 503 if all slots are in use. */
   readonly shareRefused: Counter<'resource' | 'reason'>;
-  /** At present. */
+  /** What is open now, by operation. */
   readonly open: Record<Operation, number>;
   /** Answers in which a host returned the value of a stored input. */
   readonly reflections: Counter;
@@ -39,7 +39,7 @@ export interface EgressState {
   readonly connections: number;
   /** Callers that wait for a policy. */
   readonly waiting: number;
-  /** Whether the replica was told of every Assistant. */
+  /** Whether the replica has received the policies of all Assistants. */
   readonly inStep: boolean;
 }
 
@@ -50,7 +50,7 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
   const open = { connect: 0, input: 0 };
   new Counter({
     name: 'space_egress_bytes_total',
-    help: 'Bytes that left for hosts outside (out) and that came back (in).',
+    help: 'Bytes that were sent to hosts outside (out) and received from them (in).',
     labelNames: ['operation', 'direction'] as const,
     registers,
     collect() {
@@ -63,7 +63,7 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
   });
   new Gauge({
     name: 'space_egress_open',
-    help: 'Tunnels and injected requests that are open now.',
+    help: 'Open tunnels and requests with a stored input.',
     labelNames: ['operation'] as const,
     registers,
     collect() {
@@ -72,26 +72,26 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
   });
   const finished = new Histogram({
     name: 'space_egress_seconds',
-    help: 'Duration of tunnels and injected requests, by how they ended.',
+    help: 'Duration of tunnels and of requests with a stored input, by result, in seconds.',
     labelNames: ['operation', 'code'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300],
     registers,
   });
   const turnedAway = new Counter({
     name: 'space_egress_turned_away_total',
-    help: 'Connections that were ended without an answer, by reason.',
+    help: 'Connections that were closed without an answer, by reason.',
     labelNames: ['reason'] as const,
     registers,
   });
   const shareRefused = new Counter({
     name: 'space_egress_share_refused_total',
-    help: 'Tunnels, requests and bodies to sign that were refused because their Capsule has its share, or because all places are taken; and those that were ended since their receivers took nothing, and memory for that is full (stalledBytes).',
+    help: 'Tunnels, requests and bodies to sign that were refused because their Capsule has used its share or all slots are in use; and those that were closed because their receivers read nothing and the memory for such data is full (stalledBytes).',
     labelNames: ['resource', 'reason'] as const,
     registers,
   });
   const reflections = new Counter({
     name: 'space_egress_reflections_total',
-    help: 'Answers in which a host told the value of a stored input, which was starred.',
+    help: 'Answers of a host that contained the value of a stored input, which was replaced by stars.',
     registers,
   });
   return { finished, bytes, turnedAway, shareRefused, open, reflections };
@@ -111,17 +111,17 @@ function stateMetrics(registers: Registry[], state: () => EgressState): void {
   gauge('space_egress_policies', 'Assistants whose policy this replica has.', ({ policies }) => policies);
   gauge(
     'space_egress_connections',
-    'Connections of callers that are open now.',
+    'Open connections of callers.',
     ({ connections }) => connections,
   );
   gauge(
     'space_egress_waiting',
-    'Callers that wait now for a policy, or for their refusal.',
+    'Callers that wait for a policy or for a refusal.',
     ({ waiting }) => waiting,
   );
   gauge(
     'space_egress_in_step',
-    'Whether this replica was told of every Assistant (1), or asks whom it does not know to come again (0).',
+    '1 if this replica has received the policies of all Assistants; 0 while it asks unknown callers to retry.',
     ({ inStep }) => Number(inStep),
   );
 }

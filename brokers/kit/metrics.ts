@@ -17,26 +17,26 @@ export function createMetrics(): ServiceMetrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   const requests = new Histogram({
     name: 'space_http_request_seconds',
-    help: 'Time from the head of a request to the end of its answer.',
+    help: 'Time from the head of a request to the end of its answer, in seconds.',
     labelNames: ['operation', 'status', 'code'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30],
     registers: [registry],
   });
   const connections = new Gauge({
     name: 'space_connections',
-    help: 'Open connections.',
+    help: 'Open connections, by listener.',
     labelNames: ['listener'] as const,
     registers: [registry],
   });
   const refusedConnections = new Counter({
     name: 'space_connections_refused_total',
-    help: 'Connections that were ended unheard: their address had its share, or had the most of all.',
+    help: 'Connections that were closed without reading a request, because their address had used its share or had the most of all.',
     labelNames: ['listener', 'reason'] as const,
     registers: [registry],
   });
   const upkeepEnds = new Gauge({
     name: 'space_upkeep_last_success_seconds',
-    help: 'When a round of the upkeep last ended well, since 1970.',
+    help: 'Time of the last successful round of the upkeep, in seconds since 1970.',
     labelNames: ['round'] as const,
     registers: [registry],
   });

@@ -6,7 +6,7 @@ import { ConfigError } from './config.ts';
 import type { TlsMaterial } from './listener.ts';
 import { type Watched, watchFile } from './watched.ts';
 
-/** The listener's certificate and key, which follow their files. */
+/** The listener's certificate and key, which are read again when their files change. */
 export interface WatchedTls {
   current(): TlsMaterial;
   refresh(): Promise<void>;
@@ -14,8 +14,8 @@ export interface WatchedTls {
 }
 
 /**
- * Reads both files; `onChange` is called with certificate and key that belong together, never with a new and an old
- * one.
+ * Reads both files; `onChange` is called with a certificate and the key that belongs to it, never with a new and an
+ * old one.
  */
 export async function watchTls(
   paths: { cert: string; key: string },
@@ -59,7 +59,7 @@ function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }
     const certified = new X509Certificate(cert).publicKey.export({ type: 'spki', format: 'der' });
     const held = createPublicKey(key.reveal()).export({ type: 'spki', format: 'der' });
     if (!certified.equals(held)) return undefined;
-    // The chain behind the certificate is read here alone: a listener would refuse one that is half written.
+    // Only this reads the chain behind the certificate: a listener would refuse one that is half written.
     createSecureContext({ cert, key: key.reveal() });
     return { cert, key };
   } catch {
@@ -67,11 +67,11 @@ function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }
   }
 }
 
-/** A metric of when the served certificate ends, so that an alert can come long before. */
+/** Registers a metric of when the served certificate expires, so that an alert can fire long before. */
 export function countTlsExpiry(registry: Registry, tls: Pick<WatchedTls, 'current'>): void {
   new Gauge({
     name: 'space_tls_certificate_not_after_seconds',
-    help: 'Unix time at which the certificate of this listener ends.',
+    help: 'Time at which the certificate of this listener expires, in seconds since 1970.',
     registers: [registry],
     collect() {
       this.set(new X509Certificate(tls.current().cert).validToDate.getTime() / 1000);

@@ -20,7 +20,7 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
   const registers = [registry];
   new Gauge({
     name: 'space_objectstore_server_connections',
-    help: 'Connections that this replica holds to the registry.',
+    help: 'Open connections of this replica to the registry.',
     registers,
     collect() {
       this.set(connections());
@@ -30,51 +30,51 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     watchSlots: slotMetrics(registers),
     shareRefusals: new Counter({
       name: 'space_objectstore_share_refusals_total',
-      help: 'Requests that were turned away because a Capsule had its share, or because all places were taken.',
+      help: 'Requests that were refused because their Capsule had used its share or all slots were in use.',
       labelNames: ['resource', 'reason'] as const,
       registers,
     }),
     slowEnded: new Counter({
       name: 'space_objectstore_slow_transfers_ended_total',
-      help: 'Bodies that were cut because their caller moved too little, at all or while others waited.',
+      help: 'Transfers of bodies that were ended because they were too slow, at all or while other callers waited.',
       labelNames: ['reason'] as const,
       registers,
     }),
     documentSeconds: new Counter({
       name: 'space_objectstore_document_seconds_total',
-      help: 'Processor time for documents of callers and of S3 servers.',
+      help: 'Processor time spent on documents of callers and of S3 servers, in seconds.',
       registers,
     }),
     dropsPending: new Gauge({
       name: 'space_objectstore_drops_pending',
-      help: 'Workloads whose drop was begun and has not ended: access is cut, objects may be left.',
+      help: 'Workloads whose drop has begun and is not complete; their access has already ended.',
       registers,
     }),
     custodyAlarms: new Counter({
       name: 'space_objectstore_custody_alarms_total',
-      help: 'Credential rows that nobody of ours wrote, lack their key, or are older than the bucket remembers.',
+      help: 'Credential rows that the broker did not write, cannot decrypt for lack of their key, or that are older than the anchor in the bucket.',
       labelNames: ['alarm'] as const,
       registers,
     }),
     quotaRefusals: new Counter({
       name: 'space_objectstore_quota_refusals_total',
-      help: 'Writes that were refused since the Capsule has no room left, or as many open uploads as it may have.',
+      help: 'Writes that were refused because their Capsule had used its quota or had as many open uploads as it may have.',
       labelNames: ['limit'] as const,
       registers,
     }),
     doubtedWrites: new Counter({
       name: 'space_objectstore_doubted_writes_total',
-      help: 'Writes of which nobody learned whether they are stored; their bytes count until that is certain.',
+      help: 'Writes whose outcome was unknown; their bytes count against the quota until it is certain.',
       registers,
     }),
     uploadsGivenUp: new Counter({
       name: 'space_objectstore_uploads_given_up_total',
-      help: 'Uploads in parts that nobody finished in a day.',
+      help: 'Multipart uploads that were abandoned because they were not completed within a day.',
       registers,
     }),
     lateParts: new Counter({
       name: 'space_objectstore_late_parts_total',
-      help: 'Parts that came when their upload had ended, and were refused.',
+      help: 'Parts that were refused because they arrived after the end of their upload.',
       registers,
     }),
   };
@@ -85,7 +85,7 @@ function slotMetrics(registers: Registry[]): BrokerMetrics['watchSlots'] {
   const watched = new Map<string, Pick<SharedSlots, 'taken' | 'waiting'>>();
   new Gauge({
     name: 'space_objectstore_places',
-    help: 'Places of what Capsules share that are held, and callers who wait for one.',
+    help: 'Slots of shared resources that are in use (held), and callers that wait for one (waiting).',
     labelNames: ['resource', 'state'] as const,
     registers,
     collect() {

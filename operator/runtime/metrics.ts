@@ -26,26 +26,26 @@ function controllerMetrics(registers: Registry[]) {
   });
   const errors = new Counter({
     name: 'controller_runtime_reconcile_errors_total',
-    help: 'Reconciles that failed and are tried again.',
+    help: 'Reconciles that failed and are retried.',
     labelNames: controller,
     registers,
   });
   const time = new Histogram({
     name: 'controller_runtime_reconcile_time_seconds',
-    help: 'How long a reconcile took.',
+    help: 'Duration of a reconcile, in seconds.',
     labelNames: controller,
     buckets: BUCKETS,
     registers,
   });
   const active = new Gauge({
     name: 'controller_runtime_active_workers',
-    help: 'Workers at work.',
+    help: 'Workers that are reconciling.',
     labelNames: controller,
     registers,
   });
   const workers = new Gauge({
     name: 'controller_runtime_max_concurrent_reconciles',
-    help: 'Workers there are.',
+    help: 'Workers of a controller, which is the most objects that it reconciles at a time.',
     labelNames: controller,
     registers,
   });
@@ -67,26 +67,26 @@ function controllerMetrics(registers: Registry[]) {
 function queueMetrics(registers: Registry[]) {
   const adds = new Counter({
     name: 'workqueue_adds_total',
-    help: 'Keys that became ready.',
+    help: 'Keys that became ready in the queue.',
     labelNames: ['name'],
     registers,
   });
   const retries = new Counter({
     name: 'workqueue_retries_total',
-    help: 'Keys that were put back after a failure.',
+    help: 'Keys that were put back into the queue after a failure.',
     labelNames: ['name'],
     registers,
   });
   const waited = new Histogram({
     name: 'workqueue_queue_duration_seconds',
-    help: 'How long a key was ready before it was taken.',
+    help: 'Time for which a key was ready in the queue before a worker took it, in seconds.',
     labelNames: ['name'],
     buckets: BUCKETS,
     registers,
   });
   const worked = new Histogram({
     name: 'workqueue_work_duration_seconds',
-    help: 'How long a key was worked on.',
+    help: 'Time for which a worker processed a key, in seconds.',
     labelNames: ['name'],
     buckets: BUCKETS,
     registers,
@@ -104,7 +104,7 @@ function queueMetrics(registers: Registry[]) {
     watchQueues(queues: Readonly<Record<string, Queue>>) {
       new Gauge({
         name: 'workqueue_depth',
-        help: 'Keys that are ready.',
+        help: 'Keys that are ready in the queue.',
         labelNames: ['name'],
         registers,
         collect() {
@@ -113,7 +113,7 @@ function queueMetrics(registers: Registry[]) {
       });
       new Gauge({
         name: 'workqueue_longest_running_processor_seconds',
-        help: 'How long the longest-running key has been worked on.',
+        help: 'Longest time for which a key has been processed so far, in seconds.',
         labelNames: ['name'],
         registers,
         collect() {
@@ -127,13 +127,13 @@ function queueMetrics(registers: Registry[]) {
 function clientMetrics(registers: Registry[]) {
   const requests = new Counter({
     name: 'rest_client_requests_total',
-    help: 'Calls of the API server, by method and status code.',
+    help: 'Requests to the API server, by method and status code.',
     labelNames: ['code', 'method'],
     registers,
   });
   const writes = new Counter({
     name: 'space_operator_writes_total',
-    help: 'Writes to the API server, by verb and kind; at rest it stands still.',
+    help: 'Writes to the API server, by verb and kind; this does not grow when nothing changes.',
     labelNames: ['verb', 'kind'],
     registers,
   });
@@ -146,7 +146,7 @@ function clientMetrics(registers: Registry[]) {
 function leadMetrics(registers: Registry[]) {
   const leading = new Gauge({
     name: 'leader_election_master_status',
-    help: '1 while this process holds the lease.',
+    help: '1 while this process holds the Lease, otherwise 0.',
     registers,
   });
   return { observeLead: (held: boolean) => leading.set(held ? 1 : 0) };
