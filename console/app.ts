@@ -83,7 +83,11 @@ export function createApp(options: AppOptions): Express {
 
 function onlyAskedByName(origins: Origins, answers: Answers): RequestHandler {
   const refuse = answers.outside(async () => {
-    throw new PageError(421, 'This is not the address of the console', 'Ask who runs it for its address.');
+    throw new PageError(
+      421,
+      'This is not the address of the console',
+      'Ask your administrator for its address.',
+    );
   });
   return (request, response, next) => (origins.isOurs(request.headers) ? next() : refuse(request, response));
 }

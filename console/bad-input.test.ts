@@ -75,7 +75,7 @@ const quota = (key: string, value: string): Bad => [
   422,
   new RegExp(`id="quota-household-${key}-problem" role="alert">Nothing was changed`),
 ];
-const set = (field: string, value: string, says = 'not in its format'): Bad => [
+const set = (field: string, value: string, says = 'the format is wrong'): Bad => [
   `${field} ${value.slice(0, 24)}`,
   { ...ENTERED, [field]: value },
   422,
@@ -92,7 +92,7 @@ const noSet: Bad = [
   'a set of nobody',
   { set_id: 'x', generation: '1' },
   422,
-  'The broker does not take this',
+  'The broker does not accept this',
 ];
 
 /** Acts with nothing to enter. */
@@ -103,14 +103,14 @@ const FORMS: Readonly<Record<string, readonly Bad[]>> = {
   'POST /capsules/:capsule/suspend': NOTHING,
   'POST /capsules/:capsule/resume': NOTHING,
   'POST /capsules/:capsule/quota': [
-    ['nothing at all', {}, 422, 'Enter how much it may have.'],
+    ['nothing at all', {}, 422, 'Enter at least one new limit.'],
     quota('database', 'much'),
     quota('storage', '-1Gi'),
     quota('assistants', '1.5'),
   ],
   'POST /capsules/:capsule/assistants/:assistant/approve': [
-    ['no digest', {}, 409, 'The manifest is another by now'],
-    ['another digest', { digest: `sha256:${'0'.repeat(64)}` }, 409, 'The manifest is another by now'],
+    ['no digest', {}, 409, 'The manifest has changed'],
+    ['another digest', { digest: `sha256:${'0'.repeat(64)}` }, 409, 'The manifest has changed'],
   ],
   'POST /capsules/:capsule/assistants/:assistant/suspend': NOTHING,
   'POST /capsules/:capsule/assistants/:assistant/resume': NOTHING,
@@ -125,15 +125,10 @@ const FORMS: Readonly<Record<string, readonly Bad[]>> = {
         `definition “${definition}”`,
         { value: SECRET, definition },
         409,
-        'The manifest asks for something else by now',
+        'The manifest now defines the input differently',
       ],
     ),
-    [
-      'another Secret',
-      { value: SECRET, secret: 'x/value' },
-      409,
-      'The Assistant names another Secret by now',
-    ],
+    ['another Secret', { value: SECRET, secret: 'x/value' }, 409, 'The Assistant now names another Secret'],
   ],
   'POST /capsules/:capsule/credentials/create': [
     set('name', 'Papers of Mia', 'lowercase letters'),
@@ -146,7 +141,7 @@ const FORMS: Readonly<Record<string, readonly Bad[]>> = {
     ...generations(ENTERED),
   ],
   'POST /capsules/:capsule/credentials/rotate': [
-    ['no keys', { set_id: 'x', generation: '1' }, 422, 'not in its format'],
+    ['no keys', { set_id: 'x', generation: '1' }, 422, 'the format is wrong'],
     ...generations(ENTERED),
   ],
   'POST /capsules/:capsule/credentials/select': [noSet, ...generations({})],
@@ -230,7 +225,7 @@ describe('a stale form', () => {
     const { 'secret-access-key-id': id = '', 'secret-secret-access-key': key = '' } = fields;
     const keys = act === 'rotate' ? { 'secret-access-key-id': id, 'secret-secret-access-key': key } : {};
     const page = await forged(environment, who, `${CREDENTIALS}/${act}`, { ...stale, ...keys });
-    expect([page.status, page.text.includes('Somebody changed the sets since you looked')]).toEqual([
+    expect([page.status, page.text.includes('Somebody changed the sets after you opened the page')]).toEqual([
       409,
       true,
     ]);
@@ -289,7 +284,7 @@ describe('a broker that goes away', () => {
     line.lead(await freePort());
     const page = await who.send(form, CREATE, ENTERED);
     expect([page.status, page.links.includes(CREDENTIALS)]).toEqual([503, true]);
-    expect(page.text).toContain('The object-storage broker is away');
+    expect(page.text).toContain('The object-storage broker is unavailable');
     expectDecent(page);
     expect((await who.get(CREDENTIALS)).status).toBe(503);
     line.lead(port);
@@ -326,7 +321,7 @@ describe('an API server that goes away', () => {
 
   it.each(pathsOf('household', 'asking'))('$method $path says so', async (route) => {
     const page = await sent(who, route);
-    expect([page.status, page.text.includes('The API server is away')]).toEqual([503, true]);
+    expect([page.status, page.text.includes('The API server is unavailable')]).toEqual([503, true]);
     expectDecent(page);
   });
 });
@@ -337,7 +332,7 @@ describe('a name that nothing has', () => {
     async (route) => {
       const page = await sent(await environment.signedIn('admin'), route);
       expect([404, 503]).toContain(page.status);
-      expect(page.text).toMatch(/There is no such thing|There is no Capsule of this name/);
+      expect(page.text).toMatch(/Not found|There is no Capsule of this name/);
       expectDecent(page);
     },
   );

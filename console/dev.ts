@@ -1,7 +1,7 @@
 /**
- * `npm run dev:console`: the console from these sources against the Space that `npm run up` made, started anew with each change
- * of a file that it is made of, style and script included. It has the account, the session keys, the broker and the gateway
- * of the one that is installed, so that who has signed in stays so. Ctrl-C ends it and leaves nothing.
+ * `npm run dev:console`: runs the console from these sources against the Space of `npm run up`, and restarts it after each
+ * change of its files, style and script included. It uses the account, the session keys, the broker and the gateway of the
+ * installed console, so that people stay signed in. Ctrl-C ends it and leaves nothing behind.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';

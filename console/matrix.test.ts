@@ -196,7 +196,9 @@ async function tried(who: Browser, { at, on = '', fields = () => ({}), before = 
 function answered({ status, text, path }: Pick<Shown, 'status' | 'text' | 'path'>, well: string): string {
   if (path.startsWith('/sign-in?to=') || text.includes('Your session has ended')) return UNKNOWN;
   if (status === 200) return well;
-  const isQuoted = /What the API server said .*(forbidden|denied)|It takes the verb credentials/.test(text);
+  const isQuoted = /What the API server said .*(forbidden|denied)|This requires the verb credentials/.test(
+    text,
+  );
   return status === 403 && text.includes('You may not do this') && isQuoted ? REFUSED : `${status} ${text}`;
 }
 
@@ -234,7 +236,7 @@ describe('the console', () => {
 
   it('gives whoever has the verb on one Capsule the credentials of no other', async () => {
     const page = await all.as.keeper.get('/capsules/workshop/credentials');
-    expect([page.status, page.text.includes('It takes the verb credentials')]).toEqual([403, true]);
+    expect([page.status, page.text.includes('This requires the verb credentials')]).toEqual([403, true]);
   });
 
   it.each(Object.entries(OUTSIDE))(

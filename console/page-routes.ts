@@ -122,7 +122,7 @@ async function answered(
 }
 
 const SESSION_ENDED =
-  'Your session has ended, and nothing was changed. What you entered is there again once you have signed in, but for secrets.';
+  'Your session has ended, and nothing was changed. After you sign in, the form contains what you entered, except secrets.';
 
 /** Handles a form whose session expired while it was filled in. */
 async function interrupted(

@@ -21,7 +21,7 @@ export async function startReloading(
     clearTimeout(due);
     // An editor writes a file in several steps.
     due = setTimeout(() => {
-      last = last.then(anew).catch((err: unknown) => log.error({ err }, 'the console did not start anew'));
+      last = last.then(anew).catch((err: unknown) => log.error({ err }, 'the console did not restart'));
     }, SETTLED_MS);
   });
   return {

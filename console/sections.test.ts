@@ -39,13 +39,13 @@ const under = (chapter: string, cards: Readonly<Record<string, Section>>) =>
 /** What the page of every Capsule has, suspended or not. */
 const CAPSULE: Readonly<Record<string, Section>> = {
   Conditions: seen,
-  'Quota beside use': seen,
-  ...under('Quota beside use', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
+  'Quota and usage': seen,
+  ...under('Quota and usage', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
   Assistants: seen,
-  'Integrations that it is granted': seen,
-  'Where its files are kept': { shown: CAPSULE_ADMINS },
-  'How it is set up': seen,
-  'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
+  'Granted integrations': seen,
+  'Storage of its files': { shown: CAPSULE_ADMINS },
+  Settings: seen,
+  History: { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
 };
 
 /** A section of a page that has no row here fails the test. */
@@ -55,9 +55,9 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
     'To repair': seen,
     'To repair / Assistant post': act(CAPSULE_ADMINS),
     'To repair / Assistant asking': act(['clerk']),
-    'Suspended by somebody': seen,
-    'Suspended by somebody / Capsule archive': act(CAPSULE_ADMINS),
-    'Suspended by somebody / Assistant garden': act(DEPLOYERS),
+    Suspended: seen,
+    'Suspended / Capsule archive': act(CAPSULE_ADMINS),
+    'Suspended / Assistant garden': act(DEPLOYERS),
     'The same with kubectl': seen,
   },
   '/capsules': { '': seen, 'The same with kubectl': seen },
@@ -77,19 +77,19 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
     '': seen,
     Conditions: seen,
     'What it may do': seen,
-    'What is new against what runs': { shown: ['warden'], withheld: READERS },
-    'Who let it in': { acts: CAPSULE_ADMINS, withheld: without(SEERS, ...CAPSULE_ADMINS) },
+    'Changes from the running manifest': { shown: ['warden'], withheld: READERS },
+    'Installation and approval': { acts: CAPSULE_ADMINS, withheld: without(SEERS, ...CAPSULE_ADMINS) },
     'Stored inputs': { shown: ['clerk'], withheld: without(SEERS, 'clerk') },
     'Stored inputs / Key of your bank': act(['clerk']),
     Manifest: seen,
-    'What it takes': seen,
-    ...under('What it takes', {
+    Usage: seen,
+    ...under('Usage', {
       'Its database': seen,
       'Its own files': seen,
-      'What all Assistants of its Capsule take, whose quota they share': seen,
+      'Usage of the whole Capsule, whose Assistants share its quota': seen,
       ...QUOTA,
     }),
-    'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
+    History: { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
     Suspend: { acts: DEPLOYERS },
     'The same with kubectl': seen,
   },
@@ -111,7 +111,7 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
   '/capsules/household/credentials': {
     '': { shown: KEEPERS },
     Sets: { shown: KEEPERS },
-    'A new set': { acts: KEEPERS },
+    'New set': { acts: KEEPERS },
     'The same with kubectl': { shown: KEEPERS },
   },
 };

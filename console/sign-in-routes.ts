@@ -26,7 +26,7 @@ export function requireOurPage(origins: Origins, request: Request): void {
 function requireWindow({ headers }: Request): void {
   const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
   if (mode !== 'navigate' || dest !== 'document')
-    throw new PageError(403, 'This is a page of its own', 'Open it in a window, from the page to sign in.');
+    throw new PageError(403, 'This page cannot be embedded', 'Open it in a window, from the sign-in page.');
 }
 
 /** Routes for signing in by a token or an issuer, and for signing out. */
@@ -91,5 +91,5 @@ export function serveSignIn(
 
 const signedIn = (to: Url): Page => ({
   title: 'Signed in',
-  main: html`<h1>Signed in</h1><p><a href="${to}">Go on</a></p>`,
+  main: html`<h1>Signed in</h1><p><a href="${to}">Continue</a></p>`,
 });

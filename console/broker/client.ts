@@ -45,7 +45,7 @@ export class AwayError extends Error {
   readonly code: string;
 
   constructor(code: string) {
-    super(`no answer that counts: ${code}`);
+    super(`no valid answer: ${code}`);
     this.code = code;
   }
 }

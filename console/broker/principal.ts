@@ -29,7 +29,7 @@ export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
       throw new PageError(
         403,
         'You may not do this',
-        `It takes the verb credentials on the Capsule ${capsule}. Nothing was changed.`,
+        `This requires the verb credentials on the Capsule ${capsule}. Nothing was changed.`,
       );
     const path = apiPath`/api/v1/namespaces/${systemNamespace}/secrets/${`capsule-${capsule}-objectstore`}`;
     try {
@@ -50,5 +50,5 @@ function whyUnread({ space, systemNamespace }: Visit['names'], cause: Error): st
   if (!(cause instanceof KubernetesError && cause.status === 403))
     return 'The condition ObjectStoreReady of the Capsule says why it has no principal yet.';
   // The API server gives the same answer if its Role lacks the name and if the Role is gone.
-  return `The console may not read this Capsule’s principal. There is no Capsule of this name, or the Role ${space}-console-principals in ${systemNamespace} does not name it: the operator writes it there before ObjectStoreReady is true. Where somebody deleted that Role, helm upgrade makes it again.`;
+  return `The console may not read this Capsule’s principal. There is no Capsule of this name, or the Role ${space}-console-principals in ${systemNamespace} does not name it: the operator writes it there before ObjectStoreReady is true. If somebody deleted that Role, helm upgrade creates it again.`;
 }

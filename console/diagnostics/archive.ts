@@ -84,12 +84,12 @@ export async function* archive(
   };
 }
 
-const README = `What somebody could see of a Space, with their own rights, when this was made.
+const README = `The state of a Space as one person could see it, with their own rights, when this archive was created.
 
-contents.json says which files there are, and why others are not. Every object is cut down to a closed list of fields: names,
-labels of the Space, times, versions, images, counts, states and reasons. Left out is whatever somebody writes freely or keeps
-secret: Secrets, values of environments, arguments, annotations, manifests but for id, version and hosts, messages of conditions
-and notes of Events. What a reason means: docs/operator.md. Of Capsules' namespaces those come first that are not Ready.
+contents.json lists the files, and says why others are missing. Every object is reduced to a fixed list of fields: names, labels
+of the Space, times, versions, images, counts, states and reasons. Text that somebody wrote freely and everything secret is left
+out: Secrets, values of environment variables, arguments, annotations, manifests except id, version and hosts, messages of
+conditions and notes of Events. docs/operator.md explains the reasons. Namespaces of Capsules that are not Ready come first.
 `;
 
 async function gathered(visit: Visit, collection: Collection, { items: most }: Bounds): Promise<Gathered> {

@@ -1,4 +1,4 @@
-/** What may stand in a place of a template. */
+/** What is allowed in a place of a template. */
 export type Hole = 'content' | 'attribute' | 'url' | 'flag';
 
 /** A mistake in a template, found at its first use; never caused by a request. */

@@ -1,4 +1,4 @@
-// Keeps the page as it would be if it were opened now. Without this file everything works, and nothing changes by itself.
+// Keeps an open page up to date. Without this file everything works, but pages do not update by themselves.
 const place = (of) => of.querySelector('#main');
 let isAsking = false;
 let isDue = false;

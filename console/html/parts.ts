@@ -14,7 +14,7 @@ export function foreign(text: unknown, max = 200): Html {
 
 /** A host as a manifest spells it. */
 export function hostName(host: string): Html {
-  const note = isPlainHost(host) ? '' : html` <span class="mark">not spelt with plain letters alone</span>`;
+  const note = isPlainHost(host) ? '' : html` <span class="mark">has unusual letters</span>`;
   return html`<code><bdi>${bounded(host, 253)}</bdi></code>${note}`;
 }
 
@@ -70,7 +70,7 @@ export function moment(text: string): Html {
 
 /** A table that becomes a list of cards on a narrow screen. */
 export function table(heads: readonly string[], rows: readonly (readonly Value[])[]): Html {
-  if (rows.length === 0) return html`<p class="quiet">There is none.</p>`;
+  if (rows.length === 0) return html`<p class="quiet">There are none.</p>`;
   const cells = (row: readonly Value[]) =>
     row.map((cell, index) => html`<td data-label="${heads[index]}">${cell}</td>`);
   return html`<table><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>

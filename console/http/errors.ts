@@ -12,7 +12,7 @@ export function explain(error: unknown): PageError {
   return new PageError(
     500,
     'The console failed',
-    'Nothing is known of whether the act took effect: look at the page again. The log has more under the number below.',
+    'It is not known whether the change took effect: open the page again. The log has more under the number below.',
     { cause: error },
   );
 }
@@ -29,27 +29,22 @@ function explainKubernetes(error: KubernetesError): PageError {
         options,
       );
     case 404:
-      return new PageError(
-        404,
-        'There is no such thing',
-        'It was taken away, or the address is mistyped.',
-        options,
-      );
+      return new PageError(404, 'Not found', 'It was deleted, or the address is wrong.', options);
     case 409:
       return new PageError(
         409,
-        'Somebody was faster',
-        'It was changed since you looked. Nothing was changed by you: look at it again.',
+        'Somebody else changed it',
+        'It was changed after you opened the page, so your change was not made. Open the page again.',
         options,
       );
     case 400:
     case 422:
-      return new PageError(422, 'The API server did not take it', 'Nothing was changed.', options);
+      return new PageError(422, 'The API server rejected it', 'Nothing was changed.', options);
     default:
       return new PageError(
         503,
-        'The API server is away',
-        'It gave no answer, or could not do it now. Try again in a moment; what you did may have taken effect.',
+        'The API server is unavailable',
+        'It did not answer, or could not process the request. Try again in a moment; your change may have taken effect.',
         options,
       );
   }

@@ -36,9 +36,9 @@ async function textOf(request: IncomingMessage): Promise<string> {
       chunks.push(chunk);
     }
   } catch (cause) {
-    throw new PageError(400, 'The form came in part', 'Send it again.', { cause });
+    throw new PageError(400, 'The form is incomplete', 'Send it again.', { cause });
   }
   if (length <= MOST_BYTES) return Buffer.concat(chunks).toString('utf8');
   request.on('error', () => undefined).resume();
-  throw new PageError(413, 'The form holds too much', `A form may have ${MOST_BYTES / 1024} KiB.`);
+  throw new PageError(413, 'The form is too large', `A form may have at most ${MOST_BYTES / 1024} KiB.`);
 }

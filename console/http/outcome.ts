@@ -62,5 +62,4 @@ export class PageError extends Error {
   }
 }
 
-export const notFound = () =>
-  new PageError(404, 'There is no such page', 'Look at the address again, or begin at Repairs.');
+export const notFound = () => new PageError(404, 'Page not found', 'Check the address, or begin at Repairs.');

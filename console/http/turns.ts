@@ -31,8 +31,8 @@ export class Turns {
     const giveBack = await this.#slots.take(person, left.signal).catch((cause: unknown) => {
       throw new PageError(
         429,
-        'Too much at one time',
-        'Much was asked in your name, or in many names, at the same time. Try again in a moment.',
+        'Too many requests at the same time',
+        'You, or many people together, sent too many. Try again in a moment.',
         { cause },
       );
     });

@@ -91,7 +91,7 @@ export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOp
       const json = parse(await textOf(body));
       if (status >= 300) throw refusal(status, json);
       if (json !== undefined) return json;
-      throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
+      throw new KubernetesError(0, 'Unreadable', 'its answer is not JSON');
     },
     async follow(caller, ask, signal) {
       const { status, body } = await send(single, url, caller, ask, signal);
@@ -140,7 +140,7 @@ async function send(
   }
 }
 
-const unreachable = (cause: unknown) => new KubernetesError(0, 'Unreachable', 'it gave no answer', { cause });
+const unreachable = (cause: unknown) => new KubernetesError(0, 'Unreachable', 'it did not answer', { cause });
 
 async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
   try {

@@ -59,7 +59,7 @@ const NAMES: Readonly<Record<Name, string>> = {
 };
 
 const ANSWER_MS = 1_500;
-/** Milliseconds for which the result is reused; certificates are exchanged months before they end. */
+/** Milliseconds for which the result is reused; certificates are renewed months before they expire. */
 const KEPT_MS = 60_000;
 
 export function certificatesOf(options: CertificatesOptions): CertificatesOf {
@@ -105,17 +105,17 @@ function bySpace(of: Name, { space, systemNamespace, servicesNamespace }: Names)
   return of === AUTHORITY
     ? {
         renewedBy: 'an administrator',
-        advice: `Delete its Secret, and the next run makes another with every certificate. Delete it: kubectl -n ${servicesNamespace} delete secret space-ca. Run it now: ${run}`,
+        advice: `Delete its Secret, and the next run creates a new authority and all certificates. Delete it: kubectl -n ${servicesNamespace} delete secret space-ca. Run it now: ${run}`,
       }
     : {
         renewedBy: `CronJob ${space}-keys`,
-        advice: `CronJob ${space}-keys renews it after a third of its time and looks every hour. See why it did not: kubectl -n ${systemNamespace} logs -l platform.space/component=keys --tail=-1. Run it now: ${run}`,
+        advice: `CronJob ${space}-keys checks it every hour and renews it after a third of its lifetime. See why it did not: kubectl -n ${systemNamespace} logs -l platform.space/component=keys --tail=-1. Run it now: ${run}`,
       };
 }
 
 const byYou = (where: string) => ({
   renewedBy: `you, in ${where}`,
-  advice: `It is of your own authority: see why whoever issues it has not renewed ${where}.`,
+  advice: `Your own authority issues it: find out why ${where} was not renewed.`,
 });
 
 const ofSigned = z.record(z.string(), z.coerce.date());

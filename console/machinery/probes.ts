@@ -6,7 +6,7 @@ import type { Reader } from './reader.ts';
 /** A pod in which the operator tests a node. */
 export interface Probe {
   readonly name: string;
-  readonly asks: 'the sandbox' | 'the walls';
+  readonly asks: 'the sandbox' | 'the network policies';
   /** Empty while it is not scheduled. */
   readonly node: string;
   readonly verdict: 'passed' | 'failed' | 'running';
@@ -16,7 +16,7 @@ export interface Probe {
 }
 
 const COMPONENT = 'platform.space/component';
-const ASKS = { 'sandbox-probe': 'the sandbox', 'network-probe': 'the walls' } as const;
+const ASKS = { 'sandbox-probe': 'the sandbox', 'network-probe': 'the network policies' } as const;
 
 const ended = z.object({
   message: z.string().optional(),

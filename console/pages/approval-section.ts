@@ -31,10 +31,10 @@ export async function approvalSection(visit: Visit, view: AssistantView): Promis
   const before =
     annotations[APPROVED] === undefined
       ? 'It is not approved.'
-      : 'Another manifest is approved, and not this one.';
-  const counts = html`Approval counts in Capsules with <code>approval: manual</code>.`;
+      : 'Another manifest is approved, but not this one.';
+  const counts = html`Approval is required in Capsules with <code>approval: manual</code>.`;
   if (!(await mayOn(visit, capsule, 'approve')))
-    return html`<p>${before} Whoever has the verb <code>approve</code> on the Capsule may approve it. ${counts}</p>${shown}`;
+    return html`<p>${before} People with the verb <code>approve</code> on the Capsule may approve it. ${counts}</p>${shown}`;
   const form = postForm(
     visit,
     Url.path`/capsules/${capsule}/assistants/${name}/approve`,

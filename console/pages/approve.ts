@@ -21,8 +21,8 @@ async function approveSeen(visit: Visit): Promise<Redirect> {
   if (digest === undefined || visit.form.get('digest') !== digest)
     throw new PageError(
       409,
-      'The manifest is another by now',
-      'It was changed after you looked, so nothing was approved. Look at it again.',
+      'The manifest has changed',
+      'It was changed after you opened the page, so nothing was approved. Review it again.',
     );
   await visit.ask({
     method: 'PATCH',

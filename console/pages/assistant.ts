@@ -54,10 +54,10 @@ ${powers}
 <h2>Conditions</h2>${conditionTable(conditions)}
 ${inputs ?? ''}
 ${calls ?? ''}
-<h2>What it takes</h2>${ownUse(view)}${place.is === 'known' ? html`<h3>What all Assistants of its Capsule take, whose quota they share</h3>${quotaBars(place.capsule)}` : ''}
-<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions, events })}
+<h2>Usage</h2>${ownUse(view)}${place.is === 'known' ? html`<h3>Usage of the whole Capsule, whose Assistants share its quota</h3>${quotaBars(place.capsule)}` : ''}
+<h2>History</h2>${timeline({ metadata: view.metadata, conditions, events })}
 ${checked.ok ? manifestSection(view, checked.manifest) : ''}
-${mayDeploy && view.spec.suspend !== true ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data, until somebody resumes it.</p>${suspension(visit, view)}` : ''}
+${mayDeploy && view.spec.suspend !== true ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data until somebody resumes it.</p>${suspension(visit, view)}` : ''}
 ${assistantCommands(visit.names, view)}`;
   const ready = readyOf(conditions);
   return {
@@ -76,7 +76,10 @@ ${assistantCommands(visit.names, view)}`;
 function standing(visit: Visit, view: AssistantView, mayDeploy: boolean): Value {
   if (view.spec.suspend !== true) return '';
   const resume = mayDeploy ? suspension(visit, view) : '';
-  return card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${resume}`);
+  return card(
+    'warn',
+    html`<p>This Assistant is suspended: it does not run, and its data is kept.</p>${resume}`,
+  );
 }
 
 /** What the Assistant may do, what of it is new, and who approved it: what a person examines before an approval. */
@@ -92,8 +95,8 @@ async function powersSection(
     approvalSection(visit, view),
   ]);
   return html`<h2>What it may do</h2>${powersPicture(platform.name, reaches)}${powersList(reaches)}
-<h2>What is new against what runs</h2>${difference(running, manifest)}
-<h2>Who let it in</h2><p>${installer(view.metadata)}</p>${approval}`;
+<h2>Changes from the running manifest</h2>${difference(running, manifest)}
+<h2>Installation and approval</h2><p>${installer(view.metadata)}</p>${approval}`;
 }
 
 function suspension(visit: Visit, { metadata: { name }, spec }: AssistantView): Html {

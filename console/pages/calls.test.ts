@@ -45,9 +45,9 @@ describe('the calls of an Assistant, on its page', () => {
   it('are told by host with why they were refused, and with the line that its author would add', async () => {
     const { text } = await viewer.get(LEDGER);
     expect(text).toContain('tracking.example – 2 its manifest does not name this host host_denied –');
-    expect(text).toContain('an address, or another port – 1');
-    expect(text).toContain('rates.ecb.org – – 1 nobody knows an address of the host name_unresolved');
-    expect(text).toContain('xn--pypal-4ve.example not spelt with plain letters alone');
+    expect(text).toContain('an IP address, or another port – 1');
+    expect(text).toContain('rates.ecb.org – – 1 the name of the host cannot be resolved name_unresolved');
+    expect(text).toContain('xn--pypal-4ve.example has unusual letters');
     expect(text).toContain('"allowed_hosts": ["rates.ecb.org","tracking.example"]');
   });
 
@@ -58,7 +58,7 @@ describe('the calls of an Assistant, on its page', () => {
 
   it('of one that called nobody are told as none', async () => {
     const { text } = await viewer.get('/capsules/household/assistants/silent');
-    expect(text).toContain('It has called nobody outside since the gateway began to count.');
+    expect(text).toContain('It has called no host outside since the gateway began to count.');
   });
 
   it('are nobody’s to see who may not get the Assistant', async () => {
@@ -72,13 +72,13 @@ describe('the calls of an Assistant, on its page', () => {
     const other = await environment.start({ EGRESS_URL: `http://127.0.0.1:${await freePort()}` });
     const { status, text } = await (await environment.signedIn('viewer', other.origin)).get(LEDGER);
     expect(status).toBe(200);
-    expect(text).toContain('The egress gateway gave no answer');
+    expect(text).toContain('The egress gateway did not answer');
   });
 
   it('are not known where the gateway does not know our token', async () => {
     const file = environment.write('other', 'spc_obs_0123456789012345678901234567890123456789012');
     const other = await environment.start({ EGRESS_OBSERVER_TOKEN_FILE: file });
     const { text } = await (await environment.signedIn('viewer', other.origin)).get(LEDGER);
-    expect(text).toContain('The egress gateway gave no answer');
+    expect(text).toContain('The egress gateway did not answer');
   });
 });

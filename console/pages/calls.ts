@@ -12,24 +12,24 @@ import type { Visit } from '../visit.ts';
  */
 const DENIED: Partial<Record<CallState, string>> = {
   host_denied: 'its manifest does not name this host',
-  address_denied: 'the name leads to an address that no public host has',
+  address_denied: 'the name resolves to an address that is not public',
   route_denied: 'its manifest does not name this method and path for the stored input',
-  ambiguous_target: 'two servers could read its path in two ways',
-  slot_conflict: 'it sent a value of its own where the stored input goes',
-  plain_http_denied: 'plain HTTP leaves no Capsule',
-  input_suspended: 'the host told the value of the stored input too often',
+  ambiguous_target: 'two servers could interpret its path differently',
+  slot_conflict: 'it sent its own value where the stored input is put',
+  plain_http_denied: 'plain HTTP is not allowed',
+  input_suspended: 'the host returned the value of the stored input too often',
   input_unavailable: 'the stored input has to be entered again',
-  method_not_allowed: 'a method that no stored input may go with',
-  rate_limited: 'it asked more often than it may',
-  not_tls: 'it did not speak TLS in the tunnel',
+  method_not_allowed: 'the method is not allowed with a stored input',
+  rate_limited: 'it sent more requests than it may',
+  not_tls: 'it did not use TLS in the tunnel',
   sni_mismatch: 'it asked for another host inside the tunnel',
-  ech_denied: 'it hid the host inside the tunnel',
+  ech_denied: 'it encrypted the name of the host inside the tunnel',
 };
 const FAILED: Partial<Record<CallState, string>> = {
-  name_unresolved: 'nobody knows an address of the host',
-  upstream_failed: 'the host gave no answer, or ended it',
+  name_unresolved: 'the name of the host cannot be resolved',
+  upstream_failed: 'the host did not answer, or closed the connection',
   upstream_timeout: 'the host was too slow',
-  upstream_untrusted: 'the host’s certificate is not to be believed',
+  upstream_untrusted: 'the host’s certificate is not trusted',
   response_unscannable: 'the answer could not be searched for the value',
 };
 const WENT = new Set<CallState>(['ok', 'ended', 'open']);
@@ -38,23 +38,24 @@ const WENT = new Set<CallState>(['ok', 'ended', 'open']);
 export async function callsSection(visit: Visit, view: AssistantView, manifest: Manifest): Promise<Value> {
   if (visit.callsOf === undefined) return '';
   const told = await visit.callsOf(view);
-  return html`<h2 id="calls">What it called</h2>${body(told, manifest)}`;
+  return html`<h2 id="calls">Calls to the outside</h2>${body(told, manifest)}`;
 }
 
 function body(told: GatewayCalls, manifest: Manifest): Html {
   const { calls, forgotten, since, replicas, silent } = told;
   if (since === undefined)
-    return html`<p class="quiet">The egress gateway gave no answer: what it counted is not known now.</p>`;
+    return html`<p class="quiet">The egress gateway did not answer, so its calls are not known.</p>`;
   const places = Map.groupBy(calls, ({ host, input }) => `${host} ${input}`);
   const rows = [...places.values()].sort((a, b) => refusedIn(b) - refusedIn(a)).map(rowOf);
   const list =
     rows.length === 0
-      ? html`<p>It has called nobody outside since the gateway began to count.</p>`
-      : table(['Host', 'Went through', 'Refused', 'Failed', 'Last'], rows);
+      ? html`<p>It has called no host outside since the gateway began to count.</p>`
+      : table(['Host', 'Succeeded', 'Refused', 'Failed', 'Last'], rows);
   const more =
-    forgotten === 0 ? '' : html`<p>${forgotten} more calls, of which the gateway does not keep the host.</p>`;
-  const missing = silent === 0 ? '' : ` ${silent} of ${replicas} replicas gave no answer: there may be more.`;
-  return html`${list}${more}<p class="quiet">The gateway counts calls in its memory: those that have ended, and those that are open now. Its oldest replica has counted since ${moment(since)}; one that starts anew begins at zero.${missing}</p>${proposals(calls, manifest)}`;
+    forgotten === 0 ? '' : html`<p>${forgotten} more calls, whose hosts the gateway does not store.</p>`;
+  const missing =
+    silent === 0 ? '' : ` ${silent} of ${replicas} replicas did not answer, so there may be more calls.`;
+  return html`${list}${more}<p class="quiet">The gateway counts calls in memory: those that have ended and those that are open. Its oldest replica has counted since ${moment(since)}; a replica that restarts begins at zero.${missing}</p>${proposals(calls, manifest)}`;
 }
 
 const isRefusal = ({ ending }: Call) => DENIED[ending] !== undefined;
@@ -67,7 +68,7 @@ function rowOf(calls: readonly Call[]): readonly Value[] {
   const failed = calls.filter((call) => !isRefusal(call) && !WENT.has(call.ending));
   const last = calls.map(({ last_at }) => last_at).sort();
   return [
-    html`${first?.host === undefined ? 'an address, or another port' : hostName(first.host)}${first?.input === undefined ? '' : html` <span class="quiet">with ${first.input}</span>`}`,
+    html`${first?.host === undefined ? 'an IP address, or another port' : hostName(first.host)}${first?.input === undefined ? '' : html` <span class="quiet">with ${first.input}</span>`}`,
     went(calls),
     reasons('bad', refused, DENIED),
     reasons('warn', failed, FAILED),
@@ -106,13 +107,13 @@ function proposals(calls: readonly Call[], manifest: Manifest): Value {
   if (hosts.length + routes.length === 0) return '';
   const ofHosts = [...new Set(hosts)].map((host) => {
     const all = [...manifest.network.allowed_hosts, host];
-    return html`<li><p>That it may reach ${hostName(host)}, in <code>network</code>:</p>${typed(`"allowed_hosts": ${JSON.stringify(all)}`)}</li>`;
+    return html`<li><p>To allow ${hostName(host)}, in <code>network</code>:</p>${typed(`"allowed_hosts": ${JSON.stringify(all)}`)}</li>`;
   });
   const ofRoutes = [...new Set(routes)].map(
     (input) =>
-      html`<li><p>That <code>${input}</code> goes with one more request, in <code>stored_inputs.${input}.routes</code>. The gateway keeps no paths, as they may hold what is nobody’s business; the author knows which:</p>${typed('{ "method": "METHOD", "path": "/PATH" }')}</li>`,
+      html`<li><p>To allow one more request with <code>${input}</code>, in <code>stored_inputs.${input}.routes</code>. The gateway does not store paths, which may be confidential; the author knows the path:</p>${typed('{ "method": "METHOD", "path": "/PATH" }')}</li>`,
   );
   return html`<details><summary>Propose this to the author</summary>
-<p class="quiet">The Assistant chose these names itself: pass on what you would let it reach. Only a new manifest can let it through, and a Capsule with <code>approval: manual</code> asks you again.</p>
+<p class="quiet">The Assistant chose these names itself, so propose only what you would allow. Only a new manifest can allow it, and in a Capsule with <code>approval: manual</code> it needs approval again.</p>
 <ul>${ofHosts}${ofRoutes}</ul></details>`;
 }

@@ -72,16 +72,16 @@ export async function capsulePage(visit: Visit, name: string, problem?: QuotaPro
   const isSuspended = spec.suspend === true;
   const isEntered = problem !== undefined || QUOTA_KEYS.some((key) => visit.form.has(key));
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
-${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
+${mayPatch && isSuspended ? card('warn', html`<p>This Capsule is suspended: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}
-<h2 id="quota">Quota beside use</h2>${quotaBars(view)}${mayPatch ? html`<details ${flag('open', isEntered)}><summary>Change the quota</summary>${quotaForm(visit, view, { problem })}</details>` : ''}
+<h2 id="quota">Quota and usage</h2>${quotaBars(view)}${mayPatch ? html`<details ${flag('open', isEntered)}><summary>Change the quota</summary>${quotaForm(visit, view, { problem })}</details>` : ''}
 <h2>Assistants</h2>${list}
-<h2>Integrations that it is granted</h2>${grants(spec.integrations)}
+<h2>Granted integrations</h2>${grants(spec.integrations)}
 ${sets}
-<h2>How it is set up</h2><dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
+<h2>Settings</h2><dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
 <dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd>${limits(view)}</dl>
-<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: status.conditions, events })}
-${mayPatch && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops all its Assistants and keeps its data, until somebody resumes it.</p>${suspendForm(visit, name)}` : ''}
+<h2>History</h2>${timeline({ metadata: view.metadata, conditions: status.conditions, events })}
+${mayPatch && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops all its Assistants and keeps its data until somebody resumes it.</p>${suspendForm(visit, name)}` : ''}
 ${kubectl(
   `kubectl -n ${namespace} describe capsule ${name}`,
   `kubectl -n ${namespace} get capsule ${name} --show-managed-fields -o yaml`,
@@ -106,7 +106,7 @@ const suspendForm = (visit: Visit, name: string): Html =>
 /** Limits whose usage is not known. */
 const limits = ({ spec: { quota = {} } }: CapsuleView): Value =>
   (['cpu', 'memory', 'pods'] as const).map(
-    (key) => html`<dt>Most ${key}</dt><dd>${quota[key] ?? 'as the Space grants'}</dd>`,
+    (key) => html`<dt>Maximum ${key}</dt><dd>${quota[key] ?? 'the Space’s default'}</dd>`,
   );
 
 function grants(integrations: CapsuleView['spec']['integrations'] = {}): Html {
@@ -115,7 +115,7 @@ function grants(integrations: CapsuleView['spec']['integrations'] = {}): Html {
     foreign(one.scopes.join(', '), 2_000),
   ]);
   return rows.length === 0
-    ? html`<p class="quiet">No integration.</p>`
+    ? html`<p class="quiet">No integrations are granted.</p>`
     : table(['Integration', 'Scopes'], rows);
 }
 

@@ -12,7 +12,7 @@ export const capsules: Route = { method: 'GET', path: '/capsules', under: 'capsu
 async function capsulesPage(visit: Visit): Promise<Page> {
   const rows = await listCapsules(visit);
   const list = longTable(visit, {
-    heads: ['Capsule', 'State', 'Assistants', 'Database', 'Files', 'Made'],
+    heads: ['Capsule', 'State', 'Assistants', 'Database', 'Files', 'Created'],
     rows,
     line: ({ name, created, ready, reason, running, assistants, databaseUsed, storageUsed }) => [
       html`<a href="${Url.path`/capsules/${name}`}">${name}</a>`,
@@ -25,8 +25,8 @@ async function capsulesPage(visit: Visit): Promise<Page> {
     at: (name, part) => Url.path`/capsules?name=${name}&part=${part}`,
     what: 'Capsules',
   });
-  const main = html`<p class="lead">The isolated places of this Space, in which Assistants run.</p>
-${rows.length === 0 ? html`<p>There is no Capsule yet.</p>` : list}
+  const main = html`<p class="lead">The isolated environments of this Space in which Assistants run.</p>
+${rows.length === 0 ? html`<p>There are no Capsules yet.</p>` : list}
 ${kubectl(`kubectl -n ${visit.names.namespace} get capsules -o wide`)}`;
   return { title: 'Capsules', main };
 }

@@ -24,7 +24,7 @@ async function change(visit: Visit): Promise<Outcome> {
     return [[key, key === 'assistants' && /^[0-9]{1,9}$/.test(text) ? Number(text) : text] as const];
   });
   if (entered.length === 0)
-    return capsulePage(visit, name, { key: undefined, says: 'Enter how much it may have.' });
+    return capsulePage(visit, name, { key: undefined, says: 'Enter at least one new limit.' });
   try {
     const quota = Object.fromEntries(entered);
     await changeAndRecord(

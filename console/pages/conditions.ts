@@ -9,9 +9,9 @@ export const isWell = ({ type, status }: Condition) =>
 
 /** Each condition with its advice; True ones are collapsed if another one is not. */
 export function conditionTable(conditions: readonly Condition[]): Html {
-  if (conditions.length === 0) return html`<p>The operator has not looked at it yet.</p>`;
+  if (conditions.length === 0) return html`<p>The operator has not reconciled it yet.</p>`;
   const [well, wrong] = [conditions.filter(isWell), conditions.filter((one) => !isWell(one))];
-  const says = well.length === 1 ? 'One is as it should be' : `${well.length} are as they should be`;
+  const says = well.length === 1 ? '1 condition is as expected' : `${well.length} conditions are as expected`;
   const folded = html`<details><summary>${says}</summary>${tableOf(well)}</details>`;
   return html`${wrong.length === 0 ? '' : tableOf(wrong)}${well.length === 0 ? '' : folded}`;
 }
@@ -38,7 +38,7 @@ export const reasonOf = (tone: Tone, reason: string): Html => coded(tone, inWord
 export function readiness(isReady: boolean, reason = ''): Html {
   if (isReady) return state('good', 'Ready');
   const tone = reason === 'Suspended' || UNDER_WAY.has(reason) ? 'warn' : 'bad';
-  return reason === '' ? state(tone, 'Not looked at yet') : reasonOf(tone, reason);
+  return reason === '' ? state(tone, 'Not reconciled yet') : reasonOf(tone, reason);
 }
 
 export const readyOf = (conditions: readonly Condition[]): Condition | undefined =>

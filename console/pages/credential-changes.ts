@@ -68,20 +68,20 @@ export function changesSince(form: Form, list: Inventory, done: readonly Done[] 
   const unrecorded = changesIn(sets, list).filter(({ isBy }) => !recorded.some(isBy));
   const changes = [
     ...recorded.map(ofDone),
-    ...unrecorded.map(({ says }) => html`${says}; by whom is not recorded`),
+    ...unrecorded.map(({ says }) => html`${says}; it is not recorded by whom`),
   ];
   const missing = to - from - recorded.length;
   const isUnknown = missing > 0 && unrecorded.length === 0;
   return html`${changes.length === 0 ? '' : html`<ul>${changes.map((change) => html`<li>${change}.</li>`)}</ul>`}
-${isUnknown ? html`<p>What else was changed, and by whom, is not recorded.</p>` : ''}
-<p class="quiet">${done === undefined ? 'You may not see the Capsule, on which it is recorded who did what.' : 'It is recorded who did what with this console, if they may write on the Capsule, and of nothing else.'}</p>`;
+${isUnknown ? html`<p>It is not recorded what else was changed, and by whom.</p>` : ''}
+<p class="quiet">${done === undefined ? 'You may not see the Capsule, which records who changed what.' : 'Only changes made with this console are recorded, and only if the person may write to the Capsule.'}</p>`;
 }
 
 const DONE: Partial<Record<DoneAct, (what: Html) => Html>> = {
-  created: (what) => html`${what} was made`,
+  created: (what) => html`${what} was created`,
   rotated: (what) => html`${what} was rotated`,
   selected: (what) => html`${what} was selected`,
-  deselected: () => html`No set was selected any more`,
+  deselected: () => html`The selection was removed`,
   deleted: (what) => html`${what} was deleted`,
 };
 
@@ -100,7 +100,7 @@ function changesIn(before: ReadonlyMap<string, Seen>, { sets }: Inventory): read
 
 function changesOf(before: Seen | undefined, set: CredentialRecord): readonly Change[] {
   const { name, generation, selected, created_at: made, rotated_at: rotated } = set;
-  if (before === undefined) return [changed(html`${name} was made at ${moment(made)}`, name, 'created')];
+  if (before === undefined) return [changed(html`${name} was created at ${moment(made)}`, name, 'created')];
   return [
     ...(before.generation === generation
       ? []

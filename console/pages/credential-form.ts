@@ -34,7 +34,7 @@ export function createForm(
     required: true,
     secret: false,
   };
-  // Values of another form on the page do not belong into this one.
+  // Values of another form on the page do not belong in this one.
   const isMine = visit.form.has('name');
   const typed = (id: string) => (isMine ? visit.form.get(id) : undefined);
   const told = (id: string) => (isMine && problem?.field === id ? problem.says : undefined);
@@ -42,7 +42,7 @@ export function createForm(
     fieldInput(field, { prefix: 'new', value: typed(inputOf(field)), problem: told(field.id) }),
   );
   const content = html`${seen}${key()}<div class="fields">
-${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}</div><button>Try out and keep</button>`;
+${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}</div><button>Verify and save</button>`;
   return html`<div class="card">${postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content)}</div>`;
 }
 

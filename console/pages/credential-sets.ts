@@ -10,7 +10,7 @@ import type { CredentialOptions } from './credentials.ts';
 /** Milliseconds that a page about something else waits for the broker. */
 const WAIT_MS = 1_500;
 
-/** Returns the credential sets of a Capsule for its page; undefined if they are not known now. */
+/** Returns the credential sets of a Capsule for its page; undefined if the broker did not answer in time. */
 export function setsOf({ broker, principalOf }: CredentialOptions): SetsOf {
   return async (visit, capsule) => {
     const late = AbortSignal.timeout(WAIT_MS);
@@ -36,16 +36,16 @@ export async function setsSection(visit: Visit, capsule: string): Promise<Value>
   const sets = await visit.setsOf(visit, capsule);
   const shown =
     sets === undefined
-      ? html`<p class="quiet">The object-storage broker gave no answer: its credential sets are not known now.</p>`
+      ? html`<p class="quiet">The object-storage broker did not answer, so the credential sets are not known.</p>`
       : setsTable(sets);
-  return html`<h2>Where its files are kept</h2>${shown}<p><a href="${Url.path`/capsules/${capsule}/credentials`}">Keys of its own to an S3 store</a></p>`;
+  return html`<h2>Storage of its files</h2>${shown}<p><a href="${Url.path`/capsules/${capsule}/credentials`}">Its own keys for an S3 store</a></p>`;
 }
 
 function setsTable(sets: readonly CredentialRecord[]): Value {
   if (sets.length === 0)
-    return html`<p>It has no credential set of its own: objects are kept with the Space’s credential.</p>`;
+    return html`<p>It has no credential set of its own: its objects are stored with the Space’s credential.</p>`;
   return table(
-    ['Credential set', 'Place', 'Key', 'Last changed'],
+    ['Credential set', 'Location', 'Key', 'Last changed'],
     sets.map(
       ({ name, selected, endpoint_host, bucket, region, access_key_fingerprint, rotated_at, created_at }) => [
         html`${name} ${selected ? state('good', 'selected') : ''}`,

@@ -34,7 +34,7 @@ describe('credential sets', () => {
     const page = await admin.get('/capsules/elsewhere/credentials');
     expect(page.status).toBe(503);
     expect(page.text).toContain('the Role home-console-principals in home-system does not name it');
-    expect(page.text).toContain('Where somebody deleted that Role, helm upgrade makes it again.');
+    expect(page.text).toContain('If somebody deleted that Role, helm upgrade creates it again.');
     const told = environment.log.slice(begun).find((line) => line.includes('request failed'));
     expect(told).toContain('"code":"HTTP_403"');
   });
@@ -58,7 +58,7 @@ describe('credential sets', () => {
     expect(page.text).toContain('archive selected');
     expect(page.forms.map(({ action }) => action)).not.toContain(`${PAGE}/delete`);
     const capsule = await who.get('/capsules/household');
-    expect(capsule.text).toMatch(/archive selected .*fp_[0-9a-f]{16} .* UTC Keys of its own/);
+    expect(capsule.text).toMatch(/archive selected .*fp_[0-9a-f]{16} .* UTC Its own keys/);
     expect((await (await environment.signedIn('viewer')).get('/capsules/household')).text).not.toContain(
       'fp_',
     );
@@ -72,10 +72,10 @@ describe('credential sets', () => {
   it('that fail are told beside the field, with all that is no secret kept', async () => {
     const who = await environment.signedIn('capsule-admin');
     const cases: [Record<string, string>, string, string][] = [
-      [{ 'secret-access-key': 'wrong-secret-access-key' }, 'access-key-id', 'does not take this key'],
+      [{ 'secret-access-key': 'wrong-secret-access-key' }, 'access-key-id', 'does not accept this key'],
       [{ bucket: 'nowhere-to-be-found' }, 'bucket', 'no such bucket'],
-      [{ endpoint: 'https://nobody.invalid' }, 'endpoint', 'Nothing answers'],
-      [{ endpoint: 'http://169.254.169.254' }, 'endpoint', 'not in its format'],
+      [{ endpoint: 'https://nobody.invalid' }, 'endpoint', 'The endpoint does not answer'],
+      [{ endpoint: 'http://169.254.169.254' }, 'endpoint', 'the format is wrong'],
     ];
     for (const [change, field, says] of cases) {
       const values = { ...whole.store.fields(), ...change };
@@ -98,9 +98,9 @@ describe('credential sets', () => {
     const fields = whole.store.fields();
     const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(fields) });
     expect(page.status).toBe(409);
-    expect(page.text).toContain('Somebody changed the sets since you looked');
+    expect(page.text).toContain('Somebody changed the sets after you opened the page');
     const by = 'by system:serviceaccount:home:admin at \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC';
-    expect(page.text).toMatch(new RegExp(`theirs was made ${by}`));
+    expect(page.text).toMatch(new RegExp(`theirs was created ${by}`));
     expect(page.text).not.toContain('not recorded');
     for (const typed of ['mine', fields.endpoint, fields.region, fields.bucket])
       expect(page.html).toContain(`value="${typed}"`);
@@ -123,7 +123,7 @@ describe('credential sets', () => {
     await other.send(await other.get(PAGE), `${PAGE}/delete`);
     const deleted = await one.send(rotated, `${PAGE}/select`);
     expect(deleted.text).toMatch(
-      new RegExp(`theirs was deleted ${by}\\s*\\. No set was selected any more ${by}`),
+      new RegExp(`theirs was deleted ${by}\\s*\\. The selection was removed ${by}`),
     );
     expect((await one.get('/capsules/household')).text).toMatch(
       /Credential set theirs deleted [-0-9: ]+ UTC By system:serviceaccount:home:admin , with the console/,
@@ -144,13 +144,13 @@ describe('credential sets', () => {
       ...filled(whole.store.fields()),
     });
     const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(whole.store.fields()) });
-    expect(page.text).toMatch(/kept was made at [-0-9: ]+ UTC\s*; by whom is not recorded/);
+    expect(page.text).toMatch(/kept was created at [-0-9: ]+ UTC\s*; it is not recorded by whom/);
     expect(page.text).not.toContain('by system:');
     // What the keeper may not see is told to them as such.
     const seen = await keeper.get(PAGE);
     await one.send(page, `${PAGE}/select`);
     const blind = await keeper.send(seen, `${PAGE}/select`);
-    expect(blind.text).toContain('You may not see the Capsule, on which it is recorded who did what.');
+    expect(blind.text).toContain('You may not see the Capsule, which records who changed what.');
   });
 });
 

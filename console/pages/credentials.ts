@@ -115,11 +115,11 @@ async function page(
     broker.form(),
     broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
   ]).catch((cause) => unseen(cause, problem));
-  const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
-${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.field !== undefined && visit.form.has('name') ? 'Nothing was kept. What is wrong stands beside its field, below.' : problem.says}</p>${problem.isStale === true ? changesSince(visit.form, list, await doneWith(visit, capsule)) : ''}`)}
+  const main = html`<p class="lead">This Capsule’s own keys for an S3 store. A key is verified before it is stored, and never shown again.</p>
+${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.field !== undefined && visit.form.has('name') ? 'Nothing was saved. The problem is shown at its field below.' : problem.says}</p>${problem.isStale === true ? changesSince(visit.form, list, await doneWith(visit, capsule)) : ''}`)}
 <h2>Sets</h2>${setsTable(visit, capsule, form, list)}
-<h2>A new set</h2>${createForm(visit, capsule, { form, seen: html`${hidden('generation', list.inventory_generation)}${seenOf(list)}`, problem })}
-${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
+<h2>New set</h2>${createForm(visit, capsule, { form, seen: html`${hidden('generation', list.inventory_generation)}${seenOf(list)}`, problem })}
+${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets are no Kubernetes resource: docs/custody.md describes their API.')}`;
   return {
     title: `Credentials of ${capsule}`,
     main,
@@ -131,7 +131,7 @@ ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, 
   };
 }
 
-/** The recorded acts, as far as the person may see them. */
+/** Returns the recorded acts, as far as the person may see them. */
 const doneWith = (visit: Visit, capsule: string): Promise<readonly Done[] | undefined> =>
   getCapsule(visit, capsule)
     .then(({ metadata }) => doneOn(metadata))
@@ -155,7 +155,10 @@ const seen = ({ form }: Visit) => nameSeen(form, form.get('set_id') ?? '');
 function nameOf({ form }: Visit): string {
   const name = form.get('name') ?? '';
   if (!/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) || name.length > 64)
-    throw new FieldError('name', 'A name has lowercase letters, digits and single hyphens, a letter first.');
+    throw new FieldError(
+      'name',
+      'A name consists of lowercase letters, digits and single hyphens, and begins with a letter.',
+    );
   return name;
 }
 
@@ -186,7 +189,7 @@ function valuesOf({ form }: Visit, fields: readonly Field[]): Record<string, str
       if (!isFieldValue(value, field))
         throw new FieldError(
           field.id,
-          `${field.label}: this is not in its format, or not ${field.min} to ${field.max} characters long.`,
+          `${field.label}: the format is wrong, or the length is not ${field.min} to ${field.max} characters.`,
         );
       return [field.id, value];
     }),
@@ -195,7 +198,7 @@ function valuesOf({ form }: Visit, fields: readonly Field[]): Record<string, str
 
 function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: Inventory): Html {
   if (list.sets.length === 0)
-    return html`<p>There is none: objects are kept with the Space’s own credential.</p>`;
+    return html`<p>There is none: objects are stored with the Space’s own credential.</p>`;
   const rows = list.sets.map((set) => [
     html`${set.name} ${set.selected ? state('good', 'selected') : ''}`,
     html`<code>${set.endpoint_host}</code><div>${set.bucket} (${set.region})</div>`,
@@ -203,7 +206,7 @@ function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: In
     html`${set.generation}, verified ${moment(set.verified_at)}${set.rotated_at === null ? '' : html`, rotated ${moment(set.rotated_at)}`}`,
     html`<div class="acts">${choose(visit, capsule, list, set)}${remove(visit, capsule, list, set)}</div>${rotate(visit, capsule, { form, list, set })}`,
   ]);
-  return table(['Set', 'Place', 'Key', 'Generation', 'Acts'], rows);
+  return table(['Set', 'Location', 'Key', 'Generation', 'Actions'], rows);
 }
 
 const choose = (visit: Visit, capsule: string, list: Inventory, set: CredentialRecord): Html =>
@@ -243,6 +246,6 @@ function rotate(
       ? fieldInput(field, { prefix: set.set_id })
       : hidden(inputOf(field), kept[field.format] ?? ''),
   );
-  const content = html`${hidden('generation', set.generation)}${seenOf(list)}${hidden('set_id', set.set_id)}${key()}${inputs}<button class="plain">Try out and rotate</button>`;
+  const content = html`${hidden('generation', set.generation)}${seenOf(list)}${hidden('set_id', set.set_id)}${key()}${inputs}<button class="plain">Verify and rotate</button>`;
   return html`<details><summary>Rotate</summary>${postForm(visit, Url.path`/capsules/${capsule}/credentials/rotate`, content)}</details>`;
 }

@@ -153,7 +153,7 @@ describe('the archive', () => {
 
   it('is told on its page, list by list', async () => {
     const { text } = await (await environment.signedIn('viewer')).get('/diagnostics');
-    expect(text).toContain('assistants home in it');
+    expect(text).toContain('assistants home included');
     expect(text).toContain('nodes the cluster left out you may not list these');
   });
 });

@@ -25,8 +25,8 @@ export function diagnosticsRoutes(now: () => Date): readonly Route[] {
         if (giveBack === undefined)
           throw new PageError(
             503,
-            'An archive is made now',
-            'Yours, or four of others. Try again in a minute.',
+            'An archive is being created',
+            'One of yours, or four of other people. Try again in a minute.',
           );
         try {
           // If the API server does not answer, a page says so; once the file has begun that is no longer possible.
@@ -54,16 +54,16 @@ async function diagnosticsPage(visit: Visit): Promise<Page> {
     act.resource,
     act.namespace ?? 'the cluster',
     mayList[index] === true
-      ? state('good', 'in it')
+      ? state('good', 'included')
       : html`${state('warn', 'left out')} <span class="quiet">you may not list these</span>`,
   ]);
-  const main = html`<p class="lead">One archive of how the Space is, for whoever helps you: what you may read yourself, cut down to a closed list of fields.</p>
+  const main = html`<p class="lead">An archive of the state of the Space for whoever helps you: what you may read yourself, reduced to a fixed list of fields.</p>
 <p><a class="button" href="${Url.path`/diagnostics/archive`}">Download the archive</a></p>
-<h2>What is in it</h2><p>Names, times, versions, images, counts, states and reasons; hosts that manifests ask for. Of Capsules’ namespaces also pods, Events, walls and quota, those that are not Ready first.</p>
-<h2>What is never in it</h2><p>Secrets, values of environments, arguments, annotations, messages and notes, and of manifests anything but id, version and hosts. Programs’ logs and metrics are not in it either: to fetch them takes rights on pods that reach further.</p>
-<details><summary>Lists that it is made from</summary>${table(['Objects', 'Where', 'For you'], rows)}</details>
+<h2>What is in it</h2><p>Names, times, versions, images, counts, states and reasons; hosts that manifests ask for. For Capsules also the pods, Events, network policies and quotas of their namespaces; Capsules that are not Ready come first.</p>
+<h2>What is never in it</h2><p>Secrets, values of environment variables, arguments, annotations, messages and notes, and any part of a manifest except id, version and hosts. The programs’ logs and metrics are not in it either, since they require further rights on pods.</p>
+<details><summary>Lists in the archive</summary>${table(['Objects', 'Where', 'For you'], rows)}</details>
 ${kubectl(
-  '# These hold more than the archive: look at them before you hand them on.',
+  '# These contain more than the archive: review them before you share them.',
   `kubectl -n ${namespace} get capsules,assistants,events -o yaml`,
   `kubectl -n ${systemNamespace} get deployments,pods,networkpolicies,events -o yaml`,
   `kubectl -n ${servicesNamespace} get deployments,pods,networkpolicies,events -o yaml`,

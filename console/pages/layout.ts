@@ -50,7 +50,7 @@ export function framed(
     ({ section, to, says, more = '' }) =>
       html`<li><a href="${to}" aria-current="${section === frame.under ? 'page' : 'false'}"><span>${says}<span class="long">${more}</span></span>${count(section)}</a></li>`,
   );
-  const main = html`<a class="skip" href="${Url.here('main')}">Skip to the page</a>
+  const main = html`<a class="skip" href="${Url.here('main')}">Skip to the content</a>
 <div class="frame"><nav class="side" aria-label="Space"><p class="space-name">${SIGN}${names.space}</p>
 <ul class="links">${links}</ul>
 <div class="who"><p class="user" title="${session.user}">${session.user.replace(/^system:serviceaccount:/, '')}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
@@ -61,5 +61,5 @@ export function framed(
 
 function trailOf({ trail = [] }: Frame): Value {
   if (trail.length === 0) return '';
-  return html`<nav aria-label="Where this is"><ol class="trail">${trail.map(({ to, says }) => html`<li><a href="${to}">${says}</a></li>`)}</ol></nav>`;
+  return html`<nav aria-label="Pages above this one"><ol class="trail">${trail.map(({ to, says }) => html`<li><a href="${to}">${says}</a></li>`)}</ol></nav>`;
 }

@@ -26,13 +26,13 @@ export function longTable({ query }: Pick<Visit, 'query'>, { heads, rows, line, 
   const shown = found.slice((part - 1) * ON_A_PAGE, part * ON_A_PAGE);
   const list = table(heads, shown.map(line));
   if (rows.length <= ON_A_PAGE && wanted === '') return list;
-  const form = html`<form method="get" action="${at('', 1).withoutQuery()}"><div class="field"><label for="part-of-a-name">Part of a name</label><div class="acts"><input id="part-of-a-name" name="name" value="${wanted}" maxlength="${LONGEST_NAME}" autocomplete="off"><button class="plain">Look</button></div></div></form>`;
+  const form = html`<form method="get" action="${at('', 1).withoutQuery()}"><div class="field"><label for="part-of-a-name">Part of a name</label><div class="acts"><input id="part-of-a-name" name="name" value="${wanted}" maxlength="${LONGEST_NAME}" autocomplete="off"><button class="plain">Search</button></div></div></form>`;
   const said =
     found.length === 0
       ? html`<p class="quiet">None of ${rows.length} ${what} has “${wanted}” in its name.</p>`
       : html`<p class="quiet">${(part - 1) * ON_A_PAGE + 1} to ${(part - 1) * ON_A_PAGE + shown.length} of ${found.length} ${what}${wanted === '' ? '' : html` with “${wanted}” in their name`}.</p>`;
-  const before = part > 1 ? html`<li><a href="${at(wanted, part - 1)}" rel="prev">Before</a></li>` : '';
-  const after = part < parts ? html`<li><a href="${at(wanted, part + 1)}" rel="next">After</a></li>` : '';
+  const before = part > 1 ? html`<li><a href="${at(wanted, part - 1)}" rel="prev">Previous</a></li>` : '';
+  const after = part < parts ? html`<li><a href="${at(wanted, part + 1)}" rel="next">Next</a></li>` : '';
   const pager =
     parts === 1
       ? ''

@@ -34,7 +34,7 @@ function ofProgram({ kind, namespace, name, ready, wanted, since }: Program): re
     {
       ...{ kind: 'Program', name, capsule: '', since },
       reason: ready === 0 ? 'NothingReady' : 'TooFewReady',
-      why: `Of ${kind} ${name} in ${namespace}, ${ready} of ${wanted} pods are ready. See why: kubectl -n ${namespace} describe ${kind.toLowerCase()} ${name}`,
+      why: `${ready} of ${wanted} pods of ${kind} ${name} in ${namespace} are ready. See why: kubectl -n ${namespace} describe ${kind.toLowerCase()} ${name}`,
     },
   ];
 }
@@ -45,18 +45,18 @@ function ofNode({ name, sandbox }: Node): readonly Trouble[] {
     {
       ...{ kind: 'Node', name, capsule: '', since: '' },
       reason: 'NodeWithoutHandler',
-      why: 'Assistants may be sent to this node, and have no sandbox there, so they do not start. Install gVisor on it, or have the runtime class select other nodes (sandbox.scheduling of the chart).',
+      why: 'Assistants may be scheduled on this node, but it has no sandbox, so they do not start there. Install gVisor on it, or let the runtime class select other nodes (sandbox.scheduling of the chart).',
     },
   ];
 }
 
 function ofProbe({ name, asks, node, verdict, found, at }: Probe): readonly Trouble[] {
   if (verdict === 'passed') return [];
-  const where = node === '' ? 'No node has taken it yet.' : `On node ${node}.`;
+  const where = node === '' ? 'It is not scheduled yet.' : `On node ${node}.`;
   const why =
     verdict === 'failed'
-      ? `It tried ${asks} and failed. ${where} ${found === '' ? '' : `It found: ${found}`}`
-      : `It tries ${asks}. ${where}`;
+      ? `It tested ${asks} and failed. ${where} ${found === '' ? '' : `It found: ${found}`}`
+      : `It tests ${asks}. ${where}`;
   const reason = verdict === 'failed' ? 'ProbeFailed' : 'ProbePending';
   return [{ kind: 'Probe', name, capsule: '', since: at, reason, why }];
 }
@@ -69,7 +69,7 @@ function ofCertificate({ of, ends, advice }: Certificate, now: Date): readonly T
     {
       ...{ kind: 'Certificate', name: of, capsule: '', since: '' },
       reason: days < 0 ? 'CertificateEnded' : 'CertificateEndsSoon',
-      why: `${days < 0 ? 'It has ended' : `It ends in ${days === 1 ? '1 day' : `${days} days`}`}. ${advice}`,
+      why: `${days < 0 ? 'It has expired' : `It expires in ${days === 1 ? '1 day' : `${days} days`}`}. ${advice}`,
     },
   ];
 }

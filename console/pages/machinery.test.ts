@@ -43,12 +43,12 @@ describe('Repairs', () => {
     const { text } = await admin.get('/');
     for (const says of [
       'Repairs 6 to repair',
-      'Program db-broker Does not run NothingReady since 2026-11-22 20:00 UTC',
-      '0 of 2 pods are ready. See why: kubectl -n home-services describe deployment db-broker',
-      'Program postgres Runs in part TooFewReady',
+      'Program db-broker Is not running NothingReady since 2026-11-22 20:00 UTC',
+      '0 of 2 pods of Deployment db-broker in home-services are ready. See why: kubectl -n home-services describe deployment db-broker',
+      'Program postgres Is running in part TooFewReady',
       'Node bare Node has no sandbox NodeWithoutHandler',
       'A probe failed ProbeFailed',
-      'It tried the walls and failed. On node bare. It found: reached the canary at 7002',
+      'It tested the network policies and failed. On node bare. It found: reached the canary at 7002',
     ])
       expect(text).toContain(says);
     expect(text).not.toMatch(/Program home-operator|Node sound/);
@@ -101,7 +101,7 @@ describe('a quota that is exceeded', () => {
       assistants: '',
       storage: '',
     });
-    expect(empty.text).toContain('Enter how much it may have.');
+    expect(empty.text).toContain('Enter at least one new limit.');
   });
 
   it('is offered to nobody who may not change the Capsule', async () => {
@@ -115,12 +115,12 @@ describe('the page of sandbox and brokers', () => {
     const { text } = await admin.get('/sandbox');
     for (const says of [
       'Sandbox: whether Assistants are scheduled Sandbox available SandboxAvailable A probe has found itself',
-      'Walls: whether the network holds what is forbidden Walls do not hold EnforcementFailed On node "bare"',
+      'Network: whether the network policies are enforced Network policies are not enforced EnforcementFailed On node "bare"',
       'bare missing runc v1.36.0 containerd://2.1.4',
-      'sound there runc, runsc v1.36.0',
+      'sound installed runc, runsc v1.36.0',
       'gvisor with handler runsc',
       'sound the sandbox passed – 2026-11-22 20:00 UTC',
-      'bare the walls failed reached the canary at 7002',
+      'bare the network policies failed reached the canary at 7002',
       'db-broker 0 of 2 0.2.0 db-broker:0.2.0',
       'home-operator 2 of 2 0.2.0',
     ])
@@ -130,8 +130,8 @@ describe('the page of sandbox and brokers', () => {
   it('says which role what is missing takes', async () => {
     const { text } = await viewer.get('/sandbox');
     expect(text).toContain('Sandbox available');
-    expect(text).toContain('You may not see these: it takes the role home-space-cluster.');
-    expect(text).toContain('it takes the role home-space-runtime in home-system and home-services');
+    expect(text).toContain('You may not see these: this requires the role home-space-cluster.');
+    expect(text).toContain('this requires the role home-space-runtime in home-system and home-services');
     expect(text).not.toMatch(/db-broker 0 of 2|containerd/);
   });
 
@@ -173,7 +173,7 @@ describe('certificates', () => {
     expect(text).toMatch(/The Space’s authority 1 day \d{4}-/);
     expect(text).toMatch(/Object store, control and data 1 day \d{4}-/);
     expect((await signedIn.get('/')).text).toContain(
-      'Certificate Object store, control and data Ends soon CertificateEndsSoon It ends in 1 day.',
+      'Certificate Object store, control and data Expires soon CertificateEndsSoon It expires in 1 day.',
     );
     expect((await other.get('/')).text).not.toContain('Certificate');
     broker.close();
@@ -219,15 +219,19 @@ describe('certificates', () => {
       /Database broker 900 days \d{4}-\d\d-\d\d \d\d:\d\d UTC CronJob home-keys/,
       // It shows another one than was signed.
       /Object store, control and data 1 day /,
-      new RegExp(`PostgreSQL 10 days .* UTC CronJob home-keys renews it after a third of its time .*${run}`),
-      /S3 server ended /,
+      new RegExp(
+        `PostgreSQL 10 days .* UTC CronJob home-keys checks it every hour and renews it after a third of its lifetime.*${run}`,
+      ),
+      /S3 server expired /,
       /The Space’s authority 1 day .* Delete it: kubectl -n home-services delete secret space-ca . Run it now/,
       /Egress gateway not known – CronJob home-keys/,
       /Console not known – CronJob home-keys/,
     ])
       expect(text).toMatch(says);
     const repairs = (await who.get('/')).text;
-    expect(repairs).toContain('Certificate PostgreSQL Ends soon CertificateEndsSoon It ends in 10 days.');
+    expect(repairs).toContain(
+      'Certificate PostgreSQL Expires soon CertificateEndsSoon It expires in 10 days.',
+    );
     expect(repairs).toContain('Certificate S3 server');
     expect(repairs).not.toMatch(/Certificate (?:Console|Egress gateway|Database broker)/);
 
@@ -238,7 +242,7 @@ describe('certificates', () => {
     });
     const other = (await (await environment.signedIn('admin', mine.origin)).get('/sandbox')).text;
     expect(other).toMatch(/Database broker not known – you, in home-services\/db-broker-tls/);
-    expect(other).toContain('see why whoever issues it has not renewed home-services/objectstore-broker-tls');
+    expect(other).toContain('find out why home-services/objectstore-broker-tls was not renewed');
     broker.close();
     await pki.remove();
   });

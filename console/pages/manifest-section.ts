@@ -11,9 +11,9 @@ import { type Change, manifestChanges } from './manifest-changes.ts';
 export function difference(running: Running, next: Manifest): Html {
   switch (running.is) {
     case 'nothing':
-      return html`<p>Nothing of it runs yet: all that it may do is new.</p>`;
+      return html`<p>It does not run yet, so everything that it may do is new.</p>`;
     case 'hidden':
-      return html`<p class="quiet">You may not see what runs, so nothing is compared here. It takes <code>get</code> on the Capsule, and on <code>deployments</code> and <code>configmaps</code> in the Capsule’s namespace.</p>`;
+      return html`<p class="quiet">You may not see the running manifest, so nothing is compared here. This requires <code>get</code> on the Capsule, and on <code>deployments</code> and <code>configmaps</code> in the Capsule’s namespace.</p>`;
     case 'known':
       return compared(running.manifest, next);
   }
@@ -21,7 +21,7 @@ export function difference(running: Running, next: Manifest): Html {
 
 function compared(before: Manifest, next: Manifest): Html {
   const changes = manifestChanges(before, next);
-  if (changes.length === 0) return html`<p>${state('good', 'The same')} Exactly this manifest runs.</p>`;
+  if (changes.length === 0) return html`<p>${state('good', 'Unchanged')} Exactly this manifest runs.</p>`;
   const versions =
     before.platform.version === next.platform.version
       ? html`version ${foreign(next.platform.version, 40)}, as before`
@@ -30,10 +30,10 @@ function compared(before: Manifest, next: Manifest): Html {
     ({ says }) => html`<li>${state('warn', 'new')} it ${foreign(says, 600)}</li>`,
   );
   const lost = newPowers(next, before).map(
-    ({ says }) => html`<li>${state('good', 'no more')} it ${foreign(says, 600)}</li>`,
+    ({ says }) => html`<li>${state('good', 'no longer')} it ${foreign(says, 600)}</li>`,
   );
   const powers = gained.length === 0 ? html`<p>It may do nothing that it could not do before.</p>` : '';
-  return html`<p>Another manifest runs: ${versions}.</p>${powers}<ul class="plain-list">${gained}${lost}</ul>${changeTable(changes)}`;
+  return html`<p>A different manifest runs: ${versions}.</p>${powers}<ul class="plain-list">${gained}${lost}</ul>${changeTable(changes)}`;
 }
 
 function changeTable(changes: readonly Change[]): Html {
@@ -68,9 +68,9 @@ export function manifestSection({ spec }: AssistantView, manifest: Manifest): Ht
   };
   return html`<h2>Manifest</h2><dl class="facts"><dt>Name</dt><dd>${foreign(platform.name, 80)}</dd><dt>Version</dt><dd>${foreign(platform.version, 40)}</dd>
 <dt>Summary</dt><dd>${foreign(platform.summary, 80)}</dd><dt>Description</dt><dd>${foreign(platform.description, 400)}</dd>
-<dt>By</dt><dd>${foreign(platform.creators.join(', '), 600)}</dd><dt>Source</dt><dd>${outside(platform.github, 'Repository')}</dd>
+<dt>Creators</dt><dd>${foreign(platform.creators.join(', '), 600)}</dd><dt>Source</dt><dd>${outside(platform.github, 'Repository')}</dd>
 <dt>Image</dt><dd>${code(spec.image, 512)}</dd>
 <dt>Hosts</dt><dd>${hosts}</dd></dl>
-<details><summary>All of it</summary><pre>${JSON.stringify(shown, null, 2)}</pre></details>
-<details><summary>Genesis, the text that it starts from</summary><pre>${platform.genesis}</pre></details>`;
+<details><summary>The whole manifest</summary><pre>${JSON.stringify(shown, null, 2)}</pre></details>
+<details><summary>Genesis, the text that it begins with</summary><pre>${platform.genesis}</pre></details>`;
 }

@@ -114,7 +114,7 @@ describe('a Capsule', () => {
     await environment.policyServer.create(path, unseen);
     const [list, own] = [await as.viewer.get('/'), await as.viewer.get('/capsules/unseen')];
     expect(list.text).toMatch(/Capsule unseen .*No operator has looked at it yet\./);
-    expect(own.text).toContain('The operator has not looked at it yet.');
+    expect(own.text).toContain('The operator has not reconciled it yet.');
     for (const { html } of [list, own]) expect(html).not.toContain('1970');
     await environment.policyServer.server.client.call({ method: 'DELETE', path: `${path}/unseen`, body: {} });
   });
@@ -129,7 +129,7 @@ describe('a Capsule', () => {
   it('shows the same on the page of each of its Assistants, who share it', async () => {
     const { html, text } = await as.viewer.get(at('ledger'));
     expect(html).toMatch(/<meter aria-label="Database"[^>]*value="88">/);
-    expect(text).toContain('What all Assistants of its Capsule take');
+    expect(text).toContain('Usage of the whole Capsule');
   });
 });
 
@@ -144,7 +144,7 @@ describe('an Assistant', () => {
   it('shows who installed it, where that was written, and who approved it', async () => {
     const page = await as.viewer.get(at('ledger'));
     expect(page.text).toContain('Installed by admin .');
-    expect((await as.viewer.get(at('waiting'))).text).toContain('Who installed it is not recorded');
+    expect((await as.viewer.get(at('waiting'))).text).toContain('It is not recorded who installed it');
   });
 });
 
@@ -157,7 +157,7 @@ describe('approval', () => {
     });
     const late = await as['capsule-admin'].send(seen, `${at('moving')}/approve`);
     expect(late.status).toBe(409);
-    expect(late.text).toContain('The manifest is another by now');
+    expect(late.text).toContain('The manifest has changed');
     const path = '/apis/platform.space/v1/namespaces/home/assistants/moving';
     expect((await made.get(path)).metadata.annotations).toBeUndefined();
     const again = await as['capsule-admin'].get(at('moving'));
@@ -174,8 +174,8 @@ describe('approval', () => {
     expect(decideApproval({ metadata, spec }, { manifest: spec.manifest, digest }, capsule)).toBeUndefined();
     const { text } = await as.viewer.get(at('moving'));
     expect(text).toContain('Approved By system:serviceaccount:home:capsule-admin .');
-    expect(text).toContain('Written by the program space-console');
-    expect(text).toContain('Who installed it is not recorded');
+    expect(text).toContain('Last written by the program space-console');
+    expect(text).toContain('It is not recorded who installed it');
   });
 
   it('of which nobody wrote down who gave it is told as such', async () => {
@@ -196,7 +196,7 @@ describe('approval', () => {
         },
       });
     const { text } = await as.viewer.get(at('quiet'));
-    expect(text).toContain('Approved Who approved it is not recorded.');
+    expect(text).toContain('Approved It is not recorded who approved it.');
     expect(text).not.toContain('By admin');
   });
 
@@ -210,10 +210,10 @@ describe('an Assistant', () => {
     const { html, text } = await as.viewer.get(at('waiting'));
     expect(html).toContain('<svg class="picture wide"');
     for (const words of [
-      'A database of its own',
+      'Its own database',
       'api.bank.org',
-      'any request, over https',
-      'You may not see what runs',
+      'any request over https',
+      'You may not see the running manifest',
     ])
       expect(text).toContain(words);
   });
@@ -226,7 +226,7 @@ describe('an Assistant', () => {
     const { text } = await as.admin.get(at('hostile'));
     expect(text).toContain('⟨U+202E⟩');
     expect(text).toContain('U+0430');
-    expect(text).toContain('not spelt with plain letters alone');
+    expect(text).toContain('has unusual letters');
     expect(text).toContain('leads to help.bank.org');
   });
 });
@@ -304,12 +304,12 @@ describe('what happened', () => {
       reportingInstance: 'operator-0',
     });
     const { text } = await as.viewer.get(at('failing'));
-    const [, told = ''] = text.split('What happened');
+    const [, told = ''] = text.split('History');
     for (const says of [
       'The registry was away.',
       'StartFailed',
       'Condition WorkloadReady became False.',
-      'By admin . Written by the program',
+      'By admin . Last written by the program',
       'Installed by admin .',
       'Suspended 2026-11-22 21:00 UTC By admin , with the console.',
     ])
@@ -344,7 +344,7 @@ describe('what is new in a manifest', () => {
     const order = [
       '1.0.0 → 1.1.0',
       'new it may reach the host new.org',
-      'no more it may reach the host old.org',
+      'no longer it may reach the host old.org',
       'All 3 changes',
       'Changed /platform/version 1.0.0 1.1.0',
       'Added /network/allowed_hosts – new.org',
@@ -358,8 +358,8 @@ describe('what is new in a manifest', () => {
     const token = await environment.person('stranger', [{ ...reader, resources: ['assistants'] }]);
     const { status, text } = await (await environment.signedInWith(token)).get(at('wider'));
     expect(status).toBe(200);
-    expect(text).toContain('You may not see what runs');
-    expect(text).not.toContain('Nothing of it runs yet');
+    expect(text).toContain('You may not see the running manifest');
+    expect(text).not.toContain('It does not run yet');
   });
 });
 
@@ -452,10 +452,13 @@ describe('a stored input', () => {
     const secrets = async () => JSON.stringify((await made.get(SECRETS)).items);
     const before = await secrets();
     const changes = [
-      [{ manifest: { stored_inputs: { bank: { host: 'api.evil.org' } } } }, 'asks for something else by now'],
+      [
+        { manifest: { stored_inputs: { bank: { host: 'api.evil.org' } } } },
+        'now defines the input differently',
+      ],
       [
         { storedInputs: { bank: { secretKeyRef: { name: 'moved-again' } } } },
-        'The Assistant names another Secret by now',
+        'The Assistant now names another Secret',
       ],
     ] as const;
     for (const [spec, says] of changes) {

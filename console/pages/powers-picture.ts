@@ -15,8 +15,8 @@ export function reachesOf(manifest: Manifest): readonly Reach[] {
   const { network, stored_inputs: inputs = {}, integrations = {} } = manifest;
   const known = (host: string) => (isPlainHost(host) ? host : `${host} (unusual letters)`);
   return [
-    { what: 'A database of its own', more: 'nobody else’s', isOutside: false },
-    { what: 'Files of its own, and its Capsule’s', more: 'in the object store', isOutside: false },
+    { what: 'Its own database', more: 'not shared', isOutside: false },
+    { what: 'Its own files, and its Capsule’s', more: 'in the object store', isOutside: false },
     ...Object.entries(integrations).map(([name, { scopes }]) => ({
       what: `Integration ${name}`,
       more: scopes.join(', '),
@@ -24,12 +24,12 @@ export function reachesOf(manifest: Manifest): readonly Reach[] {
     })),
     ...network.allowed_hosts.map((host) => ({
       what: known(host),
-      more: 'any request, over https',
+      more: 'any request over https',
       isOutside: true,
     })),
     ...Object.values(inputs).map(({ label, host, routes, hmac }) => ({
       what: `${known(host)}, with “${label}”`,
-      more: `${hmac === undefined ? 'the secret is put in' : 'the secret signs'} on ${routes
+      more: `${hmac === undefined ? 'the secret is added to' : 'the secret signs'} ${routes
         .map(({ method, path }) => `${method} ${path}`)
         .join(', ')}`,
       isOutside: true,
@@ -76,7 +76,7 @@ function drawn(plan: Plan, name: string, reaches: readonly Reach[]): Html {
 <g class="${isOutside ? 'outside' : 'inside'}"><rect x="${left}" y="${y}" width="${box}" height="${ROW - 8}" rx="8"></rect>
 <text x="${left + 14}" y="${y + 20}">${short(what, letters)}</text><text class="small" x="${left + 14}" y="${y + 38}">${short(more, letters + 10)}</text></g>`;
   });
-  return html`<svg class="picture ${is}" viewBox="0 0 ${width} ${end + LEGEND}" role="img" aria-label="What the Assistant may reach; the list below says the same">
+  return html`<svg class="picture ${is}" viewBox="0 0 ${width} ${end + LEGEND}" role="img" aria-label="What the Assistant may reach; the list below contains the same">
 ${lines}<rect class="self" x="2" y="${middle - SELF / 2}" width="188" height="${SELF}" rx="10"></rect>
 <text class="self-text" x="18" y="${middle + 5}">${short(name, 20)}</text>${legend(left, end + 12)}</svg>`;
 }
@@ -84,7 +84,7 @@ ${lines}<rect class="self" x="2" y="${middle - SELF / 2}" width="188" height="${
 /** The meaning of the two colours. */
 const legend = (x: number, y: number): Html =>
   html`<g class="inside"><rect x="${x}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 22}" y="${y + 11}">within this Space</text>
-<g class="outside"><rect x="${x + 142}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 164}" y="${y + 11}">leaves the Space</text>`;
+<g class="outside"><rect x="${x + 142}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 164}" y="${y + 11}">outside the Space</text>`;
 
 /** Shortened for the picture; the list has the whole text. */
 const short = (text: string, most: number) =>

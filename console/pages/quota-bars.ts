@@ -20,7 +20,7 @@ export function quotaBars({ spec, status }: CapsuleView): Html {
   ] as const;
   const cards = used.map(
     ([what, limit, use]) =>
-      html`<li class="card"><h3>${what}</h3><p><strong>${use ?? 'not measured yet'}</strong> <span class="quiet">of ${limit ?? 'what the Space grants'}</span></p>${bar(what, limit, use)}</li>`,
+      html`<li class="card"><h3>${what}</h3><p><strong>${use ?? 'not measured yet'}</strong> <span class="quiet">of ${limit ?? 'the Space’s default'}</span></p>${bar(what, limit, use)}</li>`,
   );
   return html`<ul class="bars">${cards}</ul>`;
 }

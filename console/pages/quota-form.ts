@@ -7,14 +7,14 @@ import { hidden } from './credential-form.ts';
 
 /** The parts of a quota whose usage is known, and which can be changed here. */
 const QUOTA = {
-  database: { label: 'Most that its databases may hold', help: 'Such as 2Gi.' },
-  storage: { label: 'Most that its files may hold', help: 'Such as 20Gi.' },
-  assistants: { label: 'Most Assistants', help: 'A number.' },
+  database: { label: 'Limit of its databases', help: 'For example 2Gi.' },
+  storage: { label: 'Limit of its files', help: 'For example 20Gi.' },
+  assistants: { label: 'Maximum number of Assistants', help: 'A number.' },
 } as const;
 export type QuotaKey = keyof typeof QUOTA;
 export const QUOTA_KEYS = Object.keys(QUOTA) as readonly QuotaKey[];
 
-/** The field with what a part of the quota was on the page. */
+/** The hidden field with the value that a part of the quota had when the page was shown. */
 export const seenName = (key: QuotaKey): string => `seen-${key}`;
 
 /** Why a quota was refused, and at which field. */

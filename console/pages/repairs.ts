@@ -28,11 +28,14 @@ export const repairs: Route = { method: 'GET', path: '/', under: 'repairs', run:
 async function repairsPage(visit: Visit): Promise<Page> {
   const { toRepair, underWay, suspended } = await troubles(visit, true);
   const { namespace, systemNamespace, servicesNamespace } = visit.names;
-  const nothing = card('good', html`<p>${state('good', 'Nothing is to repair.')} All else is Ready.</p>`);
-  const main = html`<p class="lead">What is not as it should be in this Space, why, and what mends it.</p>
+  const nothing = card(
+    'good',
+    html`<p>${state('good', 'Nothing needs repair.')} Everything else is Ready.</p>`,
+  );
+  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>
 ${toRepair.length === 0 ? nothing : html`<h2>To repair</h2>${await cards(visit, toRepair, 'bad')}`}
-${underWay.length === 0 ? '' : html`<h2>On its way</h2>${await cards(visit, underWay, 'warn')}`}
-${suspended.length === 0 ? '' : html`<h2>Suspended by somebody</h2>${await cards(visit, suspended, 'warn')}`}
+${underWay.length === 0 ? '' : html`<h2>In progress</h2>${await cards(visit, underWay, 'warn')}`}
+${suspended.length === 0 ? '' : html`<h2>Suspended</h2>${await cards(visit, suspended, 'warn')}`}
 ${kubectl(
   `kubectl -n ${namespace} get capsules,assistants -o wide`,
   `kubectl -n ${systemNamespace} get deployments,pods`,

@@ -19,7 +19,7 @@ async function sandboxPage(visit: Visit): Promise<Page> {
   const { at, programs, probes, nodes, classes, certificates } = machinery;
   const runtime = `the role ${visit.names.space}-space-runtime in ${systemNamespace} and ${servicesNamespace}`;
   const cluster = `the role ${visit.names.space}-space-cluster`;
-  const main = html`<p class="lead">What stands between Assistants and the nodes, and the programs of this Space, as far as you may read it.</p>
+  const main = html`<p class="lead">The sandbox between Assistants and nodes, and the programs of this Space, as far as you may see them.</p>
 ${gate}
 <h2 id="nodes">Nodes</h2>${orHidden(nodes, nodeTable, cluster)}${classes === undefined ? '' : classLine(classes)}
 <h2 id="probes">Probes</h2>${orHidden(probes, probeTable, runtime)}
@@ -41,20 +41,20 @@ function orHidden<T>(
   takes: string,
 ): Html {
   return list === undefined
-    ? html`<p class="quiet">You may not see these: it takes ${takes}.</p>`
+    ? html`<p class="quiet">You may not see these: this requires ${takes}.</p>`
     : show(list);
 }
 
 const GATE = [
   ['SandboxReady', 'Sandbox: whether Assistants are scheduled'],
-  ['NetworkReady', 'Walls: whether the network holds what is forbidden'],
+  ['NetworkReady', 'Network: whether the network policies are enforced'],
 ] as const;
 
 /** The operator writes its verdict into each Capsule, so any of them shows it. */
 async function gateSection(visit: Visit): Promise<Html> {
   const conditions = (await anyCapsule(visit))?.status.conditions;
   if (conditions === undefined)
-    return html`<h2>Verdict of the gate</h2><p class="quiet">No Capsule that you may see tells it.</p>`;
+    return html`<h2>Verdict of the gate</h2><p class="quiet">No Capsule that you may see reports it.</p>`;
   const rows = GATE.flatMap(([type, says]) => {
     const told = conditions.find((one) => one.type === type);
     if (told === undefined) return [];
@@ -65,10 +65,10 @@ async function gateSection(visit: Visit): Promise<Html> {
 }
 
 const SANDBOX: Readonly<Record<Node['sandbox'], Html>> = {
-  there: state('good', 'there'),
+  there: state('good', 'installed'),
   missing: state('bad', 'missing'),
   'not-asked': html`<span class="quiet">no Assistants there</span>`,
-  unknown: state('warn', 'not told'),
+  unknown: state('warn', 'not reported'),
 };
 
 const nodeTable = (nodes: readonly Node[]): Html =>
@@ -101,9 +101,9 @@ const VERDICT: Readonly<Record<Probe['verdict'], Html>> = {
 
 const probeTable = (probes: readonly Probe[]): Html =>
   table(
-    ['Node', 'Tries', 'Verdict', 'What it found', 'At'],
+    ['Node', 'Tests', 'Verdict', 'What it found', 'At'],
     probes.map(({ node, asks, verdict, found, at }) => [
-      node === '' ? 'none has taken it' : node,
+      node === '' ? 'not scheduled yet' : node,
       asks,
       VERDICT[verdict],
       found === '' ? '–' : foreign(found, 300),
@@ -135,10 +135,10 @@ function certificateTable(certificates: readonly Certificate[], at: Date): Html 
   const rows = certificates.map(({ of, ends, renewedBy, advice: todo }): readonly Value[] => {
     if (ends === undefined) return [of, state('warn', 'not known'), '–', renewedBy];
     const days = daysLeft(ends, at);
-    const says = days < 0 ? 'ended' : days === 1 ? '1 day' : `${days} days`;
+    const says = days < 0 ? 'expired' : days === 1 ? '1 day' : `${days} days`;
     const isNear = days < SOON_DAYS;
     const tone = days < 0 ? 'bad' : isNear ? 'warn' : 'good';
     return [of, state(tone, says), moment(ends.toISOString()), isNear ? advice(todo) : renewedBy];
   });
-  return html`${table(['Certificate of', 'Left', 'Ends', 'Renewed by'], rows)}<p class="quiet">Of what the console speaks to, as it is shown; of the others, as they were signed. Servers of your own, and certificates of your own authority that the console never meets, are not known to it: the alert on certificates tells of each service (monitoring.rules of the chart).</p>`;
+  return html`${table(['Certificate of', 'Time left', 'Expires', 'Renewed by'], rows)}<p class="quiet">For services that the console connects to, this is the certificate that they present; for others, it is the one that was signed for them. The console does not know the certificates of your own servers, nor those of your own authority for services that it does not connect to: the alert on certificates covers each service (monitoring.rules of the chart).</p>`;
 }

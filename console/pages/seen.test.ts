@@ -67,7 +67,7 @@ describe('without script', () => {
     await page.getByText('Approved', { exact: true }).first().waitFor();
 
     await page.getByRole('link', { name: 'household' }).click();
-    await page.getByRole('link', { name: 'Keys of its own to an S3 store' }).click();
+    await page.getByRole('link', { name: 'Its own keys for an S3 store' }).click();
     const { 'access-key-id': id, 'secret-access-key': secret, ...fields } = scene.store.fields();
     await page.getByLabel('Name').fill('archive');
     await page.getByLabel('Endpoint').fill(fields.endpoint);
@@ -75,7 +75,7 @@ describe('without script', () => {
     await page.getByLabel('Bucket').fill(fields.bucket);
     await page.getByLabel('Access key ID').last().fill(id);
     await page.getByLabel('Secret access key').last().fill(secret);
-    await page.getByRole('button', { name: 'Try out and keep' }).click();
+    await page.getByRole('button', { name: 'Verify and save' }).click();
     await page.getByRole('cell', { name: 'archive' }).waitFor();
     expect(await page.content()).not.toContain(secret);
     await context.close();
@@ -86,12 +86,12 @@ describe('by keyboard alone', () => {
   it('somebody skips the sidebar, replaces a stored input, and selects and deletes a credential set', async () => {
     const { context, page } = await windowOf(browser, scene, 'admin');
     await page.keyboard.press('Tab');
-    expect(await page.locator(':focus').textContent()).toBe('Skip to the page');
+    expect(await page.locator(':focus').textContent()).toBe('Skip to the content');
     await page.keyboard.press('Enter');
     await tabTo(page, 'Capsule workshop');
 
     await page.goto('/capsules/household/assistants/asking');
-    await tabTo(page, 'Another value in its place');
+    await tabTo(page, 'New value');
     await page.keyboard.type('An0ther-of-the-bank');
     // The value is stored before the page comes that the form leads to.
     const next = page.waitForEvent('load');
@@ -111,7 +111,7 @@ describe('by keyboard alone', () => {
     await page.getByRole('button', { name: 'Delete' }).waitFor();
     await tabTo(page, 'Delete');
     await page.keyboard.press('Enter');
-    await page.getByText('There is none: objects are kept').waitFor();
+    await page.getByText('There is none: objects are stored').waitFor();
     await context.close();
   });
 });

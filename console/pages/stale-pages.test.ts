@@ -43,7 +43,7 @@ describe('a quota', () => {
     await made.patch('capsules', 'household', { spec: { quota: { database: '4Gi' } } });
     const page = await admin.send(old, action);
     expect(page.status).toBe(422);
-    expect(page.text).toContain('Nothing was changed. Enter how much it may have.');
+    expect(page.text).toContain('Nothing was changed. Enter at least one new limit.');
     expect((await quotaOf()).database).toBe('4Gi');
   });
 
@@ -52,7 +52,7 @@ describe('a quota', () => {
     const old = await who.get(HOUSEHOLD);
     who.cookies.delete(SESSION);
     const interrupted = await who.send(old, action, { storage: '77Gi' });
-    expect(interrupted.text).toContain('What you entered is there again');
+    expect(interrupted.text).toContain('the form contains what you entered');
     const page = await who.send(interrupted, '/sign-in', { token: environment.tokens['capsule-admin'] });
     expect(page.path).toBe(HOUSEHOLD);
     expect(page.html).toMatch(/<details open[^>]*><summary>Change the quota/);
@@ -94,7 +94,7 @@ describe('a stored input whose Secret somebody deleted', () => {
     const value = 'S3cret-of-the-bank';
     const page = await admin.send(await admin.get(at('chosen')), `${at('chosen')}/inputs/bank`, { value });
     expect(page.status).toBe(409);
-    expect(page.text).toContain('The Assistant names the Secret of-somebody, which is not there.');
+    expect(page.text).toContain('The Assistant names the Secret of-somebody, which does not exist.');
     const { items } = await made.get(SECRETS);
     expect(items.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).not.toContain(
       'of-somebody',

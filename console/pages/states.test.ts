@@ -89,8 +89,8 @@ const actOn = (path: string, act: string, says: string): State => ({
 });
 
 const EMPTY: Readonly<Record<string, State>> = {
-  'Repairs of a Space with nothing in it': { says: 'Nothing is to repair.', reach: at('/') },
-  'Capsules where there is none': { says: 'There is no Capsule yet.', reach: at('/capsules') },
+  'Repairs of a Space with nothing in it': { says: 'Nothing needs repair.', reach: at('/') },
+  'Capsules where there is none': { says: 'There are no Capsules yet.', reach: at('/capsules') },
 };
 
 /** In this order: a state may stand on what those before it have left. */
@@ -99,7 +99,7 @@ const STATES: Readonly<Record<string, State>> = {
     says: 'tracking.post.org',
     async reach(page) {
       await page.goto(POST);
-      await page.getByText('Another manifest runs: version 1.0.0, as before').waitFor();
+      await page.getByText('A different manifest runs: version 1.0.0, as before').waitFor();
     },
   },
   'a value that is not taken, beside its field': {
@@ -110,21 +110,21 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   'keys that the store does not take': {
-    says: 'The store does not take this key.',
+    says: 'The store does not accept this key.',
     async reach(page) {
       await page.goto(CREDENTIALS);
       await sendForm(page, CREATE, { ...keys(), 'secret-secret-access-key': 'a-secret-of-nobody-at-all' });
     },
   },
   'a name that is none': {
-    says: 'A name has lowercase letters',
+    says: 'A name consists of lowercase letters',
     async reach(page) {
       await page.goto(CREDENTIALS);
       await sendForm(page, CREATE, { ...keys(), name: 'Not A Name' });
     },
   },
   'credential sets that somebody else has changed meanwhile': {
-    says: 'Somebody changed the sets since you looked',
+    says: 'Somebody changed the sets after you opened the page',
     async reach(page) {
       await page.goto(CREDENTIALS);
       await keepSet('of-another');
@@ -140,7 +140,7 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   'a rotation whose keys the store does not take': {
-    says: 'The store does not take this key.',
+    says: 'The store does not accept this key.',
     async reach(page) {
       await page.goto(CREDENTIALS);
       await page.getByText('Rotate', { exact: true }).click();
@@ -151,7 +151,7 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   'a Capsule whose last credential set somebody deletes': {
-    says: 'There is none: objects are kept',
+    says: 'There is none: objects are stored',
     async reach(page) {
       await page.goto(CREDENTIALS);
       await sendForm(page, `${CREDENTIALS}/select`);
@@ -168,12 +168,12 @@ const STATES: Readonly<Record<string, State>> = {
   },
   ...Object.fromEntries(
     [HOUSEHOLD, ASKING].flatMap((path) => [
-      [`${path} that somebody suspends`, actOn(path, 'suspend', 'Somebody suspended it')],
+      [`${path} that somebody suspends`, actOn(path, 'suspend', 'is suspended')],
       [`${path} that somebody resumes`, actOn(path, 'resume', 'Stops')],
     ]),
   ),
   'a manifest that is another by the time that it is approved': {
-    says: 'The manifest is another by now',
+    says: 'The manifest has changed',
     async reach(page) {
       // A page that follows would have shown the other manifest before it is approved.
       await page.route('**/live?*', (route) => route.abort());
@@ -184,12 +184,12 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'a page that somebody may not see': { says: 'What the API server said', by: 'nobody', reach: at('/') },
   'credential sets that somebody may not see': {
-    says: 'It takes the verb credentials',
+    says: 'This requires the verb credentials',
     by: 'viewer',
     reach: at(CREDENTIALS),
   },
   'sections that somebody may not see': {
-    says: 'it takes the role home-space-cluster',
+    says: 'this requires the role home-space-cluster',
     by: 'viewer',
     reach: at('/sandbox'),
   },
@@ -209,7 +209,7 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   'somebody who has signed out': {
-    says: 'Sign in with a token of Kubernetes',
+    says: 'Sign in with a Kubernetes token',
     async reach(page) {
       await page.goto('/');
       await sendForm(page, '/sign-out');
@@ -231,7 +231,7 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   'an answer of the issuer that nobody asked for': {
-    says: 'This browser was not sent to sign in',
+    says: 'This browser did not begin to sign in',
     reach: at('/sign-in/issuer/answer?code=x&state=y'),
   },
   'an address that is not the console’s': {
@@ -244,7 +244,7 @@ const STATES: Readonly<Record<string, State>> = {
       without(toBroker, portOf(whole.brokerUrl), async () => void (await page.goto(CREDENTIALS))),
   },
   'an API server that is away': {
-    says: 'The API server is away',
+    says: 'The API server is unavailable',
     reach: (page) =>
       without(
         toApi,

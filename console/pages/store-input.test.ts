@@ -42,6 +42,6 @@ it('a binding that the API server refuses is told with what it takes', async () 
 it.each([0, 500, 504])('a binding that the API server does not answer (%s) is no refusal', async (status) => {
   const error = await told(new KubernetesError(status, 'Unreachable', 'it gave no answer'));
   expect(error).toBeInstanceOf(PageError);
-  expect(error).toMatchObject({ status: 503, title: 'Stored, and perhaps not bound' });
+  expect(error).toMatchObject({ status: 503, title: 'Stored, but perhaps not bound' });
   expect((error as PageError).advice).not.toContain('deploy');
 });

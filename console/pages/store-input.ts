@@ -35,8 +35,8 @@ async function store(visit: Visit): Promise<Outcome> {
   if (!manifest.ok || input === undefined || !Object.hasOwn(manifest.manifest.stored_inputs ?? {}, key))
     throw new PageError(
       409,
-      'The manifest asks for no such input',
-      'Look at the Assistant again. Nothing was stored.',
+      'The manifest has no such input',
+      'Nothing was stored. Open the Assistant again.',
     );
   const { definition } = requireSeen(visit, view, key, input);
   const value = visit.form.get('value') ?? '';
@@ -64,11 +64,11 @@ async function store(visit: Visit): Promise<Outcome> {
 /** Refuses the value if the input has changed since the person saw it, since they agreed only to what they saw. */
 function requireSeen({ form }: Visit, view: AssistantView, key: string, input: StoredInput) {
   const seen = seenOf(view, key, input);
-  const advice = 'It was changed after you looked, so nothing was stored. Look at it again.';
+  const advice = 'It was changed after you opened the page, so nothing was stored. Review it again.';
   if (form.get('definition') !== seen.definition)
-    throw new PageError(409, 'The manifest asks for something else by now', advice);
+    throw new PageError(409, 'The manifest now defines the input differently', advice);
   if (form.get('secret') !== seen.secret)
-    throw new PageError(409, 'The Assistant names another Secret by now', advice);
+    throw new PageError(409, 'The Assistant now names another Secret', advice);
   return seen;
 }
 
@@ -94,14 +94,14 @@ async function stored(
   if (isBound && !isOwn)
     throw new PageError(
       409,
-      'The Secret is gone',
-      `The Assistant names the Secret ${secret.name}, which is not there. Nothing was stored: make it again with kubectl.`,
+      'The Secret does not exist',
+      `The Assistant names the Secret ${secret.name}, which does not exist. Nothing was stored: create it again with kubectl.`,
     );
   if ((await created(visit, secret)) || (await replaced(visit, secret))) return;
   throw new PageError(
     409,
-    'Somebody was faster',
-    'The Secret was made and deleted meanwhile. Nothing was stored: look at the Assistant again.',
+    'Somebody else changed it',
+    'The Secret was created and deleted in the meantime. Nothing was stored: open the Assistant again.',
   );
 }
 
@@ -159,8 +159,8 @@ async function replaced(visit: Visit, { capsule, name, key, value, enteredFor }:
     if (isUnprocessable(error))
       throw new PageError(
         409,
-        'The Secret is not this input’s',
-        'The Secret that the Assistant names is of another type, or another Capsule’s. It was left as it is.',
+        'The Secret is not for this input',
+        'The Secret that the Assistant names has another type, or belongs to another Capsule. It was not changed.',
         { cause: error },
       );
     throw withoutSentence(error);
@@ -194,14 +194,14 @@ async function bind(
     if (error.status === 0 || error.status >= 500)
       throw new PageError(
         503,
-        'Stored, and perhaps not bound',
-        `The value is in the Secret ${secretKeyRef.name}. The API server did not say whether the Assistant names it: look at the Assistant again, and enter the value once more if it still asks for it.`,
+        'Stored, but perhaps not bound',
+        `The value is in the Secret ${secretKeyRef.name}. The API server did not confirm that the Assistant names it: open the Assistant again, and enter the value again if it is still missing.`,
         { cause: error },
       );
     throw new PageError(
       error.status === 409 ? 409 : 403,
       'Stored, but not bound',
-      `The value is in the Secret ${secretKeyRef.name}; the Assistant does not name it yet. That takes the verb deploy on the Capsule and get on that Secret.`,
+      `The value is in the Secret ${secretKeyRef.name}; the Assistant does not name it yet. This requires the verb deploy on the Capsule and get on that Secret.`,
       { quoted: error.sentence, cause: error },
     );
   }

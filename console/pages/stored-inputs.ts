@@ -74,14 +74,14 @@ export async function inputsSection(
   const may = await Promise.all(
     (['create', 'patch'] as const).map((verb) => visit.may({ resource: 'secrets', namespace, verb })),
   );
-  const refusal = html`<p class="quiet">You may not enter values: it takes <code>create</code> and <code>patch</code> on Secrets of the Space’s namespace.</p>`;
+  const refusal = html`<p class="quiet">You may not enter values: this requires <code>create</code> and <code>patch</code> on Secrets in the Space’s namespace.</p>`;
   // One act of a page is emphasised: the first missing input, unless an approval is required before.
   const missing = inputs.find(([key]) => boundOf(view, key) === undefined);
   const stands = isApproved(view) ? missing?.[0] : undefined;
   const shown = inputs.map(
     ([key, input]) => html`<section class="card"><h3>${foreign(input.label, 80)}</h3>
 <p>${foreign(input.description, 400)}</p><p>${outside(input.help_url, 'How to get it')}</p>
-<dl class="facts"><dt>Goes to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
+<dl class="facts"><dt>Sent to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
 ${may.every(Boolean) ? inputForm(visit, view, [key, input], { stands: stands === key, problem: problem?.key === key ? problem.says : undefined }) : ''}</section>`,
   );
   return html`<h2 id="stored-inputs">Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
@@ -108,9 +108,9 @@ function inputForm(
   return postForm(
     visit,
     action,
-    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}<div class="field"><label for="${id}">${isSet ? 'Another value in its place' : 'Value'}</label>${said}
+    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}<div class="field"><label for="${id}">${isSet ? 'New value' : 'Value'}</label>${said}
 <input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="8192" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
-<p class="quiet" id="${id}-help">It is written and never shown again. The Assistant does not get it.</p></div>
+<p class="quiet" id="${id}-help">It is stored and never shown again. The Assistant does not receive it.</p></div>
 <button class="${stands ? '' : 'plain'}">${isSet ? 'Replace' : 'Store'}</button>`,
   );
 }

@@ -43,9 +43,9 @@ export function timeline(about: {
       html`<li class="${tone}"><p>${says} <span class="quiet">${moment(at)}</span></p><p>${more}</p></li>`,
   );
   const hidden =
-    events === undefined ? ' You may not see Events: it takes list on events.events.k8s.io.' : '';
+    events === undefined ? ' You may not see Events: this requires list on events.events.k8s.io.' : '';
   return html`<ol class="timeline">${entries}</ol>
-<p class="quiet">From Events, which the cluster keeps for an hour; the last change of each condition, so that a failure before that is seen in Events alone; the object’s own record of which program wrote last; and what people did with this console, the last 20 acts. Persons are known of these acts, of who installed it and of who approved it. Of what was done otherwise the API server’s audit log knows them.${hidden}</p>`;
+<p class="quiet">This list contains Events, which the cluster keeps for an hour; the last change of each condition, so an earlier failure is only in the Events; the last write of each program; and the last 20 actions of people with this console. The person is known for these actions, for the installation and for the approval; for other changes, see the API server’s audit log.${hidden}</p>`;
 }
 
 function ofEvent(event: EventView): Moment {
@@ -96,10 +96,10 @@ const DONE: Readonly<Record<DoneAct, (what: Html) => Html>> = {
   resumed: () => html`Resumed`,
   quota: () => html`Quota changed`,
   input: (what) => html`Stored input ${what} entered`,
-  created: (what) => html`Credential set ${what} made`,
+  created: (what) => html`Credential set ${what} created`,
   rotated: (what) => html`Credential set ${what} rotated`,
   selected: (what) => html`Credential set ${what} selected`,
-  deselected: () => html`No credential set selected any more`,
+  deselected: () => html`Selection of a credential set removed`,
   deleted: (what) => html`Credential set ${what} deleted`,
 };
 
@@ -112,7 +112,7 @@ const made = (metadata: Metadata): readonly Moment[] => [
   {
     at: metadata.creationTimestamp ?? '',
     tone: 'good',
-    says: state('good', 'Made'),
+    says: state('good', 'Created'),
     more: installer(metadata),
   },
 ];
@@ -132,17 +132,11 @@ function ofWrite({ manager, time, subresource, fieldsV1 }: Write, metadata: Meta
           written(
             time,
             'Written',
-            html`Of the specification: ${foreign(spec.filter((key) => key !== '.').join(', '), 300)}; ${program}.`,
+            html`Fields of the specification: ${foreign(spec.filter((key) => key !== '.').join(', '), 300)}; ${program}.`,
           ),
         ]),
     ...(annotations.includes(`f:${APPROVED}`)
-      ? [
-          written(
-            time,
-            'Approved',
-            html`${approver(metadata)} Written ${program}, the last time at this moment.`,
-          ),
-        ]
+      ? [written(time, 'Approved', html`${approver(metadata)} Last written ${program} at this time.`)]
       : []),
   ];
 }
@@ -158,7 +152,7 @@ const written = (at: string, says: string, more: Html): Moment => ({
 export function installer({ annotations }: Pick<Metadata, 'annotations'>): Html {
   const person = annotations[INSTALLED_BY];
   return person === undefined
-    ? html`Who installed it is not recorded: Kubernetes tells it from 1.36 on.`
+    ? html`It is not recorded who installed it: this requires Kubernetes 1.36.`
     : html`Installed by ${foreign(person, 200)}.`;
 }
 
@@ -168,5 +162,5 @@ export function approver({ annotations }: Pick<Metadata, 'annotations'>): Html {
   const by = annotations[APPROVED_BY];
   if (digest === undefined) return html`It is not approved.`;
   const person = by?.startsWith(`${digest} `) ? by.slice(digest.length + 1) : undefined;
-  return person === undefined ? html`Who approved it is not recorded.` : html`By ${foreign(person, 200)}.`;
+  return person === undefined ? html`It is not recorded who approved it.` : html`By ${foreign(person, 200)}.`;
 }

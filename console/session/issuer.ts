@@ -42,9 +42,9 @@ type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
 /** Names that are valid in a header and do not belong to the cluster itself. */
 const NAME = /^(?!system:)[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const CALL_SECONDS = 10;
-/** The time for which the issuer's own description of itself counts: it may exchange its endpoints and keys. */
+/** The time for which the issuer's discovery document is used, since the issuer may change its endpoints and keys. */
 const FRESH_MS = 300_000;
-/** While it is away its last description counts, and it is asked again after this time. */
+/** While the issuer does not answer, its last document is used, and it is asked again after this time. */
 const AGAIN_MS = 30_000;
 
 interface Found {
@@ -93,7 +93,7 @@ export class Issuer {
       idTokenExpected: true,
     };
     const tokens = await authorizationCodeGrant(configuration, answer, checks).catch((cause: unknown) => {
-      throw new IssuerError('the issuer’s answer was not taken', { cause });
+      throw new IssuerError('the issuer’s answer was not accepted', { cause });
     });
     return this.#personOf(tokens.claims() ?? {});
   }
@@ -107,7 +107,7 @@ export class Issuer {
     const name = claims[userClaim];
     const user = `${prefix}${typeof name === 'string' ? name : ''}`;
     if (typeof name !== 'string' || name === '' || !NAME.test(user))
-      throw new IssuerError(`the claim ${userClaim} names nobody`);
+      throw new IssuerError(`the claim ${userClaim} has no valid name`);
     if (userClaim === 'email' && (claims['email_verified'] ?? true) !== true)
       throw new IssuerError('the address is not verified');
     const all = [claims[groupsClaim] ?? []].flat();
@@ -135,7 +135,7 @@ export class Issuer {
       [customFetch]: (target, options) =>
         fetch(target, { ...options, dispatcher: this.#dispatcher } as never) as unknown as Promise<Response>,
     }).catch((cause: unknown) => {
-      throw new IssuerError('the issuer is away', { cause });
+      throw new IssuerError('the issuer did not answer', { cause });
     });
     enableNonRepudiationChecks(configuration);
     return { secret, configuration, until: this.#now() + FRESH_MS };

@@ -68,7 +68,7 @@ describe('the token of a form', () => {
   });
 });
 
-describe('a token of Kubernetes', () => {
+describe('a Kubernetes token', () => {
   it.each(['a', 'A.b_c~d+e/f-1==', 'x'.repeat(2_600)])('may be one: %#', (text) => {
     expect(bearer.safeParse(text).success).toBe(true);
   });

@@ -12,7 +12,7 @@ export const bearer = z
 /** How a person was authenticated: by a Kubernetes token, or by the issuer that named them. */
 const shown = z.union([
   z.strictObject({ token: bearer }),
-  // However many: the length of a cookie is their limit, and a sign-in with more is refused.
+  // The number has no limit of its own: the length of a cookie limits it, and a sign-in with more is refused.
   z.strictObject({ groups: z.array(z.string().max(256)) }),
 ]);
 export type Shown = z.infer<typeof shown>;

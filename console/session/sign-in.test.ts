@@ -37,7 +37,7 @@ describe('signing in', () => {
     const page = await signIn(who, environment.tokens.viewer);
     expect(page.status).toBe(200);
     expect(page.html).toContain('system:serviceaccount:home:viewer');
-    expect(page.text).toContain('Nothing is to repair.');
+    expect(page.text).toContain('Nothing needs repair.');
   });
 
   it('refuses what is nobody’s, and shows nothing of it again', async () => {

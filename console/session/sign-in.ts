@@ -95,7 +95,7 @@ export class SignIn {
       return { problem: 'The page was open for too long. Enter the token again.', wanted };
     const token = bearer.safeParse(form.get('token')?.trim());
     if (!token.success)
-      return { problem: 'This is not a token, or one of more than 2,600 characters.', wanted };
+      return { problem: 'This is not a token, or it has more than 2,600 characters.', wanted };
     const secret = new Secret(token.data);
     const user = await review(secret).catch(cannotAsk);
     if (user === undefined) return { problem: 'The API server does not know this token.', wanted };
@@ -122,16 +122,16 @@ export class SignIn {
     if (issuer === undefined) throw notFound();
     const cookie = readCookie(request.headers.cookie, 'trip');
     const trip = cookie === undefined ? undefined : await sealed.open('trip', cookie, storedTrip);
-    // An answer to a window that set out before leaves the trip of the last one as it is.
+    // The answer for an earlier window of this browser leaves the values of the last window as they are.
     if (trip !== undefined && queryOf(request).get('state') !== trip.state)
       issuerFailed(new IssuerError('the answer is not to the last question'));
     endCookie(response, 'trip');
     if (trip === undefined)
-      return { problem: 'This browser was not sent to sign in, or too long ago.', wanted: undefined };
+      return { problem: 'This browser did not begin to sign in, or began too long ago.', wanted: undefined };
     const answer = new URL(`${origin}${CALLBACK.text}?${queryOf(request)}`);
     const { user, groups } = await issuer.finish(answer, trip).catch(issuerFailed);
     if (!(await this.#enter(response, { groups: [...groups] }, user)))
-      return { problem: 'The groups are too many for a session.', wanted: trip.to };
+      return { problem: 'You are in too many groups for a session.', wanted: trip.to };
     return { to: returnPath(trip.to) };
   }
 
@@ -174,13 +174,13 @@ export class SignIn {
 function cannotAsk(cause: unknown): never {
   if (!(cause instanceof KubernetesError)) throw cause;
   const advice =
-    'The API server did not say whose token this is. Try again in a moment; if it stays so, the log says why.';
+    'The API server did not check the token. Try again in a moment; if this persists, the log says why.';
   throw new PageError(503, 'Nobody can sign in now', advice, { cause });
 }
 
 function issuerFailed(cause: unknown): never {
   if (!(cause instanceof IssuerError)) throw cause;
-  const advice = 'The issuer gave no answer that names you. Try again; if it stays so, the log says why.';
+  const advice = 'The issuer did not identify you. Try again; if this persists, the log says why.';
   throw new PageError(502, 'You are not signed in', advice, { cause });
 }
 
@@ -201,10 +201,10 @@ function signInForm(about: {
     issuer === undefined
       ? ''
       : html`<p><a class="button" href="${Url.path`/sign-in/issuer?to=${to}`}">Sign in with ${issuer}</a></p>
-<p class="quiet">You see and do here what the API server lets you. Or with a token of Kubernetes:</p>`;
+<p class="quiet">You can see and do here what the API server permits you. Or use a Kubernetes token:</p>`;
   const said =
     problem === undefined ? '' : html`<p class="problem" id="token-problem" role="alert">${problem}</p>`;
-  return html`<h1>${space}</h1><p class="lead">Sign in with a token of Kubernetes. You see and do here what this token may, and nothing else.</p>${other}
+  return html`<h1>${space}</h1><p class="lead">Sign in with a Kubernetes token. You can see and do here what this token may, and nothing else.</p>${other}
 <form method="post" action="${ACTION}"><input type="hidden" name="form_token" value="${formToken(formKey, ACTION.text)}">
 <input type="hidden" name="to" value="${to}"><div class="field"><label for="token">Token</label>${said}
 <input id="token" name="token" type="password" autocomplete="off" spellcheck="false" required autofocus aria-describedby="token-help token-problem" aria-invalid="${problem === undefined ? 'false' : 'true'}">

@@ -80,5 +80,5 @@ async function enter(
     .getByLabel('Secret access key')
     .last()
     .fill(secret ?? fields['secret-access-key']);
-  await page.getByRole('button', { name: 'Try out and keep' }).click();
+  await page.getByRole('button', { name: 'Verify and save' }).click();
 }

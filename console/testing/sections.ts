@@ -4,7 +4,7 @@ import { attribute, textOf, walk } from './browser.ts';
 /** What a person has of a section: its content, with an act that they may do, or a sentence that says what they lack. */
 export type Given = 'shown' | 'acts' | 'withheld';
 
-const WITHHELD = /You may not (?:see|enter)|Who(?:ever)? has the verb/;
+const WITHHELD = /You may not (?:see|enter)|People with the verb/;
 
 /** The sections of a page by their headings, `chapter / card`; what stands before the first of them has an empty name. */
 export function sectionsOf(page: string): Readonly<Record<string, Given>> {

@@ -128,7 +128,7 @@ it.each(persons)(
     await untilCondition('assistant', `${home}-saver`, 'Ready', 'False', 'ApprovalMissing');
     await page.goto('/');
     await hands.press(page, 'Review what it may do, and approve', `Assistant ${home}-saver`);
-    await page.getByText('Nothing of it runs yet').waitFor();
+    await page.getByText('It does not run yet').waitFor();
     await hands.press(page, 'Approve exactly this manifest');
     await page.getByText('Approved', { exact: true }).first().waitFor();
     await state('InputsMissing');
@@ -152,7 +152,7 @@ it.each(persons)(
     await ready('assistant', `${home}-saver`);
 
     await page.goto(`/capsules/${home}`);
-    await hands.press(page, 'Keys of its own to an S3 store');
+    await hands.press(page, 'Its own keys for an S3 store');
     await credentials(page, hands, look);
     expect(await page.content()).not.toContain(VALUE);
     expect(wrong).toEqual([]);
@@ -168,22 +168,22 @@ async function credentials(page: Page, hands: InputMethod, look: () => Promise<v
     await hands.fill(page, 'Access key ID', id);
     await hands.fill(page, 'Secret access key', value);
   };
-  await page.getByText('There is none: objects are kept').waitFor();
+  await page.getByText('There is none: objects are stored').waitFor();
   await hands.fill(page, 'Name', 'archive');
   await hands.fill(page, 'Endpoint', endpoint);
   await hands.fill(page, 'Region', region);
   await hands.fill(page, 'Bucket', bucket);
   await keys('not-the-secret-of-this-access-key');
-  await hands.press(page, 'Try out and keep');
-  await page.locator('.field', { hasText: 'does not take this key' }).waitFor();
+  await hands.press(page, 'Verify and save');
+  await page.locator('.field', { hasText: 'does not accept this key' }).waitFor();
   await look();
   await keys(secret);
-  await hands.press(page, 'Try out and keep');
+  await hands.press(page, 'Verify and save');
   await page.getByRole('cell', { name: 'archive' }).waitFor();
 
   await hands.press(page, 'Rotate');
   await keys(secret);
-  await hands.press(page, 'Try out and rotate');
+  await hands.press(page, 'Verify and rotate');
   await page.getByText(/2, verified .*, rotated/).waitFor();
   await look();
   await hands.press(page, 'Select');
@@ -192,6 +192,6 @@ async function credentials(page: Page, hands: InputMethod, look: () => Promise<v
   await page.getByRole('button', { name: 'Delete' }).waitFor();
   expect(await page.content()).not.toContain(secret);
   await hands.press(page, 'Delete');
-  await page.getByText('There is none: objects are kept').waitFor();
+  await page.getByText('There is none: objects are stored').waitFor();
   await look();
 }

@@ -51,7 +51,7 @@ afterAll(async () => {
   await kube.remove('rolebinding', NAMES.admin, namespace);
 });
 
-it('lets a person with a token of Kubernetes sign in, and names the Capsule that is not Ready', async () => {
+it('lets a person with a Kubernetes token sign in, and names the Capsule that is not Ready', async () => {
   await untilCondition('capsule', home, 'Ready', 'False', 'NamespaceConflict');
   const { browser, shown } = await forwarded.signIn(await tokenOf(NAMES.admin));
   admin = browser;
