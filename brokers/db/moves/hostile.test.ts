@@ -105,7 +105,7 @@ describe('a tenant', () => {
       'writes without end',
       'LOOP INSERT INTO public.filler SELECT repeat(md5(n::text), 30) FROM generate_series(1, 2000) n; END LOOP;',
       { COPY_SPARE_BYTES: '4000000' },
-      /grows beyond/,
+      /has grown beyond/,
     ],
   ])('whose function %s on the target holds up nobody but itself', async (_, act, settings, why) => {
     const { id, principal, url } = await capsule();

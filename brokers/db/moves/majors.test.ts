@@ -47,7 +47,7 @@ it('a Capsule goes to no server of an earlier version, and to a later one by the
   const { copies = [] } = await move(broker, main.id, 'b');
   for (const copy of copies)
     await expect(copyDatabase(clients, copy)).rejects.toThrow(
-      /^pg_dump is of version \d+, and has to be of the target's/,
+      /^pg_dump has version \d+; it needs that of the target/,
     );
   await move(broker, main.id, '--back');
   expect(await sqlstate(main.url)).toBe('ok');

@@ -63,7 +63,7 @@ for side in from to; do
   tries=0
   until ask $side "SELECT current_setting('server_version_num')::int / 10000" >"$work/$side.major" 2>"$work/said"; do
     tries=$((tries + 1))
-    [ $tries -lt "${COPY_TRIES:-60}" ] || fail "the database $side cannot be entered: $(cat "$work/said")"
+    [ $tries -lt "${COPY_TRIES:-60}" ] || fail "cannot connect to the database $side: $(cat "$work/said")"
     sleep 0.5
   done
   # Earlier versions do not know this setting and would refuse the session.
@@ -75,7 +75,7 @@ client=$(pg_dump --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
 source=$(cat "$work/from.major")
 target=$(cat "$work/to.major")
 [ "$client" -eq "$target" ] && [ "$source" -le "$target" ] ||
-  fail "pg_dump is of version $client, and has to be of the target's, $target, which is no earlier one than the source's, $source"
+  fail "pg_dump has version $client; it needs that of the target, $target, which may not be earlier than that of the source, $source"
 
 extensions=$(ask from 'SELECT string_agg(quote_literal(extname), $$,$$) FROM pg_extension')
 missing=$(ask to "SELECT string_agg(e, ', ') FROM unnest(ARRAY[$extensions]::text[]) e
@@ -93,7 +93,7 @@ most=$(($(size from) * 2 + ${COPY_SPARE_BYTES:-268435456}))
 while sleep 2 >/dev/null 2>&1; do
   now=$(size to 2>/dev/null) || continue
   [ "$now" -gt "$most" ] || continue
-  echo "the copy grows beyond $most bytes" >&2
+  echo "the copy has grown beyond $most bytes" >&2
   ask to "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()" >/dev/null || true
 done &
@@ -131,7 +131,7 @@ names=$(quietly ask from "SELECT coalesce(string_agg(DISTINCT quote_literal(spli
 unknown=$(quietly ask to "$libraries SELECT concat('unknown ', string_agg(name, ' ')) FROM unnest(ARRAY[$names]::text[]) name
   WHERE current_setting(name, true) IS NULL") || fail 'settings of the role cannot be looked up'
 unknown=$(printf '%s\n' "$unknown" | sed -n '$s/^unknown //p')
-[ -z "$unknown" ] || fail "the role has settings that the target does not know: its Assistant has to take them away, with ALTER ROLE CURRENT_USER RESET $unknown"
+[ -z "$unknown" ] || fail "the role has settings that the target does not know: its Assistant has to remove them with ALTER ROLE CURRENT_USER RESET $unknown"
 
 # The tenant's own role sets them, so it gets no setting that it could not set itself.
 settings=$(quietly ask from "SELECT coalesce(string_agg(format(

@@ -26,7 +26,7 @@ fail() {
 checked() {
   case $2 in
     '') fail "$1 is empty" ;;
-    *[!A-Za-z0-9_-]*) fail "$1: the password may hold letters, digits, _ and - only" ;;
+    *[!A-Za-z0-9_-]*) fail "$1: the password may contain only letters, digits, _ and -" ;;
   esac
 }
 
@@ -44,8 +44,8 @@ fi
 mkdir -p "$(dirname "$data")"
 exec 9>"$data.lock"
 if ! flock -n 9; then
-  echo 'entrypoint: waits for the end of another server with this data' >&2
-  flock -w 60 9 || fail 'another server has the data'
+  echo 'entrypoint: waiting for another server that uses this data to end' >&2
+  flock -w 60 9 || fail 'another server uses the data'
 fi
 rm -f "$data/postmaster.pid"
 
@@ -84,7 +84,7 @@ has_objectstore() {
 offer() {
   control=$all_extensions/$1.control
   [ -e "$control" ] || fail "extension $1 is not in the image"
-  grep -Eq '^trusted *= *true' "$control" || fail "extension $1 is not trusted: no tenant may have it"
+  grep -Eq '^trusted *= *true' "$control" || fail "extension $1 is not trusted, so no tenant may create it"
   ln -s "$control" "$all_extensions/$1"--*.sql "$sockets/extension/"
 }
 
@@ -105,7 +105,7 @@ else
 fi
 # A Space that gets an object store later gets its registry at the next start.
 if [ -n "$objectstore_password" ] && ! has_objectstore "$data"; then
-  single_user "$data" <"$here/objectstore-registry.sql" >/dev/null || fail 'cannot make the registry of the object store'
+  single_user "$data" <"$here/objectstore-registry.sql" >/dev/null || fail 'cannot create the registry of the object store'
 fi
 unset password objectstore_password
 

@@ -194,7 +194,7 @@ describe('the embedded server', () => {
     await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', {
       what: 'the other server',
     });
-    expect(readFileSync(others.LOG, 'utf8')).not.toContain('another server has');
+    expect(readFileSync(others.LOG, 'utf8')).not.toContain('another server uses');
     expect(second.exitCode).toBe(null);
   });
 
@@ -396,7 +396,7 @@ describe('the embedded server', () => {
         if (i % 2 === 0) socket.write(hello);
         return socket;
       });
-      await eventually(() => log().includes('guard: too many at the door: ended'), { what: 'the guard' });
+      await eventually(() => log().includes('guard: too many connections that have not logged in: ended'), { what: 'the guard' });
       await eventually(() => ended > 0, { what: 'the end of one of them' });
       for (const socket of sockets) socket.destroy();
       expect(await sqlstate(own())).toBe('ok');
@@ -411,7 +411,7 @@ describe('the embedded server', () => {
         socket.on('error', () => undefined).on('close', () => ended.add(i));
         return socket.resume();
       });
-      await eventually(() => log().includes('guard: too many at the door: ended'), { what: 'the guard' });
+      await eventually(() => log().includes('guard: too many connections that have not logged in: ended'), { what: 'the guard' });
       await eventually(() => ended.size >= 12, { what: 'the end of those that are too many' });
       for (const socket of sockets) socket.destroy();
       expect(await sqlstate(own())).toBe('ok');
@@ -464,7 +464,7 @@ describe('the embedded server', () => {
         .query('SELECT pg_sleep(600) FROM wide a JOIN wide b USING (i, x) LIMIT 1')
         .catch(() => undefined);
       await gone;
-      await eventually(() => log().includes(`guard: helpers share too much memory: ended 1 of ${tenant}`), {
+      await eventually(() => log().includes(`guard: parallel workers share too much memory: ended 1 of ${tenant}`), {
         what: 'its line of the log',
       });
       await neighbour.client.query('SELECT 1');
@@ -591,7 +591,7 @@ describe('the embedded server', () => {
         i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
         holder.client.query(loop).catch(() => undefined);
         await Promise.all([gone, holder.gone]);
-        const line = 'guard: nobody can log in for one that does not end: restarts the server for 1 of';
+        const line = 'guard: nobody can log in because of a session that does not end: restarts the server because of 1 of';
         expect(log()).toContain(`${line} ${tenant}`);
         await eventually(async () => (await sqlstate(own())) === 'ok', { what: 'the server' });
       },
@@ -637,7 +637,7 @@ describe('the embedded server', () => {
           { what: 'all workers to be with the tenant' },
         );
         await query(broker(), 'DELETE FROM mine');
-        await eventually(() => /guard: no worker is left to vacuum others: ended \d of spc_a/.test(log()), {
+        await eventually(() => /guard: no autovacuum worker is left for other databases: ended \d of spc_a/.test(log()), {
           what: 'its line of the log',
         });
         const cleaned = "SELECT 1 FROM pg_stat_user_tables WHERE relname = 'mine' AND autovacuum_count > 0";
@@ -676,7 +676,7 @@ describe('the embedded server', () => {
         const first = await hold();
         await expect(query(broker(), 'DROP DATABASE scratch')).rejects.toThrow();
         await first.gone;
-        const line = 'drops wait for one that nothing else ends: restarts the server for 1 of';
+        const line = 'drops wait for a session that does not end: restarts the server because of 1 of';
         expect(log()).toContain(`${line} ${tenant}`);
         await eventually(async () => (await sqlstate(broker())) === 'ok', { what: 'the server' });
         await query(broker(), 'DROP DATABASE IF EXISTS scratch');

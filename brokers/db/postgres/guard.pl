@@ -14,7 +14,7 @@ my $server = getppid();
 my $questions = $0 =~ s/\.pl$/.sql/r;
 my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
 # Each process that logs in occupies a connection slot, so at most a third of the slots may be occupied in this way.
-my $at_door = ($ENV{MAX_CONNECTIONS} or die "guard: MAX_CONNECTIONS is not set\n") / 3;
+my $login_slots = ($ENV{MAX_CONNECTIONS} or die "guard: MAX_CONNECTIONS is not set\n") / 3;
 my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
 my $reserve_files = $ENV{DISK_RESERVE_FILES} // 20_000;
 my $session_kib = $ENV{SESSION_MEMORY_KIB} // 131_072;
@@ -101,9 +101,9 @@ sub crowds {
   }
   # The limit for each address is lowered until all of them together leave slots to others; one is always permitted.
   my $most = $per_address;
-  $most-- while $most > 1 && sum0(map { min(scalar @$_, $most) } values %from) > $at_door;
+  $most-- while $most > 1 && sum0(map { min(scalar @$_, $most) } values %from) > $login_slots;
   # The first ones may still log in.
-  finish('too many at the door', splice(@$_, $most)) for grep { @$_ > $most } values %from;
+  finish('too many connections that have not logged in', splice(@$_, $most)) for grep { @$_ > $most } values %from;
 }
 
 sub memory {
@@ -169,7 +169,7 @@ sub shared {
     my ($only, @more) = @{ $users{$_} };
     $only->{shared} += $kib{$_} // 0 unless @more;
   }
-  finish('helpers share too much memory', grep { ($_->{shared} // 0) > $session_kib } @$tenants);
+  finish('parallel workers share too much memory', grep { ($_->{shared} // 0) > $session_kib } @$tenants);
 }
 
 # An exported snapshot is a file until its transaction ends. Its name begins with the exporting backend, and its text has the process id.
@@ -232,12 +232,12 @@ sub sprawling {
 }
 
 my %why = (
-  session => 'its database is closed', worker => 'an analysis takes too long', vacuum => 'no worker is left to vacuum others');
+  session => 'its database is closed', worker => 'an analysis takes too long', vacuum => 'no autovacuum worker is left for other databases');
 
 my (%first, %told, %barring);
 my $restarted = 0;
 
-sub outstayed {
+sub overdue {
   my @lines = grep {/\|/} split /\n/, $_[0];
   my (%still, $deaf);
   for (@lines) {
@@ -251,19 +251,19 @@ sub outstayed {
     $deaf //= { pid => $pid, role => $database } if $waits eq 't' && time - $told{$one} >= $deaf_seconds;
   }
   for my $known (\%first, \%told) { delete @$known{ grep { !$still{$_} } keys %$known } }
-  restart('drops wait for one that nothing else ends', $deaf) if $deaf;
+  restart('drops wait for a session that does not end', $deaf) if $deaf;
 }
 
 sub restart {
   my ($why, $deaf) = @_;
   return unless $restart_hours && time - $restarted >= $restart_hours * 3600;
   $restarted = time;
-  print STDERR "guard: $why: restarts the server for 1 of $deaf->{role}\n";
+  print STDERR "guard: $why: restarts the server because of 1 of $deaf->{role}\n";
   kill 'KILL', $deaf->{pid};
 }
 
-# The checkpointer begins while the server recovers, and then sleeps for checkpoint_timeout: until it wakes it does not heed
-# archive_timeout. The signal to read its settings anew wakes it.
+# The checkpointer begins while the server recovers, and then sleeps for checkpoint_timeout: until it wakes it ignores
+# archive_timeout. The signal to reload its settings wakes it.
 my $woken = 0;
 
 sub wake {
@@ -282,12 +282,12 @@ sub ask {
   my $full = $said =~ /out of shared memory/;
   # A session that still exists after it was told to end is busy with its own clean-up and does not react to signals.
   my ($leaving) = grep { $full && $barring{ $_->{pid} } } @$tenants;
-  restart('nobody can log in for one that does not end', $leaving) if $leaving;
+  restart('nobody can log in because of a session that does not end', $leaving) if $leaving;
   finish('nobody can log in', @$tenants) if $full;
   %barring = map { $_->{pid} => 1 } $full ? @$tenants : ();
   return unless $? == 0;
   wake($checkpointer);
-  outstayed($said);
+  overdue($said);
 }
 
 for (my $turn = 0; getppid() == $server; $turn++) {

@@ -20,8 +20,8 @@ fail() {
 }
 
 if [ -e "$data/PG_VERSION" ]; then
-  [ "$(cat "$data/restored-to" 2>/dev/null)" = "${time:-the end}" ] || fail 'the volume has a database in it, which is not overwritten'
-  echo 'restore: done before'
+  [ "$(cat "$data/restored-to" 2>/dev/null)" = "${time:-the end}" ] || fail 'the volume already contains a database, which is not overwritten'
+  echo 'restore: already done'
   exit
 fi
 sh "$here/backup-settings.sh"
@@ -30,7 +30,7 @@ repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --p
 began=$(date +%s)
 said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 
-[ ! -e "$draft/postmaster.pid" ] || [ -z "${STAYS:-}" ] || fail 'a server runs with it already'
+[ ! -e "$draft/postmaster.pid" ] || [ -z "${STAYS:-}" ] || fail 'a server already runs with it'
 rm -rf "$draft" "$draft.log" "$draft.log.over"
 mkdir -p "$draft"
 [ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
@@ -41,7 +41,7 @@ processors=$(nproc)
 # the end, so one sync there is enough.
 LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" \
   "--recovery-option=restore_command=sh $here/log.sh get %f %p" restore || fail 'the backup cannot be restored: the lines above say why'
-said 'the files are there'
+said 'the files are restored'
 # Excluded databases are restored as files of zeros. Truncated to nothing, they spare the server reading each page that the log
 # changes. Large files stay, since they are sparse and would grow again at the first page that the log has in full.
 [ -z "${STAYS:-}" ] || printf '%s\n' "$@" | sed -n "s|^--db-exclude=|$draft/base/|p" |
@@ -56,7 +56,7 @@ ident=$sockets/ident.conf
 printf 'server %s %s\n' "$(id -un)" "${STAYS:-postgres}" >"$ident"
 end_of_log() {
   grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
-  fail "the log of changes does not reach ${time:-its end}: name an earlier time"
+  fail "the write-ahead log does not reach ${time:-its end}: name an earlier time"
 }
 # The settings are those of the entry point, but without listeners and without a hot standby, so `pg_ctl -w` returns before
 # the recovery has ended. The server ends with an error if the log ends before the requested moment.
@@ -68,7 +68,7 @@ until grep -qx 'ready *' "$draft/postmaster.pid" 2>/dev/null; do
   "$programs/pg_ctl" -D "$draft" status >/dev/null || end_of_log
   sleep 0.1
 done
-said 'the log is followed'
+said 'the log is replayed'
 reached=$(grep -Eo 'last completed transaction was at log time .*' "$log" | tail -n 1 | cut -d ' ' -f 8-)
 if [ -n "${STAYS:-}" ]; then
   # Missing pages are expected in excluded databases. In any other they are an error.
@@ -86,5 +86,5 @@ printf '%s' "${time:-the end}" >"$draft/restored-to"
 sync -f "$draft"
 mv -T "$draft" "$data"
 sync -f "$data"
-said 'the disk has all of it'
+said 'everything is on disk'
 echo "restore: done, up to ${reached:-the end of the backup}"

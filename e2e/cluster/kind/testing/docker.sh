@@ -64,5 +64,5 @@ case "$1 ${2:-}" in
       if grep --line-regexp --quiet "$name" containers/* 2>/dev/null; then echo "error while removing network: network $name has active endpoints" >&2 && exit 1; fi
       rm "networks/$name"
     done ;;
-  *) echo "docker: '$*' is not a command that is known here" >&2 && exit 1 ;;
+  *) echo "docker: '$*' is not an imitated command" >&2 && exit 1 ;;
 esac
