@@ -44,27 +44,27 @@ test.each<[string, string, () => Promise<() => Promise<void>>]>([
   ['a binding that was deleted', 'does not exist', remove(POLICY_BINDING)],
   [
     'a binding that only warns',
-    'is not as the release has it',
+    'differs from that of the release',
     change(POLICY_BINDING, { validationActions: ['Warn'] }, { validationActions: ['Deny'] }),
   ],
   [
     'an expression that is always true',
-    'is not as the release has it',
+    'differs from that of the release',
     change(POLICY, { validations: [{ expression: 'true' }] }, { validations: [{ expression: EXPRESSION }] }),
   ],
   [
     'a condition that nothing meets',
-    'is not as the release has it',
+    'differs from that of the release',
     change(POLICY, { matchConditions: [{ name: 'never', expression: 'false' }] }, { matchConditions: [] }),
   ],
   [
     'a failure that lets through',
-    'is not as the release has it',
+    'differs from that of the release',
     change(POLICY, { failurePolicy: 'Ignore' }, { failurePolicy: 'Fail' }),
   ],
   [
     'an exception',
-    'is not as the release has it',
+    'differs from that of the release',
     change(
       POLICY,
       { matchConstraints: { excludeResourceRules: WHERE } },
@@ -103,7 +103,7 @@ test.each<[string, string, () => Promise<void>]>([
   ],
   [
     'none is written down',
-    'does not say which there are',
+    'does not list them',
     () =>
       space.patch(
         CONFIG_MAP,

@@ -70,7 +70,7 @@ async function findGap(
     specs: Object.entries(specsIn(written, resource)),
   }));
   if (wishes.some(({ specs }) => specs.length === 0))
-    return gap(CONFIG_MAP, policiesName(space), 'does not say which there are');
+    return gap(CONFIG_MAP, policiesName(space), 'does not list them');
   const gaps = await together(
     wishes.map(async ({ resource, specs }) => {
       const labelled = await list(resource);
@@ -79,7 +79,7 @@ async function findGap(
           const live = labelled.get(name) ?? (await read<Judge>(resource, name));
           if (live instanceof ApiError) return gap(resource, name, whyUnread(live));
           if (live.metadata.deletionTimestamp !== undefined) return gap(resource, name, 'is being deleted');
-          return isSame(spec, live.spec) ? undefined : gap(resource, name, 'is not as the release has it');
+          return isSame(spec, live.spec) ? undefined : gap(resource, name, 'differs from that of the release');
         }),
       );
     }),
@@ -93,7 +93,7 @@ const whyUnread = ({ status }: ApiError) =>
 function gap({ kind }: Resource, name: string, what: string): Finding {
   return no(
     'PolicyNotInForce',
-    `${kind} "${name}" ${what}, and nothing new is scheduled before it is put back; what runs goes on. Repair the release with helm upgrade; it then goes on by itself.`,
+    `${kind} "${name}" ${what}, so nothing new is scheduled until it is restored; running Assistants continue. Repair the release with helm upgrade; scheduling then resumes by itself.`,
   );
 }
 

@@ -63,7 +63,7 @@ export function graceOf(
   return {
     finding: no(
       'RetentionGrace',
-      `It runs no more, and its data is dropped after ${until}. Until then spec.deletionPolicy "Retain" keeps the data for the next of this name.`,
+      `It no longer runs, and its data is dropped after ${until}. Until then spec.deletionPolicy "Retain" keeps the data for the next one of this name.`,
     ),
     requeueAfterMs: Number.isNaN(left) ? LONGEST_WAIT_MS : Math.min(left, LONGEST_WAIT_MS),
   };
@@ -92,6 +92,6 @@ export function warnOfClocks({ log }: { readonly log: Pick<Logger, 'warn'> }, cl
       sinceStart: written(clocks.steady),
       ...(clocks.server === undefined ? {} : { apiServer: written(clocks.server) }),
     },
-    'clocks differ: data of what was deleted is dropped when all of them say that its grace is over',
+    'clocks differ: data of deleted objects is dropped when the grace period is over by all clocks',
   );
 }

@@ -42,7 +42,7 @@ export class Leadership {
 
   /** @throws Error before the identity is known */
   get identity(): Identity {
-    if (!this.#account) throw new Error('who the operator is was not asked yet');
+    if (!this.#account) throw new Error('the operator has not asked yet which account it has');
     return this.#account.identity;
   }
 

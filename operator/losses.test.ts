@@ -393,7 +393,7 @@ describe('an etcd that is set back to before the deletion of a Capsule', () => {
     await space.becomes(CAPSULE, home, 'ObjectStoreReady', 'False BrokerRefused');
     const capsule = await space.get<kinds.Capsule>(CAPSULE, home);
     const why = capsule?.status?.conditions?.find(({ type }) => type === 'ObjectStoreReady')?.message;
-    expect(why).toMatch(/restore the Capsule from a backup.*delete it and apply it anew.*replace-principal/);
+    expect(why).toMatch(/restore the Capsule from a backup.*delete it and apply it again.*replace-principal/);
     isRetired = false;
     await again({ objectStore: agreeingObjects({ usage }) });
     await space.becomes(CAPSULE, home, 'ObjectStoreReady', READY);

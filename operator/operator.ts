@@ -99,7 +99,7 @@ export function startOperator(options: OperatorOptions): Operator {
     triggers.everything(urgency(finding));
   });
   const network = watchNetwork({ names, stores }, (finding) => {
-    log.info({ status: finding.status, reason: finding.reason }, 'what is known of the walls changed');
+    log.info({ status: finding.status, reason: finding.reason }, 'the state of the network policies changed');
     triggers.everything(urgency(finding));
   });
   for (const reflector of Object.values(reflectors.all)) reflector.onHealth(gate.check);
@@ -109,7 +109,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const manager = startManager({
     reflectors: reflectors.all,
     async lead(signal) {
-      log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the Lease is asked for');
+      log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the operator waits for the Lease');
       await leadership.acquire(signal);
       metrics.observeLead(true);
     },
@@ -139,7 +139,7 @@ function leadershipOf(options: OperatorOptions, queues: Queues, clock: Clock): L
   const leadership = new Leadership({
     ...options,
     clock,
-    onProblem: (error) => options.log.warn({ err: error }, 'the lease could not be read or written'),
+    onProblem: (error) => options.log.warn({ err: error }, 'the Lease could not be read or written'),
   });
   const { lease } = leadership;
   lease.lost.addEventListener('abort', () => {

@@ -22,7 +22,7 @@ function refusalOf(error: unknown): Refused | undefined {
     return undefined;
   const finding = no(
     'WriteRefused',
-    `The API server does not let the operator ${error.write}: ${quoted(error.said)} It is tried again, and goes on by itself when the policy, the webhook or the missing right that says so is mended.`,
+    `The API server does not let the operator ${error.write}: ${quoted(error.said)} It is retried, and continues by itself once the policy, the webhook or the missing right that causes this is fixed.`,
   );
   return { finding, retry: error };
 }
@@ -31,7 +31,7 @@ function refusalOf(error: unknown): Refused | undefined {
 const unread = ({ said }: ReadRefusedError): Finding =>
   no(
     'ReadRefused',
-    `The API server does not let the operator read what it needs: ${quoted(said)} It is tried again, and goes on by itself when the operator has this right; helm upgrade puts back those of the release.`,
+    `The API server does not let the operator read what it needs: ${quoted(said)} It is retried, and continues by itself once the operator has this right; restore those of the release with helm upgrade.`,
   );
 
 /** For `catch`: turns a refusal into the result of a step, and throws every other error. */

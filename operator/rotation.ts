@@ -41,12 +41,12 @@ export function rotationEvent(changed: boolean, consequence: string, mark: strin
         type: 'Normal',
         reason: 'CredentialsRotated',
         action: 'Rotate',
-        note: `The database broker issued a new URL, and the old one opens nothing any more. ${consequence}`,
+        note: `The database broker issued a new URL, and the old one no longer works. ${consequence}`,
       }
     : {
         type: 'Warning',
         reason: 'RotationNotMarked',
         action: 'Rotate',
-        note: `The database broker has no rotation marked for it, so its URL is as it was. Run "${mark}" in the broker's container, then give the annotation a new value.`,
+        note: `The database broker has no rotation marked for it, so its URL is unchanged. Run "${mark}" in the broker's container, then give the annotation a new value.`,
       };
 }

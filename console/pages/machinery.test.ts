@@ -20,7 +20,7 @@ beforeAll(async () => {
   made = subjects(environment);
   await made.capsule('household', { quota: { database: '1Gi', assistants: 1 } }, [
     condition('Ready', 'False', 'QuotaExceeded', 'Its databases hold more than 1Gi.'),
-    condition('SandboxReady', 'True', 'SandboxAvailable', 'A probe has found itself in the sandbox.'),
+    condition('SandboxReady', 'True', 'SandboxAvailable', 'A probe ran in the sandbox.'),
     condition('NetworkReady', 'False', 'EnforcementFailed', 'On node "bare" a pod reached the canary.'),
   ]);
   await made.assistant('second', { capsule: 'household' }, [
@@ -114,7 +114,7 @@ describe('the page of sandbox and brokers', () => {
   it('tells the gate’s verdict, nodes, probes, programs and versions', async () => {
     const { text } = await admin.get('/sandbox');
     for (const says of [
-      'Sandbox: whether Assistants are scheduled Sandbox available SandboxAvailable A probe has found itself',
+      'Sandbox: whether Assistants are scheduled Sandbox available SandboxAvailable A probe ran in the sandbox',
       'Network: whether the network policies are enforced Network policies are not enforced EnforcementFailed On node "bare"',
       'bare missing runc v1.36.0 containerd://2.1.4',
       'sound installed runc, runsc v1.36.0',

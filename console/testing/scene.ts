@@ -75,13 +75,13 @@ async function capsules(made: Subjects): Promise<void> {
       'SandboxReady',
       'True',
       'SandboxAvailable',
-      'RuntimeClass "gvisor" has handler "runsc", and a probe has found itself in the sandbox.',
+      'RuntimeClass "gvisor" has handler "runsc", and a probe ran in the sandbox.',
     ),
     condition(
       'NetworkReady',
       'True',
       'Ready',
-      'Everything is denied but what an Assistant needs, and a probe has found it so.',
+      'Network policies deny everything except what an Assistant needs, and a probe has confirmed it.',
     ),
     ...well.map((type) => condition(type, 'True', 'Provisioned', 'Nothing is to do.')),
   ];

@@ -39,7 +39,7 @@ it('finds all policies of the chart in force, and names one that is not', async 
   });
   expect((await look()).found).toMatchObject({
     reason: 'PolicyNotInForce',
-    message: expect.stringContaining('"home-operator-lead-system" is not as the release has it'),
+    message: expect.stringContaining('"home-operator-lead-system" differs from that of the release'),
   });
   await client.call({ method: 'DELETE', path: pathOf(POLICY, undefined, 'home-sandbox'), body: {} });
   expect((await look()).found).toMatchObject({

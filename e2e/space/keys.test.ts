@@ -160,7 +160,7 @@ describe('the keys of a Space', () => {
     await merge(path, { rules: rules.map((rule) => ({ ...rule, verbs: ['patch'] })) });
     const failure = await keep().catch((error: unknown) => error);
     expect(String(failure)).toMatch(/403 .*home-keys" cannot get resource "configmaps"/);
-    expect(adviceOn(failure)).toMatch(/Put its Roles back with helm upgrade/);
+    expect(adviceOn(failure)).toMatch(/Restore its Roles with helm upgrade/);
     await merge(path, { rules });
     expect(await keep()).toEqual({ refused: 0, told: [] });
     expect(await everything()).toEqual(made);
@@ -198,7 +198,7 @@ describe('the keys of a Space', () => {
     const gone = await keep();
     expect(gone.refused).toBe(1);
     expect(gone.told.join()).toMatch(
-      /^refused home-services\/db-broker-keys it was there and is gone, and no URL .* take db-broker-keys out of ConfigMap home-services\/space-keys and annotation platform.space\/keys of volume claim home-services\/data-postgres-0/,
+      /^refused home-services\/db-broker-keys it existed and is missing, and no URL .* take db-broker-keys out of ConfigMap home-services\/space-keys and annotation platform.space\/keys of volume claim home-services\/data-postgres-0/,
     );
     await remove(core('configmaps', SERVICES, 'space-keys'));
     expect((await keep()).told.join()).toMatch(/db-broker-keys .* take db-broker-keys out of annotation/);
@@ -289,12 +289,12 @@ describe('the certificates of a Space', () => {
 
     const later = new Date(Date.now() + 366 * DAY_MS);
     expect((await keep(later)).told.toSorted()).toEqual([
-      'renewed home-services/db-broker-tls a third of its time is over',
-      'renewed home-services/objectstore-broker-tls a third of its time is over',
-      'renewed home-services/platform-assistant-egress-tls a third of its time is over',
-      'renewed home-services/postgres-tls a third of its time is over',
-      'renewed home-services/s3-tls a third of its time is over',
-      'renewed home-system/console-tls a third of its time is over',
+      'renewed home-services/db-broker-tls a third of its lifetime is over',
+      'renewed home-services/objectstore-broker-tls a third of its lifetime is over',
+      'renewed home-services/platform-assistant-egress-tls a third of its lifetime is over',
+      'renewed home-services/postgres-tls a third of its lifetime is over',
+      'renewed home-services/s3-tls a third of its lifetime is over',
+      'renewed home-system/console-tls a third of its lifetime is over',
     ]);
     expect((await serials())[0]).toBe(authority);
 

@@ -129,10 +129,10 @@ describe('the test of a release', () => {
     expect(await faults()).toEqual(['parts: home-services/db-broker: 0 of 2 pods are ready']);
     await patch(broker, { spec: { replicas: 0 } });
     expect(await faults()).toEqual([
-      expect.stringContaining('home-services/db-broker: it is scaled to none'),
+      expect.stringContaining('home-services/db-broker: it is scaled to zero'),
     ]);
     await policyServer.server.client.call({ method: 'DELETE', path: broker, body: {} });
-    expect(await faults()).toEqual(['parts: db-broker: it is not there']);
+    expect(await faults()).toEqual(['parts: db-broker: it does not exist']);
     options = { ...options, parts: options.parts.filter((part) => part !== 'db-broker') };
   });
 
@@ -243,7 +243,7 @@ describe('its program', () => {
       1,
       expect.stringMatching(/FAILED {2}admission policies: .*"home-sandbox"/),
     ]);
-    expect(stdout).toContain('not all of it holds');
+    expect(stdout).toContain('some checks failed');
   });
 
   it('ends with 1 when it lacks a right', async () => {

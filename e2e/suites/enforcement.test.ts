@@ -202,7 +202,7 @@ describe('walls', () => {
     await ready('assistant', `${home}-early`);
     expect(conditionOf(await kube.get('capsule', home, installed.namespace), 'NetworkReady')).toMatchObject({
       status: 'True',
-      message: expect.stringContaining('a probe has found it so'),
+      message: expect.stringContaining('a probe has confirmed it'),
     });
     const probes = await network();
     const { items: nodes } = JSON.parse((await kube.run(['get', 'nodes', '-o', 'json'])).stdout);

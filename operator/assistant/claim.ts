@@ -17,7 +17,7 @@ export function registeredOwner(secret: SecretObject | undefined): string | unde
 export const isRetained = (secret: SecretObject | undefined): boolean =>
   secret?.metadata.labels?.[LABEL.retained] === 'true';
 
-const CLAIMED = yes('Ready', 'The id is its own.');
+const CLAIMED = yes('Ready', 'The id belongs to this Assistant.');
 
 const LOST_RACE: Step<SecretObject> = {
   finding: no('DuplicateIdentifier', 'Another Assistant took the id at the same moment.'),
@@ -75,7 +75,7 @@ async function takeUp(
     type: 'Normal',
     reason: 'DataTakenUp',
     action: 'Claim',
-    note: `It has the data that an earlier Assistant of the id "${manifest.platform.id}" left.`,
+    note: `It takes over the data of an earlier Assistant with the id "${manifest.platform.id}".`,
   });
   return taken;
 }

@@ -83,8 +83,8 @@ export function tellEnd(
   // The Capsule's own Events report what becomes of it.
   if (kept === 'left to its Capsule') return;
   const what = objectStore ? 'database, its role and its files' : 'database and its role';
-  const next = `are kept for the next Assistant of the id "${id}" in this Capsule.`;
-  const late = 'Nothing of its database is left: the word to keep it came too late, or it was never made.';
+  const next = `are kept for the next Assistant with the id "${id}" in this Capsule.`;
+  const late = 'Its database does not exist: the request to keep it came too late, or it was never created.';
   const dropped = asked ? late : `Its ${what} are dropped.`;
   const note = {
     all: `Its ${what} ${next}`,

@@ -170,7 +170,7 @@ describe('a Capsule', () => {
 
   test('that is not in place says why in the words of its own condition', () => {
     const finding = decide.decideCapsule('home', capsuleWith({ NamespaceReady: 'True', Ready: 'False' }));
-    expect(finding.message).toBe('Capsule "home" is not in place. Ready message');
+    expect(finding.message).toBe('Capsule "home" is not ready. Ready message');
   });
 
   test('does not take a place away from who has it', () => {

@@ -30,10 +30,10 @@ export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): F
   if (unasked !== undefined) {
     return no(
       'StoredInputUnknown',
-      `spec.storedInputs names "${unasked}", which the manifest does not ask for. Take it out.`,
+      `spec.storedInputs names "${unasked}", which the manifest does not ask for. Remove it.`,
     );
   }
-  return yes('Ready', 'The manifest is valid and its references are understood.');
+  return yes('Ready', 'The manifest and its references are valid.');
 }
 
 /** The id of an Assistant never changes, since nobody would own what was created under the first id. */
@@ -42,7 +42,7 @@ export function decideIdentity(assistant: Assistant): Finding | undefined {
   if (known === undefined || known === claimedId(assistant)) return undefined;
   return no(
     'SpecInvalid',
-    `The manifest's platform.id was "${known}" and cannot change. Put it back, or create another Assistant.`,
+    `The manifest's platform.id was "${known}" and cannot change. Restore it, or create another Assistant.`,
   );
 }
 
@@ -61,7 +61,7 @@ export function decideAssistantQuota(
   if (older < most) return undefined;
   return no(
     'QuotaExceeded',
-    `The Capsule takes ${most} Assistants and is full. Delete one, or raise spec.quota.assistants.`,
+    `The Capsule has as many Assistants as it may have (${most}). Delete one, or raise spec.quota.assistants.`,
   );
 }
 
@@ -76,7 +76,7 @@ export function decideOwner(assistant: Assistant, { registered, rivals }: Claim)
       'DuplicateIdentifier',
       owner
         ? `The id "${id}" belongs to Assistant "${owner.metadata.name}" of this Capsule. Give this one another id, or delete that one.`
-        : `The id "${id}" is registered to an Assistant that went without cleaning up. Label Secret "${id}-database" in the Capsule's namespace ${LABEL.retained}=true to hand its data on to this one.`,
+        : `The id "${id}" is registered to an Assistant that was removed without its clean-up. Label Secret "${id}-database" in the Capsule's namespace ${LABEL.retained}=true to give its data to this one.`,
     );
   }
   const first = rivals.find((rival) => isOlder(rival, assistant));
@@ -107,10 +107,10 @@ export function decideCapsule(name: string, capsule: Capsule | undefined): Findi
   if (!capsule)
     return no(
       'CapsuleNotFound',
-      `There is no Capsule "${name}" in this namespace. Create it, and this one goes on by itself.`,
+      `There is no Capsule "${name}" in this namespace. Create it; this Assistant then continues by itself.`,
     );
   if (capsule.metadata.deletionTimestamp !== undefined) {
-    return no('Deleting', `Capsule "${name}" is being deleted and takes no Assistants.`);
+    return no('Deleting', `Capsule "${name}" is being deleted and accepts no Assistants.`);
   }
   const conditions = capsule.status?.conditions ?? [];
   const has = (wanted: string) => conditions.some(({ type }) => type === wanted);
@@ -118,10 +118,10 @@ export function decideCapsule(name: string, capsule: Capsule | undefined): Findi
   const missing = needs.find(
     (need) => !conditions.some(({ type, status }) => type === need && status === 'True'),
   );
-  if (missing === undefined) return yes('Ready', `Capsule "${name}" is in place.`);
+  if (missing === undefined) return yes('Ready', `Capsule "${name}" is ready.`);
   const ready = conditions.find(({ type }) => type === 'Ready');
   const why = ready?.status === 'False' ? ready.message : `${missing} is not known yet.`;
-  return no('CapsuleNotReady', `Capsule "${name}" is not in place. ${why}`);
+  return no('CapsuleNotReady', `Capsule "${name}" is not ready. ${why}`);
 }
 
 /** Every scope that the manifest asks for must be granted by the Capsule's administrator. */
@@ -153,7 +153,7 @@ export function decideApproval(
   if (assistant.metadata.annotations?.[ANNOTATION.approved] === digest) return undefined;
   return no(
     'ApprovalMissing',
-    `Who has the verb approve on capsules/${capsule.metadata.name} approves what asks for powers. To approve this manifest: kubectl annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
+    `A person with the verb approve on capsules/${capsule.metadata.name} has to approve it, since it asks for powers. To approve this manifest: kubectl annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
   );
 }
 

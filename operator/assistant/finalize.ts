@@ -208,5 +208,5 @@ function removeAll(
   );
 }
 
-const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; what else it has goes after them.');
+const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; its other objects are removed after them.');
 const LOOK_AGAIN_MS = 2_000;

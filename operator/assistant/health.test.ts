@@ -74,7 +74,7 @@ test.each<[string, WorkloadView, string, string]>([
     'a pod on a node without the handler',
     view([attested(waiting('PodInitializing'))], { without: new Set(['n1']) }),
     'False NodeWithoutHandler',
-    'The pod was sent to node "n1", which does not report handler "runsc"',
+    'The pod was scheduled on node "n1", which does not report handler "runsc"',
   ],
   [
     'a pod that has started on a node that took the handler off its list',
@@ -92,7 +92,7 @@ test.each<[string, WorkloadView, string, string]>([
     'a pod whose node was lost',
     view([attested(done)], { unready: new Set(['n1']) }),
     'False NodeNotReady',
-    'Node "n1", on which its pod is, is not Ready',
+    'Node "n1", on which its pod runs, is not Ready',
   ],
   [
     'a pod in place of the one whose node was lost',

@@ -62,7 +62,7 @@ function lostNode(pod: Pod, unready: ReadonlySet<string>): Finding | undefined {
   if (node === undefined || !unready.has(node)) return undefined;
   return no(
     'NodeNotReady',
-    `Node "${node}", on which its pod is, is not Ready. Kubernetes starts another pod elsewhere when it has waited for the node (five minutes, where nothing else is set), or soon after the Node object is deleted.`,
+    `Node "${node}", on which its pod runs, is not Ready. Kubernetes starts another pod elsewhere after it has waited for the node (five minutes by default), or soon after the Node object is deleted.`,
   );
 }
 
@@ -72,7 +72,7 @@ function wrongNode(pod: Pod, { handler, without }: WorkloadView): Finding | unde
   if (node === undefined || !without.has(node) || isAttested(pod)) return undefined;
   return no(
     'NodeWithoutHandler',
-    `The pod was sent to node "${node}", which does not report handler "${handler}", so that it cannot start there. Give the RuntimeClass a scheduling.nodeSelector for the nodes that have it, or install the handler there.`,
+    `The pod was scheduled on node "${node}", which does not report handler "${handler}", so it cannot start there. Give the RuntimeClass a scheduling.nodeSelector for the nodes that have it, or install the handler there.`,
   );
 }
 
@@ -86,19 +86,19 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
   if (ended.exitCode === NOT_IN_SANDBOX) {
     return no(
       'NotAttested',
-      `The pod on node "${node}" is not in the sandbox: ${oneLine(ended.message ?? 'the attester says so', 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
+      `The pod on node "${node}" is not in the sandbox: ${oneLine(ended.message ?? 'as the attester reported', 300)}. None of its other containers was started. On that node the runtime handler does not start gVisor: repair containerd's configuration there, or take the node out of service.`,
     );
   }
   if (ended.exitCode === WALLS_OPEN) {
     return no(
       'NotAttested',
-      `The walls of the pod on node "${node}" do not stand: ${oneLine(ended.message ?? 'the attester says so', 300)}, for 10 s. Nothing else of it was started, and it is tried again. Mend the network plugin there, or take the node out of service.`,
+      `The network policies of the pod on node "${node}" are not enforced: ${oneLine(ended.message ?? 'as the attester reported', 300)}, for 10 s. None of its other containers was started, and it is retried. Repair the network plugin there, or take the node out of service.`,
     );
   }
   const how = `${oneLine(ended.reason ?? 'Error', 80)}, exit code ${ended.exitCode ?? 'unknown'}`;
   return no(
     'NotAttested',
-    `The attester (image "${image}") could not be run on node "${node}": ${how}. Nothing else of the pod was started.`,
+    `The attester (image "${image}") could not be run on node "${node}": ${how}. None of the pod's other containers was started.`,
   );
 }
 
@@ -106,7 +106,7 @@ function pullFailure({ state }: ContainerStatus, image: string): Finding | undef
   if (!PULL_FAILURES.has(state?.waiting?.reason ?? '')) return undefined;
   return no(
     'ImagePullFailed',
-    `Image "${image}" cannot be pulled. Look for a misspelt name or tag, a registry that the nodes cannot reach, or one that asks for credentials.`,
+    `Image "${image}" cannot be pulled. Check its name and tag, whether the nodes can reach the registry, and whether the registry requires credentials.`,
   );
 }
 
@@ -121,7 +121,7 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
       const what = state?.waiting?.message ?? reason;
       return no(
         'PodsRefused',
-        `The container cannot be made: ${oneLine(what, 300)}. The image must run as a numeric user other than 0.`,
+        `The container cannot be created: ${oneLine(what, 300)}. The image must run as a numeric user other than 0.`,
       );
     }
     const ended = state?.terminated ?? lastState?.terminated;
@@ -132,7 +132,7 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
           : `ended with exit code ${ended.exitCode ?? 'unknown'}`;
       return no(
         'CrashLooping',
-        `The container ${how} and is started again with growing waits. Its log says more.`,
+        `The container ${how} and is restarted with increasing delays. Its log says more.`,
       );
     }
   }
@@ -154,7 +154,7 @@ function unschedulable(pod: Pod): Finding | undefined {
     ({ type, status }) => type === 'PodScheduled' && status === 'False',
   );
   return failure
-    ? no('Unschedulable', `No node takes its pod: ${oneLine(failure.message ?? '', 400)}`)
+    ? no('Unschedulable', `Its pod cannot be scheduled on any node: ${oneLine(failure.message ?? '', 400)}`)
     : undefined;
 }
 

@@ -51,7 +51,7 @@ export async function sweepOrphans(
       type: 'Warning',
       reason: 'OrphanTakenAway',
       action: 'Sweep',
-      note: `The Assistant of the id "${id}" went without cleaning up: somebody took its finalizer off. What it left is taken away; its data is kept for the next Assistant of that id.`,
+      note: `The Assistant with the id "${id}" was removed without its clean-up, since somebody removed its finalizer. Its other objects are removed now; its data is kept for the next Assistant with that id.`,
     });
     await takeAway(context, orphan, async () => {}, signal);
   }

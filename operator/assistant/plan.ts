@@ -88,11 +88,11 @@ export function planAssistant(facts: PlanFacts): Plan {
   };
 }
 
-const SUSPENDED = no('Suspended', 'It, or its Capsule, has spec.suspend: true. Set it to false to go on.');
+const SUSPENDED = no('Suspended', 'It, or its Capsule, has spec.suspend: true. Set it to false to resume.');
 
 const RESTORING = no(
   'Restoring',
-  `The data of its Capsule is being put back from a backup. It starts when that is done, and the Capsule's annotation ${ANNOTATION.restoring} is gone.`,
+  `The data of its Capsule is being restored from a backup. It starts when that is done and the Capsule's annotation ${ANNOTATION.restoring} is removed.`,
 );
 
 /**

@@ -18,28 +18,28 @@ export function brokerFinding(error: unknown, principal?: PrincipalRef): Finding
     case 'unreachable':
       return no(
         'BrokerUnreachable',
-        `The ${name} cannot do it now; it is tried again. See the Deployment ${deployment} in the services namespace.`,
+        `The ${name} cannot do this now; it is retried. See the Deployment ${deployment} in the services namespace.`,
       );
     case 'untrusted':
       return no(
         'BrokerNotOurs',
-        `The service at the ${name}'s address has no valid certificate of the Space's authority for its name, so it was sent no token. If certificates ended, renew them with helm upgrade.`,
+        `The service at the ${name}'s address has no valid certificate of the Space's authority for its name, so no token was sent to it. If certificates have expired, renew them with helm upgrade.`,
       );
     case 'not-ours':
       return no(
         'BrokerNotOurs',
-        `The service at the ${name}'s address answers with another discovery document than the one built into the operator, so it was sent no token. Run both from the same release.`,
+        `The service at the ${name}'s address answers with another discovery document than the one built into the operator, so no token was sent to it. Run both from the same release.`,
       );
     case 'refused':
       if (error.code === 'quota_exceeded')
         return no(
           'QuotaExceeded',
-          `The ${name} has no room for it: the Capsule holds more than it may (spec.quota), or the Space has no connections left to promise (dbBroker.roleConnectionLimit times the number of Assistants, against postgres.maxConnections).`,
+          `The ${name} has no capacity for it: the Capsule exceeds its quota (spec.quota), or the Space has no connections left to promise (dbBroker.roleConnectionLimit times the number of Assistants, against postgres.maxConnections).`,
         );
       return error.code === 'conflict'
         ? no(
             'PrincipalLost',
-            `The ${name} knows this Capsule with another principal than its Secret has, as after the Secret was lost or changed. Put the Secret back from a backup. Without one, tell the broker's administrator command the principal that is in the Secret now${principal ? `: ${replaceCommand(deployment, principal)}` : '.'} If that answers that there is no principal to replace, the Capsule was dropped: delete it and apply it anew.`,
+            `The ${name} knows this Capsule with another principal than its Secret has, for example after the Secret was lost or changed. Restore the Secret from a backup. Without one, give the broker's administrator command the principal that is in the Secret now${principal ? `: ${replaceCommand(deployment, principal)}` : '.'} If that answers that there is no principal to replace, the Capsule was dropped: delete it and apply it again.`,
           )
         : no(
             'BrokerRefused',
@@ -53,13 +53,13 @@ export function principalFinding(error: unknown, principal: PrincipalRef): Findi
   if (error instanceof BrokerError && error.failure === 'refused' && error.code === 'conflict')
     return no(
       'BrokerRefused',
-      `The ${error.broker.name} keeps this closed, or is dropping it. Its administrator's command "list" says which, and "open ${principal.capsule}" undoes a close; it closes a database by itself when nothing ends a session in it.`,
+      `The ${error.broker.name} has closed this, or is dropping it. Its administrator command "list" says which, and "open ${principal.capsule}" opens it again; the broker closes a database by itself if a session in it cannot be ended.`,
     );
   if (!isForbidden(error)) return brokerFinding(error, principal);
   const { name, deployment } = error.broker;
   return no(
     'BrokerRefused',
-    `The ${name} refused the principal of Capsule "${principal.capsule}" with "${error.code ?? 'no code'}". If the Capsule was dropped, which an etcd that was set back to an older state does not know, restore the Capsule from a backup; or, to begin with nothing, delete it and apply it anew. If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, principal)}`,
+    `The ${name} refused the principal of Capsule "${principal.capsule}" with "${error.code ?? 'no code'}". If the Capsule was dropped, which an etcd that was restored to an older state does not know, restore the Capsule from a backup; or, to begin with nothing, delete it and apply it again. If its Secret was lost or changed, restore it from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, principal)}`,
   );
 }
 
@@ -85,7 +85,7 @@ export const isRefusal = (error: unknown, status: number): error is BrokerError 
 export const missingPrincipal = ({ names, capsule, secretName }: PrincipalRef): Finding =>
   no(
     'PrincipalLost',
-    `Secret "${secretName}" of namespace "${names.systemNamespace}" lacks the principal of Capsule "${capsule}". Put it back from a backup. Without one, the operator makes another, and the conditions of the Capsule say how to tell the broker of it.`,
+    `Secret "${secretName}" of namespace "${names.systemNamespace}" lacks the principal of Capsule "${capsule}". Restore it from a backup. Without one, the operator creates another, and the conditions of the Capsule say how to tell the broker about it.`,
   );
 
 /** Whether a broker refused the principal: it is retired, or not the one that the broker knows. */

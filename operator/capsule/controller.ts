@@ -98,7 +98,7 @@ function withoutFinalizer(error: unknown): Guardrails {
 
 function tellRestored(context: Context, capsule: Capsule, kinds: readonly string[]): void {
   for (const kind of kinds) {
-    const note = `Somebody had changed or deleted the ${kind} of this Capsule; it was put back.`;
+    const note = `Somebody had changed or deleted the ${kind} of this Capsule; it was restored.`;
     context.events.record(CAPSULE, capsule, {
       type: 'Warning',
       reason: 'GuardrailRestored',

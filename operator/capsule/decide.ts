@@ -8,7 +8,7 @@ export function decideName(name: string): Finding {
   if (isId(name)) return yes('Ready', 'The name is valid.');
   return no(
     'InvalidName',
-    `"${name.slice(0, 80)}" cannot be a Capsule's name. Use 1 to 40 characters: a lowercase letter, then lowercase letters and digits, in segments joined by single hyphens; postgres, assistant-egress and platform-assistant-egress are taken. A name cannot be changed: create the Capsule anew.`,
+    `"${name.slice(0, 80)}" cannot be a Capsule's name. Use 1 to 40 characters: a lowercase letter, then lowercase letters and digits, in segments joined by single hyphens; postgres, assistant-egress and platform-assistant-egress are reserved. A name cannot be changed: create another Capsule.`,
   );
 }
 
@@ -29,7 +29,7 @@ export function decideNamespace(
       act: 'refuse',
       finding: no(
         'NamespaceConflict',
-        `Namespace "${name}" exists and was not made for this Capsule. It is never taken over: delete it, or choose another name for the Capsule.`,
+        `Namespace "${name}" exists and was not created for this Capsule. It is never taken over: delete it, or choose another name for the Capsule.`,
       ),
     };
   }
@@ -38,7 +38,7 @@ export function decideNamespace(
       act: 'refuse',
       finding: no(
         'NamespaceTerminating',
-        `Namespace "${name}" is being deleted; it is made again when it is gone.`,
+        `Namespace "${name}" is being deleted; it is created again after that.`,
       ),
     };
   }
@@ -69,7 +69,7 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
       act: 'refuse',
       finding: no(
         'PrincipalConflict',
-        `Secret "${name}" holds the principal of an earlier Capsule of this name that went without cleaning up. To take its data up, label the Secret ${LABEL.retained}=true.`,
+        `Secret "${name}" contains the principal of an earlier Capsule of this name that was removed without its clean-up. To take over its data, label the Secret ${LABEL.retained}=true.`,
       ),
     };
   }
@@ -78,7 +78,7 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
       act: 'refuse',
       finding: no(
         'PrincipalLost',
-        `Secret "${name}" of namespace "${namespace}" has no key "principal". Put the Capsule's principal back there from a backup. Without one, delete the Secret (annotate it ${ANNOTATION.open}=true first): the operator makes another principal, and this condition says how to tell the broker of it.`,
+        `Secret "${name}" of namespace "${namespace}" has no key "principal". Restore the Capsule's principal there from a backup. Without one, delete the Secret (annotate it ${ANNOTATION.open}=true first): the operator creates another principal, and this condition says how to tell the broker about it.`,
       ),
     };
   }
@@ -98,4 +98,4 @@ export function asBefore(capsule: Capsule, condition: 'DatabaseReady' | 'ObjectS
   return known?.status === 'True' ? yes(known.reason as Reason, known.message) : waitsFor('SandboxReady');
 }
 
-export const SUSPENDED = no('Suspended', 'spec.suspend is true. Set it to false to go on.');
+export const SUSPENDED = no('Suspended', 'spec.suspend is true. Set it to false to resume.');

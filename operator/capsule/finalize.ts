@@ -122,16 +122,16 @@ const WHAT = { DatabaseReady: 'databases', ObjectStoreReady: 'files' } as const;
 
 /** What is kept, and what is dropped although it should have been kept. */
 function noteOf(settled: readonly Settled[], retain: boolean): string {
-  if (!retain) return 'Nothing of the Capsule is left.';
+  if (!retain) return 'The Capsule and all its data are removed.';
   const those = (which: Settled['outcome']) =>
     settled.filter(({ outcome }) => outcome === which).map(({ condition }) => WHAT[condition]);
   const [dropped, lost, kept] = [those('dropped'), those('lost'), those('kept')];
-  if (dropped.length + lost.length === 0) return 'The Capsule is gone; its data and its principals are kept.';
+  if (dropped.length + lost.length === 0) return 'The Capsule is removed; its data and its principals are kept.';
   const tell = (what: readonly string[], before: string, after: string) =>
     what.length === 0 ? [] : [`${before} ${what.join(' and ')} ${after}`];
   return [
-    ...tell(dropped, 'Nothing of its', 'is left: the word to keep it came when it was being dropped.'),
-    ...tell(lost, 'Nothing opens its', 'any more: the principal was missing.'),
+    ...tell(dropped, 'Its', 'are dropped: the request to keep them came while they were being dropped.'),
+    ...tell(lost, 'Its', 'are no longer accessible: the principal was missing.'),
     ...tell(kept, 'Its', 'are kept.'),
   ].join(' ');
 }

@@ -41,7 +41,7 @@ export async function findBreach(
   if (missing === undefined) return undefined;
   return no(
     'GuardrailsMissing',
-    `${missing} of the Capsule is not as it must be, and nothing new is scheduled before it is put back. See the Capsule's conditions for what stands in the way.`,
+    `${missing} of the Capsule is missing or was changed, so nothing new is scheduled until it is restored. The Capsule's conditions say what prevents that.`,
   );
 }
 

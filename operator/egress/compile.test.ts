@@ -101,7 +101,7 @@ describe('a manifest for the gateway', () => {
 
   it('is told of its first fault, of how many more there are, and of a host in few plain characters', () => {
     const told = (...hosts: string[]) => compiled(hosts).finding.message;
-    const rest = ' What cannot be enforced exactly is not opened, and';
+    const rest = ' What cannot be enforced exactly is not allowed, and';
     expect(told('A.org')).toContain(`network.allowed_hosts[0], "A.org", is not in lower case.${rest}`);
     expect(told('A.org', 'a.org', 'B.org')).toContain(`is not in lower case. 1 more like it.${rest}`);
     expect(told('A.org', 'B.org', 'C.org')).toContain(` 2 more like it.${rest}`);

@@ -89,10 +89,10 @@ function findingOf(faults: readonly Fault[], asked: number): Finding {
     const others = faults.length === 1 ? '' : ` ${faults.length - 1} more like it.`;
     return no(
       first.reason,
-      `${first.says}.${others} What cannot be enforced exactly is not opened, and an Assistant that asks for it is not scheduled. Change the manifest.`,
+      `${first.says}.${others} What cannot be enforced exactly is not allowed, and an Assistant that asks for it is not scheduled. Change the manifest.`,
     );
   }
   return asked === 0
-    ? yes('NotNeeded', 'It asks for no host outside.')
+    ? yes('NotNeeded', 'It asks for no host on the outside.')
     : yes('Ready', 'The gateway enforces all of it.');
 }

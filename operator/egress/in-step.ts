@@ -124,7 +124,7 @@ function waitOf(
     const some = [...tried].slice(0, 10);
     context.log.warn(
       { pod: start.pod, count: tried.size, some },
-      'a replica is in step without some Assistants',
+      'a replica counts as up to date without some Assistants',
     );
     return undefined;
   }

@@ -56,7 +56,7 @@ export async function keepAuthority(
     tell(
       'refused',
       at,
-      'it is not an authority with its key (P-256): put it back, or delete it, and it is made anew with every certificate',
+      'it is not an authority with its key (P-256): restore it, or delete it, and it is created anew with all certificates',
     );
     return undefined;
   }

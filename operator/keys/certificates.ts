@@ -96,7 +96,7 @@ export function whyRenew(
   const present = (certificate.subjectAltName ?? '').split(', ').map((name) => name.replace(/^DNS:/, ''));
   if (present.toSorted().join() !== names.toSorted().join()) return 'it is for other names';
   const [from, to] = [certificate.validFromDate.getTime(), certificate.validToDate.getTime()];
-  return now.getTime() > from + (to - from) / 3 ? 'a third of its time is over' : undefined;
+  return now.getTime() > from + (to - from) / 3 ? 'a third of its lifetime is over' : undefined;
 }
 
 /** When a certificate ends, in the format of Kubernetes. */

@@ -25,7 +25,7 @@ export function decide(material: Material, { stored, promisedBy }: Found): Decis
       const [key, { shape }] = wrong;
       return {
         kind: 'refuse',
-        reason: `its key ${key} ${key in data ? 'is not' : 'is missing; it is'} ${shape}. Nothing is made over it: write it, or name a Secret of your own in existingSecrets.${material.value}`,
+        reason: `its key ${key} ${key in data ? 'is not' : 'is missing; it is'} ${shape}. It is not overwritten: write it, or name a Secret of your own in existingSecrets.${material.value}`,
       };
     }
   }
@@ -38,7 +38,7 @@ export function decide(material: Material, { stored, promisedBy }: Found): Decis
   if (promisedBy.length > 0 && material.loss !== undefined) {
     return {
       kind: 'refuse',
-      reason: `it was there and is gone, and ${material.loss}. Put it back from your backup. If it is lost for good, take ${material.name} out of ${promisedBy.join(' and ')}, and another is made`,
+      reason: `it existed and is missing, and ${material.loss}. Restore it from your backup. If it is lost for good, remove ${material.name} from ${promisedBy.join(' and ')}, and another one is created`,
     };
   }
   const made = Object.entries(material.fields).map(([key, field]) => [key, field.make()]);

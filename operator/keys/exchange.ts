@@ -47,7 +47,7 @@ export function nextStep(stored: Authorities, now: Date, stepMs: number): Step {
     asked !== undefined && asked !== served
       ? 'it was asked for'
       : isOld(current, now)
-        ? 'its end is near'
+        ? 'it expires soon'
         : undefined;
   return why === undefined
     ? { kind: 'keep', authority: current }

@@ -118,7 +118,7 @@ const provisioner = (service: string, value: string): Material => ({
   value,
   places: ['services', 'system'],
   fields: { token: tokenFor('prv') },
-  loss: 'the operator can make and drop nothing until it and the broker have the same one',
+  loss: 'the operator can create and drop nothing until it and the broker have the same one',
 });
 
 const always = (url: UrlOf): readonly Material[] => [
@@ -135,7 +135,7 @@ const always = (url: UrlOf): readonly Material[] => [
     value: 'dbBrokerKeys',
     places: ['services'],
     fields: { derivation: keys, names: key },
-    loss: 'no URL that was given out can be given out again',
+    loss: 'no URL that was issued can be issued again',
   },
   provisioner('db', 'dbProvisioner'),
   provisioner('egress', 'egressProvisioner'),
@@ -162,7 +162,7 @@ const ofObjectStore = (url: UrlOf): readonly Material[] => [
     value: 'objectStoreKeys',
     places: ['services'],
     fields: { names: key, keyring },
-    loss: 'no file is found again, and credentials of Capsules cannot be opened',
+    loss: 'no file can be found again, and credentials of Capsules cannot be decrypted',
   },
   provisioner('objectstore', 'objectStoreProvisioner'),
   {
@@ -182,7 +182,7 @@ const GRANTS: Material = {
   value: 'objectStoreGrants',
   places: ['system'],
   fields: { key: grantKey },
-  loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
+  loss: 'no Assistant can access objects in a bucket of its Capsule until the broker knows another one',
 };
 
 /** Deleting this Secret ends every session. */
@@ -206,7 +206,7 @@ const BACKUPS: Material = {
   value: 'backupKeys',
   places: ['services'],
   fields: { postgres: key, bucket: identity },
-  loss: 'no backup that was made until now can be read',
+  loss: 'no existing backup can be read',
 };
 
 /**

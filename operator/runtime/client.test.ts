@@ -105,7 +105,7 @@ describe('a call', () => {
         setImmediate(() => response.destroy());
       },
     ],
-    ['something that is no JSON', (response) => void response.end('<html>')],
+    ['something that is not JSON', (response) => void response.end('<html>')],
   ])('that is answered with %s is no answer', async (_, answer) => {
     const { client } = await clientOf((__, response) => answer(response));
     await expect(client.call(get)).rejects.toBeInstanceOf(TransportError);

@@ -81,7 +81,7 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
       try {
         return JSON.parse(text) as T;
       } catch (cause) {
-        throw new TransportError(`${asked.method} ${asked.path} answered something that is no JSON`, {
+        throw new TransportError(`${asked.method} ${asked.path} answered something that is not JSON`, {
           cause,
         });
       }
@@ -125,7 +125,7 @@ async function* splitLines(body: AsyncIterable<Buffer>, asked: ApiRequest): Asyn
     }
   } catch (cause) {
     if (cause instanceof errors.BodyTimeoutError)
-      throw new SilenceError(`${asked.method} ${asked.path}: the stream fell silent`, { cause });
+      throw new SilenceError(`${asked.method} ${asked.path}: the stream sent nothing for too long`, { cause });
     throw new TransportError(`${asked.method} ${asked.path}: the stream broke off`, { cause });
   }
   // A rest without a newline is an incomplete event, which the next watch delivers again.

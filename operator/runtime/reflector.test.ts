@@ -131,7 +131,7 @@ describe('the reflector', () => {
   });
 
   test.each<[string, Answer]>([
-    ['tells an earlier version', [event('BOOKMARK', thing('', 4))]],
+    ['reports an earlier version', [event('BOOKMARK', thing('', 4))]],
     [
       'has no version so late',
       new ApiError({ status: 504, reason: 'Timeout', message: 'Too large resource version: 9, current: 4' }),

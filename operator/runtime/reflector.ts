@@ -184,7 +184,7 @@ export class Reflector<T extends KubeObject> {
   }
 }
 
-const RESTORED = 'the API server tells an earlier version than before, as after a restore of its storage';
+const RESTORED = 'the API server reports an earlier version than before, as after a restore of its storage';
 
 /** Versions of one kind are numbers that grow with each change (KEP-5504). */
 const isEarlier = (version: string | undefined, than: string | undefined): boolean =>

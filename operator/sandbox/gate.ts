@@ -48,7 +48,7 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
   if (!found || found.metadata.deletionTimestamp !== undefined) {
     return no(
       'RuntimeClassNotFound',
-      `There is no RuntimeClass "${className}". Create it with handler "${handler}", on nodes where gVisor is installed; scheduling then goes on by itself.`,
+      `There is no RuntimeClass "${className}". Create it with handler "${handler}", on nodes where gVisor is installed; scheduling then resumes by itself.`,
     );
   }
   if (found.handler !== handler) {
@@ -68,7 +68,7 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
     if (open.every((node) => reports(node, handler) === undefined)) {
       return unknown(
         'HandlerUnknown',
-        'No node reports its runtime handlers, so that the sandbox cannot be proved. Use containerd 2.0 or later with Kubernetes 1.31 or later, or set sandbox.handlerReport=probe in the chart, which then believes a probe alone.',
+        'No node reports its runtime handlers, so the sandbox cannot be proved. Use containerd 2.0 or later with Kubernetes 1.31 or later, or set sandbox.handlerReport=probe in the chart, so that a passed probe is enough.',
       );
     }
     return no(
@@ -102,7 +102,7 @@ function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs
   if (able.some((node) => of(node).verdict === 'passed')) {
     return yes(
       'SandboxAvailable',
-      `RuntimeClass "${runtimeClass}" has handler "${handler}", and a probe has found itself in the sandbox.${warningOf(lacking)}`,
+      `RuntimeClass "${runtimeClass}" has handler "${handler}", and a probe ran in the sandbox.${warningOf(lacking)}`,
     );
   }
   const proofs = able
@@ -112,7 +112,7 @@ function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs
   if (pending) {
     return unknown(
       'ProbePending',
-      `The sandbox is being tried on node "${pending.node}"${pending.found ? `: ${pending.found}` : ''}. Nothing is scheduled before a probe has passed; see the pods labelled platform.space/component=sandbox-probe.`,
+      `The sandbox is being tested on node "${pending.node}"${pending.found ? `: ${pending.found}` : ''}. Nothing is scheduled until a probe has passed; see the pods labelled platform.space/component=sandbox-probe.`,
     );
   }
   // A failure on one node does not disprove what was proved on another.
@@ -120,20 +120,20 @@ function decideProofs({ wanted, found, all, able, resting, lacking, of }: Proofs
   const [failed] = proofs;
   return no(
     'ProbeFailed',
-    `On node "${failed?.node}" a probe under RuntimeClass "${runtimeClass}" found: ${failed?.found ?? 'nothing'}. The handler "${handler}" does not lead to gVisor there: mend containerd's configuration. It is tried again every half minute.`,
+    `On node "${failed?.node}" a probe under RuntimeClass "${runtimeClass}" found: ${failed?.found ?? 'nothing'}. The handler "${handler}" does not start gVisor there: repair containerd's configuration. It is retried every half minute.`,
   );
 }
 
 /** The scheduler does not consider handlers when it chooses a node. */
 function warningOf(lacking: readonly Node[]): string {
   if (lacking.length === 0) return '';
-  return ` It also selects nodes that do not report the handler, on which no pod of it can start: ${listed(lacking.map(quotedName), ', ')}. Exclude them with the class's scheduling (sandbox.scheduling in the chart).`;
+  return ` It also selects nodes that do not report the handler, so its pods cannot start there: ${listed(lacking.map(quotedName), ', ')}. Exclude them with the class's scheduling (sandbox.scheduling in the chart).`;
 }
 
 function noNodeReady(runtimeClass: RuntimeClass, all: readonly Node[], handler: string): Finding {
   return no(
     'NoNodeReady',
-    `No node that RuntimeClass "${runtimeClass.metadata.name}" selects is Ready, schedulable and proved: ${whyNone(runtimeClass, all, handler)}. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
+    `No node that RuntimeClass "${runtimeClass.metadata.name}" selects is Ready, schedulable and proved: ${whyNone(runtimeClass, all, handler)}. Running Assistants continue. A probe waits for a node, so that an autoscaler adds one; otherwise uncordon, repair or add one.`,
   );
 }
 

@@ -181,13 +181,13 @@ describe('walls', () => {
   const passed: Proof = { verdict: 'passed' };
 
   test.each<[string, Walls[], string, string]>([
-    ['no node is there', [], 'Unknown EnforcementUnproven', 'No node takes a probe'],
-    ['none was asked', [wall('a', { verdict: 'untried' })], 'Unknown EnforcementUnproven', '"a": a probe is'],
+    ['no node is there', [], 'Unknown EnforcementUnproven', 'A probe can be scheduled on no node'],
+    ['none was asked', [wall('a', { verdict: 'untried' })], 'Unknown EnforcementUnproven', '"a": a probe has'],
     [
       'the scheduler has no place for the probe',
-      [wall('a', { verdict: 'running', found: 'the scheduler does not place its pod there' })],
+      [wall('a', { verdict: 'running', found: 'the scheduler does not assign its pod to that node' })],
       'Unknown EnforcementUnproven',
-      'does not place',
+      'does not assign',
     ],
     [
       'nothing at all was reached',
@@ -197,7 +197,7 @@ describe('walls', () => {
     ],
     [
       'the probe was planted',
-      [wall('a', { verdict: 'failed', found: 'its pod is not the one that the operator makes' })],
+      [wall('a', { verdict: 'failed', found: 'its pod is not the one that the operator created' })],
       'Unknown EnforcementUnproven',
       'not the one',
     ],
@@ -207,7 +207,7 @@ describe('walls', () => {
       'something was reached on one of two',
       [wall('b', passed), wall('a', reached)],
       'False EnforcementFailed',
-      'On node "a" a pod that may reach PostgreSQL alone reached: the API server',
+      'On node "a" a pod that may reach only PostgreSQL reached: the API server',
     ],
     [
       'it was reached on three',

@@ -100,15 +100,15 @@ export function decideNetwork(walls: readonly Walls[]): Finding {
   if (failed) {
     return no(
       'EnforcementFailed',
-      `On node "${failed.node}" a pod that may reach PostgreSQL alone ${failed.proof.found}. The network plugin does not enforce NetworkPolicies there, so nothing new is scheduled: mend it, or cordon the node. It is tried again every half minute.`,
+      `On node "${failed.node}" a pod that may reach only PostgreSQL ${failed.proof.found}. The network plugin does not enforce NetworkPolicies there, so nothing new is scheduled: repair it, or cordon the node. It is retried every half minute.`,
     );
   }
   if (walls.some(({ proof }) => proof.verdict === 'passed'))
-    return yes('Ready', 'Everything is denied but what an Assistant needs, and a probe has found it so.');
+    return yes('Ready', 'Network policies deny everything except what an Assistant needs, and a probe has confirmed it.');
   const [first] = open;
   const why = first
-    ? `Node "${first.node}": ${first.proof.found ?? 'a probe is on its way'}.`
-    : 'No node takes a probe, or the services namespace has no Service labelled platform.space/component=canary.';
+    ? `Node "${first.node}": ${first.proof.found ?? 'a probe has not ended yet'}.`
+    : 'A probe can be scheduled on no node, or the services namespace has no Service labelled platform.space/component=canary.';
   return unknown(
     'EnforcementUnproven',
     `It is not proved yet that the network plugin enforces NetworkPolicies. ${why} See the pods labelled platform.space/component=${NETWORK_PROBE}.`,

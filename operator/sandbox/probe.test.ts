@@ -163,7 +163,7 @@ describe('the pod of a probe', () => {
       judged(
         left({ phase: 'Pending', conditions: conditions(['Ready', 'True'], ['PodScheduled', 'False']) }),
       ),
-    ).toEqual({ ...running, found: 'the scheduler does not place its pod there' });
+    ).toEqual({ ...running, found: 'the scheduler does not assign its pod to that node' });
     const waiting = (reason: string) =>
       left({ containerStatuses: [status('attest', { waiting: { reason } })] });
     expect(judged(waiting('ContainerCreating'))).toEqual(running);

@@ -145,10 +145,10 @@ export function proofOf(question: Question, node: Node, probes: readonly Pod[]):
   if (phase === 'Succeeded') {
     return isGenuine(question, node, pod)
       ? { verdict: 'passed' }
-      : { verdict: 'failed', found: 'its pod is not the one that the operator makes' };
+      : { verdict: 'failed', found: 'its pod is not the one that the operator created' };
   }
   if (phase === 'Failed' && podReason === 'DeadlineExceeded') {
-    const found = `no end within ${DEADLINE_SECONDS} s, as when the runtime can make no sandbox or the image cannot be pulled`;
+    const found = `no end within ${DEADLINE_SECONDS} s, as when the runtime cannot create a sandbox or the image cannot be pulled`;
     return { verdict: 'failed', found };
   }
   if (phase === 'Failed') {
@@ -158,7 +158,7 @@ export function proofOf(question: Question, node: Node, probes: readonly Pod[]):
     return { verdict: 'failed', found, ...(end?.exitCode === undefined ? {} : { exitCode: end.exitCode }) };
   }
   if (conditions.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False'))
-    return { verdict: 'running', found: 'the scheduler does not place its pod there' };
+    return { verdict: 'running', found: 'the scheduler does not assign its pod to that node' };
   const waits = status?.state?.waiting?.reason ?? '';
   return /Image/.test(waits)
     ? { verdict: 'running', found: 'its image cannot be pulled' }

@@ -86,7 +86,7 @@ describe('a probe', () => {
     [
       'running',
       [probe({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False' }] })],
-      { found: 'the scheduler does not place its pod there' },
+      { found: 'the scheduler does not assign its pod to that node' },
     ],
   ])('is %s when that is what its pod says (%#)', (verdict, pods, more) =>
     expect(proofOf(sandbox, node, pods)).toEqual({ verdict, ...more }),

@@ -157,7 +157,7 @@ describe('walls', () => {
     await space.assistant('ledger', { capsule: home });
     await space.becomes(CAPSULE, home, 'Ready', 'False EnforcementFailed');
     expect(await space.message(CAPSULE, home, 'NetworkReady')).toContain(
-      `On node "${NODE_NAME}" a pod that may reach PostgreSQL alone reached: the API server (10.0.0.1 port 443)`,
+      `On node "${NODE_NAME}" a pod that may reach only PostgreSQL reached: the API server (10.0.0.1 port 443)`,
     );
     expect(await space.list(POD, space.namespaceOf(home))).toEqual([]);
     space.fates.delete(WALLS);

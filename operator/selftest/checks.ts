@@ -42,7 +42,7 @@ async function admission({ client, options }: Asking, signal: AbortSignal): Prom
   return {
     name: 'admission policies',
     faults: gap ? [gap.message] : [],
-    found: 'each is in force as the release has it',
+    found: 'each is in force, as in the release',
   };
 }
 
@@ -65,20 +65,20 @@ async function parts(asking: Asking, signal: AbortSignal): Promise<Check> {
   return {
     name: 'parts',
     faults: [
-      ...missing.map((part) => `${part}: it is not there`),
+      ...missing.map((part) => `${part}: it does not exist`),
       ...workloads.flatMap(({ metadata, spec, status = {}, namespace }) => {
         const { replicas = 1 } = spec;
         const { observedGeneration = 0, updatedReplicas = 0, readyReplicas = 0 } = status;
         const isCurrent = observedGeneration >= (metadata.generation ?? 0) && updatedReplicas >= replicas;
         if (isCurrent && readyReplicas >= replicas && replicas > 0) return [];
         const ready =
-          replicas === 0 ? 'it is scaled to none' : `${readyReplicas} of ${replicas} pods are ready`;
+          replicas === 0 ? 'it is scaled to zero' : `${readyReplicas} of ${replicas} pods are ready`;
         return [
-          `${namespace}/${metadata.name}: ${ready}${isCurrent ? '' : ', and not all are of the newest version'}`,
+          `${namespace}/${metadata.name}: ${ready}${isCurrent ? '' : ', and not all have the newest version'}`,
         ];
       }),
     ],
-    found: `${workloads.length} workloads have all their pods, each of which says that it is ready`,
+    found: `${workloads.length} workloads have all their pods, and all of these are ready`,
   };
 }
 
@@ -119,7 +119,7 @@ async function capsules(asking: Asking, signal: AbortSignal): Promise<Check> {
       const ready = status?.conditions?.find(({ type }) => type === 'Ready');
       if (ready?.status === 'True') return [];
       return [
-        `${metadata.name}: ${ready ? `${ready.reason}: ${ready.message}` : 'the operator has not said anything'}`,
+        `${metadata.name}: ${ready ? `${ready.reason}: ${ready.message}` : 'the operator has reported nothing'}`,
       ];
     }),
     found: standing.length === 0 ? 'there is none yet' : `${standing.length} are Ready`,
@@ -143,7 +143,7 @@ async function walls(asking: Asking, signal: AbortSignal): Promise<Check> {
   return {
     name: 'walls',
     faults: met.flat().map(({ name, address, port }) => `${name} (${address} port ${port}) was reached`),
-    found: `of ${targets.length} ways out of this pod that no policy opens none is open`,
+    found: `none of the ${targets.length} addresses that no policy allows could be reached from this pod`,
   };
 }
 

@@ -37,12 +37,12 @@ try {
   const failed = checks.some(({ faults }) => faults.length > 0);
   console.log(
     failed
-      ? 'not all of it holds'
-      : 'all of it holds. Every wall, from inside every pod, is measured by `npm run verify` of the sources (docs/verify.md).',
+      ? 'some checks failed'
+      : 'all checks passed. `npm run verify` of the sources also tests the network policies from inside every pod (docs/verify.md).',
   );
   process.exitCode = failed ? 1 : 0;
 } catch (error) {
-  console.log(`FAILED  the API server cannot be asked: ${error instanceof Error ? error.message : error}`);
+  console.log(`FAILED  the API server does not answer: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 } finally {
   await connection.close();

@@ -88,27 +88,27 @@ export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInpu
   if (!secret) {
     return no(
       'InputSecretNotFound',
-      `Secret "${name}" for the stored input "${key}" is not there. Create it with type ${STORED_INPUT_TYPE} and label ${LABEL.capsule}=${capsule}.`,
+      `Secret "${name}" for the stored input "${key}" does not exist. Create it with type ${STORED_INPUT_TYPE} and label ${LABEL.capsule}=${capsule}.`,
     );
   }
   const { metadata, type, data } = secret;
   if (type !== STORED_INPUT_TYPE) {
     return no(
       'InputSecretRefused',
-      `Secret "${name}" cannot be the stored input "${key}", as it is not of type ${STORED_INPUT_TYPE}. A type cannot be changed: create another Secret.`,
+      `Secret "${name}" cannot be the stored input "${key}", since it is not of type ${STORED_INPUT_TYPE}. A type cannot be changed: create another Secret.`,
     );
   }
   if (metadata.labels?.[LABEL.capsule] !== capsule) {
     return no(
       'InputSecretRefused',
-      `Secret "${name}" cannot be the stored input "${key}", as it is not labelled ${LABEL.capsule}=${capsule}.`,
+      `Secret "${name}" cannot be the stored input "${key}", since it is not labelled ${LABEL.capsule}=${capsule}.`,
     );
   }
   const value = decoded(data?.[ref.key]);
   if (value === undefined || value === '' || value.length > LONGEST_VALUE || CONTROL.test(value)) {
     return no(
       'InputInvalid',
-      `Key "${ref.key}" of Secret "${name}" is no value for the stored input "${key}": it must be there, with 1 to ${LONGEST_VALUE} characters of UTF-8 and none that controls, such as a newline at the end.`,
+      `Key "${ref.key}" of Secret "${name}" is not a valid value for the stored input "${key}": it must exist and have 1 to ${LONGEST_VALUE} characters of UTF-8, without control characters such as a newline at the end.`,
     );
   }
   return {

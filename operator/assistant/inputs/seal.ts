@@ -83,7 +83,7 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
   if (reentry.length > 0)
     return no(
       'InputNeedsReentry',
-      `The value of ${reentry.join(', ')} was entered to go to another host, on other routes or in another form than this manifest says. To hand it over, enter it again ${howToEnter(reentry, definitions)}; or go back to the earlier manifest.`,
+      `The value of ${reentry.join(', ')} was entered for another host, other routes or another form than this manifest has. To use it, enter it again ${howToEnter(reentry, definitions)}; or restore the earlier manifest.`,
     );
   const [first] = missing;
   if (first !== undefined)
@@ -165,7 +165,7 @@ const withFingerprint = async (old: SealedInput, value: StoredInput | undefined)
 const reflectedFinding = (keys: readonly string[], definitions: Definitions): Finding =>
   no(
     'InputReflected',
-    `The host of ${keys.join(', ')} told the value in several answers, and so, though it was starred, which of an Assistant's guesses it is. It is not used any more. Exchange it at the host, see what the Assistant asked there, and enter the new one ${howToEnter(keys, definitions)}.`,
+    `The host of ${keys.join(', ')} returned the value in several answers. Although it was replaced by stars there, this tells the Assistant which of its guesses is right, so the value is no longer used. Exchange it at the host, check what the Assistant requested there, and enter the new one ${howToEnter(keys, definitions)}.`,
   );
 
 /**
@@ -194,7 +194,7 @@ export async function markReflected(
     type: 'Warning',
     reason: 'InputReflected',
     action: 'Suspend',
-    note: `The host of ${marked.join(', ')} told the value in several answers, where it was starred; it is not used any more. Exchange it there and enter it again.`,
+    note: `The host of ${marked.join(', ')} returned the value in several answers, where it was replaced by stars; it is no longer used. Exchange it there and enter it again.`,
   });
   return reflectedFinding(marked, workload.egress.policy.inputs);
 }

@@ -187,7 +187,7 @@ function tellRestored(context: Context, { assistant }: Facts): void {
   // The operator scaled the Deployment down itself, so scaling it up again restores nothing.
   const before = assistant.status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.reason;
   if (before === 'Suspended' || before === 'Restoring' || before === 'Waiting') return;
-  const note = 'Somebody had changed the Deployment of this Assistant; it was put back.';
+  const note = 'Somebody had changed the Deployment of this Assistant; it was restored.';
   context.events.record(ASSISTANT, assistant, {
     type: 'Warning',
     reason: 'WorkloadRestored',

@@ -133,7 +133,7 @@ function acknowledged({ serving, acknowledged: known, reentry }: Acknowledged): 
 
 const UNAVAILABLE = no(
   'GatewayUnavailable',
-  'The egress gateway does not answer; it is tried again. See the Deployment platform-assistant-egress in the services namespace.',
+  'The egress gateway does not answer; it is retried. See the Deployment platform-assistant-egress in the services namespace.',
 );
 const NO_SERVICE = no(
   'ServiceNotFound',

@@ -119,7 +119,7 @@ async function annotatePods(
     } catch (error) {
       // The pod is gone, or another pod has its name.
       if (error instanceof ApiError && (error.status === 404 || error.status === 409)) continue;
-      context.log.warn({ err: error }, 'a grant will come to its pod late');
+      context.log.warn({ err: error }, 'a grant will reach its pod late');
     }
   }
 }

@@ -69,11 +69,11 @@ export async function readUsage(
 const LOST = {
   database: no(
     'DatabaseLost',
-    `The database broker has dropped the database of this Assistant, or never made it, so its URL opens nothing. This is what an etcd that was set back to an older state shows. Restore its Capsule from a backup; or, to begin with an empty database, delete the Assistant and apply it anew, or give its annotation ${ANNOTATION.rotate} a new value.`,
+    `The database broker has dropped the database of this Assistant, or never created it, so its URL gives access to nothing. A possible cause is an etcd that was restored to an older state. Restore its Capsule from a backup; or, to begin with an empty database, delete the Assistant and apply it again, or give its annotation ${ANNOTATION.rotate} a new value.`,
   ),
   storage: no(
     'FilesLost',
-    'The object-storage broker has dropped the files of this Assistant, or never knew it, so its token opens nothing. This is what an etcd that was set back to an older state shows. Restore its Capsule from a backup; or, to begin without files, delete the Assistant and apply it anew.',
+    'The object-storage broker has dropped the files of this Assistant, or never knew it, so its token gives access to nothing. A possible cause is an etcd that was restored to an older state. Restore its Capsule from a backup; or, to begin without files, delete the Assistant and apply it again.',
   ),
 } as const;
 
@@ -107,7 +107,7 @@ async function ask(context: Context, capsule: string, app: string, signal: Abort
       if (isForbidden(error)) return principalFinding(error, { names, capsule, secretName });
       // The steps that depend on the broker have reported this failure already.
       if (!(error instanceof BrokerError || error instanceof ApiError)) throw error;
-      log.debug({ assistant: app, err: error }, 'what an Assistant takes could not be asked');
+      log.debug({ assistant: app, err: error }, 'the usage of an Assistant could not be read');
       return undefined;
     }
   };

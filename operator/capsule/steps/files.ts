@@ -90,7 +90,7 @@ async function noteUsage(
     if (!(error instanceof BrokerError)) throw error;
     const ref = { names, capsule: name, secretName: objectPrincipalSecretName(name) };
     const refused = isForbidden(error) ? principalFinding(error, ref) : undefined;
-    if (!refused) log.debug({ capsule: name, err: error }, 'what the objects take could not be asked');
+    if (!refused) log.debug({ capsule: name, err: error }, 'the usage of the objects could not be read');
     usages.note(uid, refused);
   }
 }

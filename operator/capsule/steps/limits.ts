@@ -16,7 +16,7 @@ const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.')
 
 const LOST = no(
   'DatabaseLost',
-  'The database broker has dropped this Capsule with all its databases, or never knew it, so no URL of its Assistants opens anything. This is what an etcd that was set back to an older state shows. Restore the Capsule from a backup; or, to begin with nothing, delete it and apply it anew.',
+  'The database broker has dropped this Capsule with all its databases, or never knew it, so no URL of its Assistants gives access to anything. A possible cause is an etcd that was restored to an older state. Restore the Capsule from a backup; or, to begin with nothing, delete it and apply it again.',
 );
 
 /** Reasons that stay in the condition after a restart of the operator until the broker has been asked again. */
@@ -99,7 +99,7 @@ async function ask(context: Context, capsule: Capsule, uid: string, signal: Abor
     databaseUsages.note(uid, await askLimits(context, capsule, signal));
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
-    log.debug({ capsule: capsule.metadata.name, err: error }, 'what the databases hold could not be asked');
+    log.debug({ capsule: capsule.metadata.name, err: error }, 'the usage of the databases could not be read');
     databaseUsages.note(uid);
   }
 }
@@ -120,16 +120,16 @@ function judge({ standing, limitBytes }: DatabaseUsage, shown: string): Finding 
     case 'ok':
       return PROVISIONED;
     case 'near':
-      return yes('NearQuota', `${held}. Beyond it they take nothing more.`);
+      return yes('NearQuota', `${held}. Beyond it they accept no more data.`);
     case 'full':
       return no(
         'QuotaExceeded',
-        `${held}. Each takes one connection now, for as long as they do not grow: delete with TRUNCATE or DROP TABLE, or DELETE and VACUUM, until less than 95 % is used, or raise the quota.`,
+        `${held}. Each accepts one connection now, as long as they do not grow: delete with TRUNCATE or DROP TABLE, or DELETE and VACUUM, until less than 95 % is used, or raise the quota.`,
       );
     case 'closed':
       return no(
         'QuotaExceeded',
-        `${held}, and are closed: they went on growing. Raise the quota, then delete.`,
+        `${held}, and are closed, since they continued to grow. Raise the quota, then delete data.`,
       );
   }
 }

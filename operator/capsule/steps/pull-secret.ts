@@ -60,6 +60,6 @@ function tellRemoved({ events }: Context, capsule: Capsule): void {
     type: 'Warning',
     reason: 'PullSecretsRemoved',
     action: 'Remove',
-    note: 'No Secret of image.pullSecrets says anything any more, so the copy that images of this Capsule were pulled with is taken away.',
+    note: 'No Secret of image.pullSecrets has credentials any more, so the copy that images of this Capsule were pulled with is removed.',
   });
 }
