@@ -32,7 +32,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   ...MOVE_COMMANDS,
   close: {
     usage: 'close CAPSULE',
-    about: "let nobody into the Capsule's databases and keep what is in them",
+    about: "refuse all logins to the Capsule's databases, and keep their contents",
     run: (servers, traceId, args) => setClosed(servers, traceId, onlyCapsule(args), true),
   },
   open: {
@@ -57,7 +57,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   rotate: {
     usage: 'rotate CAPSULE [APP] [--end-sessions] | rotate --all [--end-sessions]',
     about:
-      'mark the next password: the next create (or provision) of each workload switches to it, and puts everybody out',
+      'mark the next password: the next create (or provision) of each workload switches to it and ends all its sessions',
     run: rotate,
   },
 };

@@ -316,7 +316,10 @@ describe('npm run dev:db', () => {
     const crowd = Array.from({ length: 40 }, () => connectSocket(Number(new URL(url).port), '127.0.0.1'));
     for (const socket of crowd) socket.on('error', () => undefined).resume();
     await eventually(
-      () => readFileSync(join(dirname(data), 'server.log'), 'utf8').includes('guard: too many connections that have not logged in'),
+      () =>
+        readFileSync(join(dirname(data), 'server.log'), 'utf8').includes(
+          'guard: too many connections that have not logged in',
+        ),
       {
         what: 'the guard',
       },

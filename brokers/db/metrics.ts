@@ -206,11 +206,7 @@ function sessionFamilies(gauge: Make<Gauge>, counter: Make<Counter>) {
 /** Metrics about what tenants use of the server, and for how long. */
 function sizeFamilies(gauge: Make<Gauge>) {
   return {
-    quotas: gauge(
-      'space_db_capsules',
-      'Capsules, by the state of the quota of their databases.',
-      'standing',
-    ),
+    quotas: gauge('space_db_capsules', 'Capsules, by the state of the quota of their databases.', 'standing'),
     sharedCatalogues: gauge(
       'space_db_shared_catalogue_bytes',
       'Size of the shared catalogues of the server, which store the settings and passwords of roles, in bytes.',

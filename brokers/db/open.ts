@@ -149,7 +149,9 @@ async function connect(
   const onDropWaits = (pid: number) => {
     blockers
       .dropWaitsFor(pid)
-      .catch((error: unknown) => log.debug({ err: error }, 'whom a drop waits for is not told'));
+      .catch((error: unknown) =>
+        log.debug({ err: error }, 'the session that a drop waits for could not be looked up'),
+      );
   };
   const unwatched = openConnections(address, log, { ...CONNECTIONS, onDropWaits });
   resources.closers.push(() => unwatched.close());

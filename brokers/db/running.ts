@@ -60,7 +60,9 @@ export function watchSessions(
     onGreedy: (pid) => {
       blockers
         .wasTold(pid)
-        .catch((error: unknown) => log.debug({ err: error }, 'who holds too many locks is not told'));
+        .catch((error: unknown) =>
+          log.debug({ err: error }, 'the session with too many locks could not be looked up'),
+        );
     },
   });
   resources.closers.push(() => watch.stop());

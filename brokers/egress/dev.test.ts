@@ -134,7 +134,7 @@ describe('the gateway on loopback for one manifest', () => {
   });
 
   it.each([
-    ['no value for an input', [], /--input is needed for: bank/],
+    ['no value for an input', [], /--input is required for: bank/],
     ['an input that nobody asked for', ['--input', 'bank=x', '--input', 'other=x'], /no stored input other/],
     ['a bad map', ['--input', 'bank=x', '--resolve', 'api.bank.org'], /not HOST=ADDRESS:PORT/],
   ])('does not start with %s', async (_, args, said) => {

@@ -40,7 +40,7 @@ function readArguments() {
       ca: { type: 'string' },
     },
   });
-  if (values.manifest === undefined) throw new UsageError('--manifest is needed');
+  if (values.manifest === undefined) throw new UsageError('--manifest is required');
   const bad = values.resolve.find((text) => parseFixed(text) === undefined);
   if (bad !== undefined) throw new UsageError(`--resolve ${bad}: not HOST=ADDRESS:PORT`);
   const inputs = values.input.map((text): [string, Secret<string>] => {
@@ -67,7 +67,7 @@ async function start() {
   if (finding.status !== 'True') throw new UsageError(`${finding.reason}: ${finding.message}`);
   const missing = Object.keys(policy.inputs).filter((key) => !args.input.has(key));
   const unasked = [...args.input.keys()].filter((key) => !Object.hasOwn(policy.inputs, key));
-  if (missing.length > 0) throw new UsageError(`--input is needed for: ${missing.join(', ')}`);
+  if (missing.length > 0) throw new UsageError(`--input is required for: ${missing.join(', ')}`);
   if (unasked.length > 0) throw new UsageError(`the manifest has no stored input ${unasked.join(', ')}`);
 
   for (const [key, definition] of Object.entries(policy.inputs)) {

@@ -109,16 +109,8 @@ function stateMetrics(registers: Registry[], state: () => EgressState): void {
       },
     });
   gauge('space_egress_policies', 'Assistants whose policy this replica has.', ({ policies }) => policies);
-  gauge(
-    'space_egress_connections',
-    'Open connections of callers.',
-    ({ connections }) => connections,
-  );
-  gauge(
-    'space_egress_waiting',
-    'Callers that wait for a policy or for a refusal.',
-    ({ waiting }) => waiting,
-  );
+  gauge('space_egress_connections', 'Open connections of callers.', ({ connections }) => connections);
+  gauge('space_egress_waiting', 'Callers that wait for a policy or for a refusal.', ({ waiting }) => waiting);
   gauge(
     'space_egress_in_step',
     '1 if this replica has received the policies of all Assistants; 0 while it asks unknown callers to retry.',

@@ -87,7 +87,7 @@ export class Turns {
   #refuse({ left }: Budget): ServiceError {
     const { perSecondMs, onRefusal } = this.#options;
     onRefusal();
-    return new ServiceError('rate_limited', 'documents took too much of the processor', {
+    return new ServiceError('rate_limited', 'documents used too much processor time', {
       retryAfter: Math.max(1, Math.ceil(-left / perSecondMs)),
     });
   }

@@ -102,7 +102,7 @@ describe('a PostgreSQL', () => {
         ['db', database.environment, '\\\\"space_broker\\\\"'],
         ['objectstore', fixture.mounts.environment, 'space_objectstore'],
       ] as const) {
-        const said = new RegExp(`it takes no writes: .*ALTER ROLE ${role} RESET .*cannot start`);
+        const said = new RegExp(`it accepts no writes: .*ALTER ROLE ${role} RESET .*cannot start`);
         await refusal(name, environment, said);
       }
     } finally {
@@ -127,8 +127,7 @@ describe('a PostgreSQL', () => {
     await sql('SELECT pg_reload_conf()');
     const through = (url: string) => `${url}?sslmode=verify-full&sslrootcert=${foreign.cert}`;
     database.write('url', through(server.brokerUrl));
-    const said =
-      /certificate is not from the authority that is known: put the one .* into postgres\.external\.ca/;
+    const said = /certificate is not from a trusted authority: put the one .* into postgres\.external\.ca/;
     await refusal('db', database.environment, said);
     const url = fixture.mounts.write('foreign', through(server.objectStoreUrl));
     await refusal('objectstore', { ...fixture.mounts.environment, REGISTRY_DATABASE_URL_FILE: url }, said);

@@ -122,9 +122,9 @@ it('for a Capsule that has moved already only new URLs are requested', async () 
 
 it('a refusal of the broker is reported, and nothing is copied or undone', async () => {
   const { kube, done } = cluster({
-    'move household b': { code: 1, stderr: 'server b drains: it gets no Capsule\n' },
+    'move household b': { code: 1, stderr: 'server b is draining and gets no more Capsules\n' },
   });
-  await expect(moveCapsule(about(kube))).rejects.toThrow(/^server b drains: it gets no Capsule$/);
+  await expect(moveCapsule(about(kube))).rejects.toThrow(/^server b is draining and gets no more Capsules$/);
   expect(done.at(-1)).toBe('move household b');
 });
 

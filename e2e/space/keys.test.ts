@@ -198,7 +198,7 @@ describe('the keys of a Space', () => {
     const gone = await keep();
     expect(gone.refused).toBe(1);
     expect(gone.told.join()).toMatch(
-      /^refused home-services\/db-broker-keys it existed and is missing, and no URL .* take db-broker-keys out of ConfigMap home-services\/space-keys and annotation platform.space\/keys of volume claim home-services\/data-postgres-0/,
+      /^refused home-services\/db-broker-keys it existed and is missing, and no URL .* remove db-broker-keys from ConfigMap home-services\/space-keys and annotation platform.space\/keys of volume claim home-services\/data-postgres-0/,
     );
     await remove(core('configmaps', SERVICES, 'space-keys'));
     expect((await keep()).told.join()).toMatch(/db-broker-keys .* take db-broker-keys out of annotation/);

@@ -35,7 +35,7 @@ describe.each(ALL.map((material) => [material.name, material] as const))('%s', (
     if (material.loss === undefined) return expect(decision).toMatchObject({ kind: 'make' });
     expect(decision).toMatchObject({ kind: 'refuse' });
     expect(JSON.stringify(decision)).toContain(material.loss);
-    expect(JSON.stringify(decision)).toContain(`take ${material.name} out of ConfigMap a and annotation b`);
+    expect(JSON.stringify(decision)).toContain(`remove ${material.name} from ConfigMap a and annotation b`);
   });
 
   it('is refused with a key missing or of another shape, and the reason shows nothing of it', () => {

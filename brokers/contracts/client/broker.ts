@@ -87,8 +87,8 @@ export function brokerClient<C extends Contract>(contract: C, options: BrokerOpt
     } catch (cause) {
       seenOurs = Number.NEGATIVE_INFINITY;
       throw isUntrusted(cause)
-        ? new BrokerError(broker, 'untrusted', 'its certificate is not to be believed', { cause })
-        : new BrokerError(broker, 'unreachable', `the ${name} gave no answer`, { cause });
+        ? new BrokerError(broker, 'untrusted', 'its certificate is not trusted', { cause })
+        : new BrokerError(broker, 'unreachable', `the ${name} did not answer`, { cause });
     }
   }
 
@@ -109,10 +109,17 @@ export function brokerClient<C extends Contract>(contract: C, options: BrokerOpt
     const understood = understand(contract, operation, answer);
     if (understood.kind === 'done') return understood.value;
     if (status === 200)
-      throw new BrokerError(broker, 'unreachable', `the ${name} answered in no known form`, { status });
+      throw new BrokerError(broker, 'unreachable', `the answer of the ${name} has an unknown form`, {
+        status,
+      });
     // An answer without the broker's own error comes from a proxy in front of it.
     if (understood.kind === 'foreign' || (status >= 500 && status !== NO_ROOM) || status === 429)
-      throw new BrokerError(broker, 'unreachable', `the ${name} could not do it now (${status})`, { status });
+      throw new BrokerError(
+        broker,
+        'unreachable',
+        `the ${name} could not process the request now (${status})`,
+        { status },
+      );
     const { code } = understood;
     throw new BrokerError(broker, 'refused', `the ${name} refused (${status} ${code})`, { status, code });
   };

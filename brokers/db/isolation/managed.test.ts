@@ -136,7 +136,7 @@ describe('start-up refuses to listen', () => {
       'on a server that takes no writes',
       'ALTER ROLE space_broker SET default_transaction_read_only = on',
       'ALTER ROLE space_broker RESET default_transaction_read_only',
-      /it takes no writes/,
+      /it accepts no writes/,
     ],
     [
       'with too few connections of its own',
@@ -168,7 +168,7 @@ describe('start-up refuses to listen', () => {
     const url = new URL(server.brokerUrl);
     url.port = String(pool.port);
     mounts.write('url', url.href);
-    await expect(startTestBroker(mounts)).rejects.toThrow(/pool of connections .* name the server itself/);
+    await expect(startTestBroker(mounts)).rejects.toThrow(/connection pooler .* name the server itself/);
     mounts.write('url', server.brokerUrl);
     pool.close();
   });

@@ -35,9 +35,9 @@ const KINDS = [
   [
     'refuses',
     false,
-    /refuses the settings of a session, as a pool of connections .* does: name the server itself/,
+    /refuses the settings of a session, as a connection pooler .* does: name the server itself/,
   ],
-  ['drops', true, /a pool of connections answers in the place of the server: .*: name the server itself/],
+  ['drops', true, /a connection pooler answers instead of the server, .*: name the server itself/],
 ] as const;
 const CASES = MODES.flatMap((mode) => KINDS.map((kind) => [mode, ...kind] as const));
 

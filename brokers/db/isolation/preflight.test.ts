@@ -78,7 +78,7 @@ describe('preflight', () => {
     ['PostgreSQL 14', { version: 140_020 }, /15 or later is needed, and this is 14: upgrade it/],
     ['a standby', { standby: true, readOnly: true }, /standby: name the primary/],
     ['a server that takes no writes', { readOnly: true }, /RESET default_transaction_read_only/],
-    ['a pool of connections', { pooled: true }, /pool of connections .*: name the server itself/],
+    ['a pool of connections', { pooled: true }, /connection pooler .*: name the server itself/],
     [
       'too few connections',
       { connections: { max: 39, kept: 35 } },
@@ -92,7 +92,7 @@ describe('preflight', () => {
     [
       'too few to its registry',
       { ownConnections: [-1, 0] },
-      /takes 0: ALTER DATABASE "space_registry" CONNECTION LIMIT -1/,
+      /allows 0: ALTER DATABASE "space_registry" CONNECTION LIMIT -1/,
     ],
     [
       'a registry of somebody else',
@@ -120,7 +120,7 @@ describe('preflight', () => {
   });
 
   it.each<[string, Partial<ServerFacts>, RegExp]>([
-    ['a version that nobody tried', { version: 190_000 }, /later than 18 was not tried/],
+    ['a version that nobody tried', { version: 190_000 }, /later than 18 was not tested/],
     ['prepared transactions', { preparedTransactions: 2 }, /ALTER SYSTEM SET max_prepared_transactions = 0$/],
     ['no pg_read_all_stats', { readAllStats: false }, /GRANT pg_read_all_stats TO "space_broker"$/],
     ['a log of what tenants say', { logsSessions: true }, /: ALTER ROLE ALL SET log_min_messages = fatal$/],

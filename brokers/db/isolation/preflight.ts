@@ -90,7 +90,7 @@ function refusalsOf(facts: ServerFacts, { acceptedOpen, connections }: Wanted): 
     ],
     [
       tooFew(facts.ownConnections[1]),
-      `each replica of the broker has ${OWN_CONNECTIONS} connections, and its registry takes ${facts.ownConnections[1]}: ALTER DATABASE ${registry} CONNECTION LIMIT -1`,
+      `each replica of the broker has ${OWN_CONNECTIONS} connections, and its registry allows ${facts.ownConnections[1]}: ALTER DATABASE ${registry} CONNECTION LIMIT -1`,
     ],
     [!facts.registry.owned, `the broker must own its registry: ALTER DATABASE ${registry} OWNER TO ${role}`],
     [facts.superuser, `the broker must not be superuser: ALTER ROLE ${role} NOSUPERUSER`],
@@ -117,14 +117,14 @@ function warningsOf(facts: ServerFacts, { acceptedOpen }: Wanted): readonly Chec
   const role = quoted(facts.role);
   const accepted = facts.openDatabases.filter((name) => acceptedOpen.includes(name));
   return [
-    [facts.version >= (TRIED + 1) * 10_000, `PostgreSQL later than ${TRIED} was not tried with this broker`],
+    [facts.version >= (TRIED + 1) * 10_000, `PostgreSQL later than ${TRIED} was not tested with this broker`],
     [
       facts.preparedTransactions > 0,
       'max_prepared_transactions is not 0: a tenant can delay its own drop: ALTER SYSTEM SET max_prepared_transactions = 0',
     ],
     [
       !facts.readAllStats,
-      `without pg_read_all_stats the broker sees neither old transactions nor sizes nor who keeps every drop waiting: GRANT pg_read_all_stats TO ${role}`,
+      `without pg_read_all_stats the broker sees neither old transactions nor sizes nor the sessions that block every drop: GRANT pg_read_all_stats TO ${role}`,
     ],
     [
       !facts.mayUseReserved,
@@ -132,7 +132,7 @@ function warningsOf(facts: ServerFacts, { acceptedOpen }: Wanted): readonly Chec
     ],
     [
       facts.logsSessions,
-      "the server's log takes what tenants say, their rows among it, and as much as they like: ALTER ROLE ALL SET log_min_messages = fatal",
+      "the server's log stores messages of tenants, with values of their rows and in any amount: ALTER ROLE ALL SET log_min_messages = fatal",
     ],
     ...judgeSettings(facts.version, facts.settings).map((text): Check => [true, text]),
     [accepted.length > 0, `accepted although open to PUBLIC: ${accepted.join(', ')}`],

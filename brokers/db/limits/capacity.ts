@@ -22,7 +22,7 @@ export async function requireCapacity(
   const connections = row?.connections ?? context.connectionLimit;
   if (granted === undefined) return connections;
   if (row !== undefined && row.door !== 'open')
-    throw new ServiceError('quota_exceeded', 'the databases of the Capsule hold more than it may have');
+    throw new ServiceError('quota_exceeded', 'the databases of the Capsule exceed its quota');
   requireConnections(granted, connections, 1, context.connectionLimit);
   return connections;
 }
@@ -49,5 +49,5 @@ export function requireConnections(granted: Granted, connections: number, more: 
   const wanted = (own + more) * connections;
   // On a very small server, one Assistant is admitted even so.
   if (wanted > Math.max(capacity * SHARE, usual))
-    throw new ServiceError('quota_exceeded', 'the Capsule has its share of the connections');
+    throw new ServiceError('quota_exceeded', 'the Capsule has used its share of the connections');
 }

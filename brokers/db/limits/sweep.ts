@@ -138,7 +138,7 @@ async function keepQuota(
   const state = decideQuota(row, found.used, limit, now);
   if (isNews(row, found, state) || !stands(context, own, row, state))
     await settle(context, row, found, state, own).catch((error: unknown) =>
-      context.log.warn({ capsule: row.capsule, err: error }, 'a quota is not kept yet'),
+      context.log.warn({ capsule: row.capsule, err: error }, 'a quota is not enforced yet'),
     );
   return standingOf(state.door, found.used, limit);
 }

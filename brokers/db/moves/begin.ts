@@ -70,7 +70,7 @@ async function copyOf(servers: Servers, traceId: string, way: Way): Promise<Begu
   const noted = await main.connections.transaction((session) =>
     noteMoving(session, capsule, from.name, to.name),
   );
-  if (!noted) throw new ServiceError('conflict', 'the Capsule was moved meanwhile');
+  if (!noted) throw new ServiceError('conflict', 'the Capsule was moved in the meantime');
   failpoint('move:after-note');
   const attempt = randomBytes(8).toString('hex');
   const { databases, connections } = await depart(way, traceId, attempt);
@@ -142,7 +142,7 @@ function requireWhole(name: string, { database, role }: Observed): void {
   if (database !== 'valid' || !role)
     throw new ServiceError(
       'conflict',
-      `database ${name} is ${database}, and its role ${role ? 'present' : 'absent'}: mend that first`,
+      `database ${name} is ${database}, and its role ${role ? 'present' : 'absent'}: repair that first`,
     );
 }
 

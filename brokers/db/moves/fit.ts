@@ -11,7 +11,7 @@ import type { Moving, Way } from './way.ts';
 export async function requireFit(servers: Servers, way: Way): Promise<void> {
   const { capsule, from, to } = way;
   if (servers.all.find(({ name }) => name === to.name)?.drain)
-    throw new ServiceError('conflict', `server ${to.name} drains: it gets no Capsule`);
+    throw new ServiceError('conflict', `server ${to.name} is draining and gets no more Capsules`);
   await to.context.ensureTemplate();
   const { databases, limits } = await from.context.connections.transaction(async (session) => {
     const found = await livingDatabases(session, capsule);
@@ -84,7 +84,7 @@ async function requireAlike({ from, to }: Way, databases: readonly Moving[]): Pr
     if (theirs.text !== one.text)
       throw new ServiceError(
         'conflict',
-        `server ${to.name} makes databases with "${theirs.text}", and those of the Capsule have "${one.text}"`,
+        `server ${to.name} creates databases with "${theirs.text}", and those of the Capsule have "${one.text}"`,
       );
   }
 }

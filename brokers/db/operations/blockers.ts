@@ -158,7 +158,9 @@ export class Blockers {
     this.#looking = true;
     while (this.#waiting > 0) {
       // If the server is gone for a moment, the statement that waits fails by itself.
-      await this.#look().catch((error: unknown) => this.#options.log.debug({ err: error }, 'nobody looked'));
+      await this.#look().catch((error: unknown) =>
+        this.#options.log.debug({ err: error }, 'the check for blocking sessions failed'),
+      );
       await new Promise((resolve) => setTimeout(resolve, NEXT_LOOK_MS));
     }
     this.#looking = false;

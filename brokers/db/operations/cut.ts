@@ -33,7 +33,7 @@ export async function withCut<T>(
     }
   }
   await connections.transaction((session) => act(session, async () => undefined));
-  throw new ServiceError('unavailable', 'something of the server keeps access open', {
+  throw new ServiceError('unavailable', 'something on the server keeps access open', {
     cause: obstacle,
     retryAfter: 10,
   });

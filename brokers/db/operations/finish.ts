@@ -28,7 +28,7 @@ export async function finishDrop(
       await noteLeftoverRole(session, name);
       context.log.warn(
         { trace_id: entry.traceId, ...workload, role: name },
-        'others name the role: it stays',
+        'the role stays, since grants of others name it',
       );
     }
     context.failpoint('drop:after-role');
@@ -64,7 +64,7 @@ const ANSWER_MS = 75_000;
  */
 export async function dropDatabase(context: Context, name: string, answerMs = ANSWER_MS): Promise<void> {
   const late = Promise.withResolvers<never>();
-  const goesOn = new ServiceError('unavailable', 'the drop goes on', { retryAfter: 10 });
+  const goesOn = new ServiceError('unavailable', 'the drop continues', { retryAfter: 10 });
   const timer = setTimeout(() => late.reject(goesOn), answerMs);
   try {
     await Promise.race([dropToTheEnd(context, name), late.promise]);
@@ -89,7 +89,7 @@ async function dropToTheEnd(context: Context, name: string): Promise<void> {
       });
       if (!open) return;
       if (attempt >= MAX_ATTEMPTS)
-        throw new ServiceError('unavailable', 'access does not stay cut', { retryAfter: 10 });
+        throw new ServiceError('unavailable', 'access was opened again during the drop', { retryAfter: 10 });
       // Whatever kept access open when the drop was requested may be gone now.
       await withCut(context, async (session, cut) => cut([{ name, ...(await observe(session, name)) }]));
     } catch (error) {

@@ -396,7 +396,9 @@ describe('the embedded server', () => {
         if (i % 2 === 0) socket.write(hello);
         return socket;
       });
-      await eventually(() => log().includes('guard: too many connections that have not logged in: ended'), { what: 'the guard' });
+      await eventually(() => log().includes('guard: too many connections that have not logged in: ended'), {
+        what: 'the guard',
+      });
       await eventually(() => ended > 0, { what: 'the end of one of them' });
       for (const socket of sockets) socket.destroy();
       expect(await sqlstate(own())).toBe('ok');
@@ -411,7 +413,9 @@ describe('the embedded server', () => {
         socket.on('error', () => undefined).on('close', () => ended.add(i));
         return socket.resume();
       });
-      await eventually(() => log().includes('guard: too many connections that have not logged in: ended'), { what: 'the guard' });
+      await eventually(() => log().includes('guard: too many connections that have not logged in: ended'), {
+        what: 'the guard',
+      });
       await eventually(() => ended.size >= 12, { what: 'the end of those that are too many' });
       for (const socket of sockets) socket.destroy();
       expect(await sqlstate(own())).toBe('ok');
@@ -464,9 +468,12 @@ describe('the embedded server', () => {
         .query('SELECT pg_sleep(600) FROM wide a JOIN wide b USING (i, x) LIMIT 1')
         .catch(() => undefined);
       await gone;
-      await eventually(() => log().includes(`guard: parallel workers share too much memory: ended 1 of ${tenant}`), {
-        what: 'its line of the log',
-      });
+      await eventually(
+        () => log().includes(`guard: parallel workers share too much memory: ended 1 of ${tenant}`),
+        {
+          what: 'its line of the log',
+        },
+      );
       await neighbour.client.query('SELECT 1');
     });
 
@@ -591,7 +598,8 @@ describe('the embedded server', () => {
         i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
         holder.client.query(loop).catch(() => undefined);
         await Promise.all([gone, holder.gone]);
-        const line = 'guard: nobody can log in because of a session that does not end: restarts the server because of 1 of';
+        const line =
+          'guard: nobody can log in because of a session that does not end: restarts the server because of 1 of';
         expect(log()).toContain(`${line} ${tenant}`);
         await eventually(async () => (await sqlstate(own())) === 'ok', { what: 'the server' });
       },
@@ -637,9 +645,12 @@ describe('the embedded server', () => {
           { what: 'all workers to be with the tenant' },
         );
         await query(broker(), 'DELETE FROM mine');
-        await eventually(() => /guard: no autovacuum worker is left for other databases: ended \d of spc_a/.test(log()), {
-          what: 'its line of the log',
-        });
+        await eventually(
+          () => /guard: no autovacuum worker is left for other databases: ended \d of spc_a/.test(log()),
+          {
+            what: 'its line of the log',
+          },
+        );
         const cleaned = "SELECT 1 FROM pg_stat_user_tables WHERE relname = 'mine' AND autovacuum_count > 0";
         await eventually(async () => (await query(broker(), cleaned)).length === 1, {
           what: "the neighbour's table to be vacuumed",

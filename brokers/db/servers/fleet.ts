@@ -135,7 +135,7 @@ async function noteUnplaced(name: string, server: OpenServer, main: OpenServer):
   if (added > 0)
     server.context.log.warn(
       { capsules: added },
-      'Capsules of this server were noted nowhere, or were moved from it',
+      'Capsules of this server had no placement, or were moved from it',
     );
 }
 

@@ -30,7 +30,10 @@ export function furtherServer({ plan, log, open, onOpen }: FurtherOptions): Furt
   const { name, weight, drain } = plan;
   const stopping = new AbortController();
   let held: { readonly server: OpenServer; readonly resources: Resources; readonly pulse: Pulse } | undefined;
-  let failed: Exclude<ServerState, { kind: 'ready' }> = { kind: 'unreachable', why: 'it was not asked yet' };
+  let failed: Exclude<ServerState, { kind: 'ready' }> = {
+    kind: 'unreachable',
+    why: 'it was not contacted yet',
+  };
 
   async function attempt(): Promise<void> {
     const resources: Resources = { closers: [], files: [] };

@@ -82,8 +82,8 @@ async function choose(all: All): Promise<string> {
   );
   if (choice.kind === 'server') return choice.name;
   if (choice.kind === 'full')
-    throw new ServiceError('quota_exceeded', 'no server has room for a new Capsule');
-  throw new ServiceError('unavailable', 'no server that answers has room for a new Capsule', {
+    throw new ServiceError('quota_exceeded', 'no server has capacity for a new Capsule');
+  throw new ServiceError('unavailable', 'no server that answers has capacity for a new Capsule', {
     retryAfter: 5,
   });
 }

@@ -90,7 +90,7 @@ it('nothing goes while the clock of the server is far ahead of the time that wen
   for (const _ of ['once', 'and again'])
     await expect(run()).rejects.toMatchObject({
       name: 'ServiceError',
-      message: expect.stringContaining('clock of the server has leapt'),
+      message: expect.stringContaining('clock of the server has jumped'),
     });
   expect(await counts()).toEqual(before);
 

@@ -23,7 +23,7 @@ export function forgetOld({ connections }: Context, days: number, elapsed = () =
       if (before !== undefined && ahead - before > LONGEST_LEAP_MS)
         throw new ServiceError(
           'unavailable',
-          'the clock of the server has leapt: set it, or start the broker anew if it is right; until then nothing old is forgotten',
+          'the clock of the server has jumped: correct it, or restart the broker if it is right; until then nothing old is deleted',
         );
       before = ahead;
       for (const one of PRUNES) {

@@ -56,7 +56,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       await fixture.broker.round('drift');
       await fixture.broker.round('stuck sessions');
       expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
-      const told = fixture.broker.log.filter((line) => line.includes('nothing ends its session'));
+      const told = fixture.broker.log.filter((line) => line.includes('its session cannot be ended'));
       expect(told).toHaveLength(1);
       expect(await Promise.race([computed, Promise.resolve('computes')])).toBe('computes');
 

@@ -20,7 +20,8 @@ export function closeStuck(context: Context): Round {
       metrics.stuckSessions.set(stuck.length);
       for (const name of new Set(stuck)) {
         const closed = await close(context, name);
-        if (closed) log.error({ database: name }, 'closed: nothing ends its session, and drops wait for it');
+        if (closed)
+          log.error({ database: name }, 'closed: its session cannot be ended, and drops wait for it');
       }
     },
   };

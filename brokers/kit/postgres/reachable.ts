@@ -26,11 +26,11 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
 /** Messages about servers that cannot hold a registry. */
 export const REFUSED = {
   pooled:
-    'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself',
+    'a connection pooler answers instead of the server, and would mix up sessions that hold locks, limits and proofs: name the server itself',
   standby: 'the server is a read-only standby: name the primary, or a Service that follows it',
   /** A server may refuse writes though it is not a standby: some are set read-only while their disk is full. */
   readOnly: (role: string) =>
-    `it takes no writes: make room on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
+    `it accepts no writes: free space on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
 };
 
 /** @throws unless the server can hold a registry */

@@ -109,14 +109,14 @@ it.each<[string, (url: URL) => void, RegExp]>([
     (url) => {
       url.hostname = 'postgres.invalid';
     },
-    /not known to DNS: correct postgres\.external\.host/,
+    /DNS does not know its name: correct postgres\.external\.host/,
   ],
   [
     'another authority',
     (url) => {
       url.search = `?sslmode=verify-full&sslrootcert=${foreign}`;
     },
-    /not from the authority that is known: .*postgres\.external\.ca/,
+    /not from a trusted authority: .*postgres\.external\.ca/,
   ],
   [
     'a certificate for another name',
@@ -144,7 +144,7 @@ it.each<[string, (url: URL) => void, RegExp]>([
     (url) => {
       url.pathname = '/nothing';
     },
-    /3D000\): the registry database is not there: CREATE DATABASE/,
+    /3D000\): the registry database does not exist: CREATE DATABASE/,
   ],
   [
     'a registry of somebody else',
@@ -170,5 +170,7 @@ it.each<[string, (url: URL) => void, RegExp]>([
 
 it('tells a server that speaks no TLS', async () => {
   await tls('off');
-  expect(await why()).toBe('the database server is not reached: it speaks no TLS: turn ssl on there');
+  expect(await why()).toBe(
+    'the database server cannot be reached: it does not support TLS: turn ssl on there',
+  );
 });

@@ -1,19 +1,19 @@
 import type { StepError } from './errors.ts';
 
 const SILENT =
-  'it does not answer: start it, or let the brokers to it in postgres.external.cidrs or .pods and in its own firewall';
+  'it does not answer: start it, or allow the brokers to reach it in postgres.external.cidrs or .pods and in its own firewall';
 
 /** What a person can do about an unreachable server, by the code of Node or of the server. */
 const ADVICE: readonly [RegExp, string][] = [
   [
     /^(ENOTFOUND|EAI_AGAIN|EAI_FAIL)$/,
-    'its name is not known to DNS: correct postgres.external.host, or network.dns',
+    'DNS does not know its name: correct postgres.external.host, or network.dns',
   ],
   [/^ECONNREFUSED$/, 'nothing listens there: start it, or correct postgres.external.host and port'],
   [/^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, SILENT],
   [
     /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_SIGNATURE_FAILURE|ERR_OSSL_.*)$/,
-    'its certificate is not from the authority that is known: put the one that signed it into postgres.external.ca',
+    'its certificate is not from a trusted authority: put the one that signed it into postgres.external.ca',
   ],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
@@ -23,11 +23,11 @@ const ADVICE: readonly [RegExp, string][] = [
   [/^28P01$/, 'it refuses role or password: correct the Secret, or set it with ALTER ROLE … PASSWORD'],
   [
     /^28000$/,
-    'it does not let this role in: CREATE ROLE by bootstrap.sql or managed.sql, and let it in by TLS in pg_hba.conf',
+    'it refuses this role: create the role with bootstrap.sql or managed.sql, and allow it over TLS in pg_hba.conf',
   ],
   [
     /^3D000$/,
-    'the registry database is not there: CREATE DATABASE, as registry.sql and objectstore-registry.sql do',
+    'the registry database does not exist: CREATE DATABASE, as registry.sql and objectstore-registry.sql do',
   ],
   [
     /^53300$/,
@@ -36,7 +36,7 @@ const ADVICE: readonly [RegExp, string][] = [
   [/^42501$/, 'this role may not connect to its registry: ALTER DATABASE … OWNER TO the role'],
   [
     /^08P01$/,
-    'it refuses the settings of a session, as a pool of connections in front of a server does: name the server itself',
+    'it refuses the settings of a session, as a connection pooler in front of a server does: name the server itself',
   ],
   [/^57P03$/, 'it starts, stops or recovers'],
 ];
@@ -46,10 +46,10 @@ const NO_TLS = 'The server does not support SSL connections';
 
 /** A sentence that says why a server is not reached; it contains nothing of the server's own text. */
 export function whyUnreachable({ code, cause }: StepError): string {
-  const what = 'the database server is not reached';
+  const what = 'the database server cannot be reached';
   if (code === undefined) {
     const plain = cause instanceof Error && cause.message === NO_TLS;
-    return `${what}: ${plain ? 'it speaks no TLS: turn ssl on there' : SILENT}`;
+    return `${what}: ${plain ? 'it does not support TLS: turn ssl on there' : SILENT}`;
   }
   const advice = ADVICE.find(([pattern]) => pattern.test(code))?.[1];
   return advice === undefined ? `${what} (${code})` : `${what} (${code}): ${advice}`;

@@ -129,7 +129,7 @@ export async function exchangePrincipal(
   if (row.principal === null)
     throw new ServiceError(
       'conflict',
-      `the Capsule is ${row.state}: its data was dropped, and it has no principal to replace. Delete the Capsule and apply it anew; it begins with nothing`,
+      `the Capsule is ${row.state}: its data was dropped, and it has no principal to replace. Delete the Capsule and apply it again; it begins with nothing`,
     );
   if (row.principal.equals(principal)) return { replaced: false };
   await retirePrincipal(session, capsule, row.principal);

@@ -44,7 +44,7 @@ export async function runBackup({ args, environment, clock, signal, out, error }
     }
     return 0;
   } catch (failure) {
-    error(signal.aborted ? 'it was stopped before its end: give the same command again' : told(failure));
+    error(signal.aborted ? 'it was stopped before its end: run the same command again' : told(failure));
     return 1;
   }
 }
@@ -126,7 +126,7 @@ function optionsIn(args: readonly string[]) {
   const overlap = (all: readonly string[]) =>
     all.some((one, i) => all.some((other, j) => i !== j && other.startsWith(one)));
   if (overlap(moves.map(({ from }) => from)) || overlap(moves.map((move) => move.to)))
-    throw new UsageError('--prefix and --to want prefixes of which none begins with another');
+    throw new UsageError('--prefix and --to need prefixes of which none begins with another');
   return { at: at === undefined ? undefined : timeOf(at), moves, withBucket };
 }
 
@@ -150,7 +150,7 @@ function parsedOptions(args: readonly string[]) {
 /** Accepts only prefixes of Capsules, since nothing else in the bucket belongs to one owner. */
 function prefixOf(text: string | undefined): string {
   if (text === undefined || !/^c\/[0-9a-f]{40}\/(?:[^/]+\/)*$/.test(text))
-    throw new UsageError('--prefix and --to want prefixes of Capsules, as c/…/s/ and c/…/a/…/');
+    throw new UsageError('--prefix and --to need prefixes of Capsules, such as c/…/s/ and c/…/a/…/');
   return text;
 }
 
@@ -161,7 +161,7 @@ function timeOf(text: string): Date {
     !/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.test(text) ||
     Number.isNaN(time.getTime())
   )
-    throw new UsageError('--at wants a time with its zone, as 2026-11-23T18:00:00Z');
+    throw new UsageError('--at needs a time with its zone, such as 2026-11-23T18:00:00Z');
   return time;
 }
 
@@ -170,5 +170,5 @@ function told(failure: unknown): string {
     return failure.message;
   if (failure instanceof S3Error) return sentenceOf(failure);
   // The messages of other errors may quote data.
-  return `it failed in a way that nobody foresaw (${failure instanceof Error ? failure.name : typeof failure}): report it`;
+  return `it failed unexpectedly (${failure instanceof Error ? failure.name : typeof failure}): report it`;
 }

@@ -58,7 +58,7 @@ export function createCapsuleAuthority({
       const { incarnation, prefix } = await storeOf(session, capsule);
       // A row that was edited does not become valid by being bound again.
       if (prefixNames.capsule(capsule, incarnation) !== prefix)
-        throw new ServiceError('conflict', 'the place of the Capsule is not the one that names give');
+        throw new ServiceError('conflict', 'the prefix of the Capsule is not the one derived from its name');
       await putCapsuleMac(
         session,
         capsule,

@@ -97,8 +97,8 @@ class BucketEpochs implements Epochs {
     if (this.#known === undefined) await this.#look();
     if (await this.#reaches(epoch)) return;
     this.#options.onRollback();
-    this.#options.log.error({ highest: this.#highest }, 'the registry was set back');
-    throw new ServiceError('custody_rollback', 'the registry was set back');
+    this.#options.log.error({ highest: this.#highest }, 'the registry was set back to an older state');
+    throw new ServiceError('custody_rollback', 'the registry was set back to an older state');
   }
 
   async expectCurrent(): Promise<void> {

@@ -26,7 +26,7 @@ const listed = (base: string) => sendSigned(base, keys, { method: 'GET', path: '
 test('a broker with another one does not start on the bucket of the first', async () => {
   const NAME_KEY_FILE = fixture.mounts.write('new-names', randomBytes(32).toString('base64url'));
   await expect(fixture.replica({ environment: { NAME_KEY_FILE } })).rejects.toThrow(
-    /another Space of the name "test", with other keys, has it/,
+    /belongs to another Space of the name "test", with other keys/,
   );
   expect((await mine.get('kept')).text).toBe('as it was');
 });

@@ -28,7 +28,7 @@ export function createSweep({ s3, abortUploads }: SweepParts) {
     if (objects.length === 0) return undefined;
     const keys = objects.map(({ key }) => key);
     if (!keys.every((key) => key.startsWith(prefix)))
-      throw new Error('the store lists what was not asked for');
+      throw new Error('the store lists objects that were not requested');
     const left = await s3.deleteMany(keys, { signal });
     if (left.length > 0) throw unavailable('the store keeps objects that were deleted');
     return keys[0];
@@ -66,7 +66,7 @@ export function createSweep({ s3, abortUploads }: SweepParts) {
       await deletePages(prefix, stopping);
       await clearFolders(prefix, stopping);
     } catch (error) {
-      throw error instanceof S3Error ? unavailable('the store is away', error) : error;
+      throw error instanceof S3Error ? unavailable('the store does not answer', error) : error;
     }
   };
 }

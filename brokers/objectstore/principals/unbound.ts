@@ -35,7 +35,7 @@ export function bindUnbound(
     for (const row of rows) {
       const { capsule, incarnation, prefix } = row;
       if (prefixNames.capsule(capsule, incarnation) !== prefix)
-        log.error({ capsule }, 'a Capsule whose place the names do not give');
+        log.error({ capsule }, 'the prefix of a Capsule is not the one derived from its name');
       else await putCapsuleMac(session, capsule, bindings.capsule.mac(row));
     }
   }
@@ -53,7 +53,8 @@ export function bindUnbound(
       const named =
         prefixNames.capsule(capsule, incarnation) === capsulePrefix &&
         prefixNames.workload(capsulePrefix, app, generation) === prefix;
-      if (!named) log.error({ capsule, app }, 'a workload whose place the names do not give');
+      if (!named)
+        log.error({ capsule, app }, 'the prefix of a workload is not the one derived from its name');
       else
         await session.run(
           'bind workload',

@@ -67,7 +67,7 @@ export function createQuota(options: QuotaOptions): Quota {
   const isLost = ({ renewedAt }: Lease) => now() - renewedAt > LOST_MS;
 
   function giveUp(lost: Lease, why: string): void {
-    log.warn({ why }, 'quota blocks begun anew');
+    log.warn({ why }, 'quota blocks were reserved anew');
     lose(lost);
   }
 
@@ -122,7 +122,7 @@ export function createQuota(options: QuotaOptions): Quota {
     mine.renewedAt = begun;
     for (const [capsulePrefix, block] of mine.blocks)
       if (!there.has(capsulePrefix) && block.bytes > 0 && !block.isUnsure)
-        return giveUp(mine, 'a block is gone');
+        return giveUp(mine, 'a block no longer exists');
   }
 
   return {

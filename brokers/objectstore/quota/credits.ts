@@ -91,7 +91,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
       for (const key of new Set(keys)) looked.push(...toArray(await objectAt(key, inTime)));
     } catch (error) {
       if (!(error instanceof S3Error || inTime.aborted))
-        log.warn({ err: error }, 'what is to end was not looked at');
+        log.warn({ err: error }, 'the check for uploads that have to end failed');
     }
     return countNumber === undefined || looked.length === 0 ? undefined : { countNumber, looked };
   }
@@ -119,7 +119,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
           credit(session, tenant.capsulePrefix, found.countNumber, sure),
         );
     } catch (error) {
-      log.warn({ err: error }, 'what has ended counts until the next count');
+      log.warn({ err: error }, 'ended uploads count until the next count');
     }
     return result;
   };

@@ -56,12 +56,12 @@ describe('a bucket of the administrator’s making', () => {
 
   it('is refused when it is not there, and when the key is not right, by a sentence for each', async () => {
     await expect(tried(clientOf('missing'), 'missing')).rejects.toThrow(
-      /"missing" cannot be the Space's: it is not there/,
+      /"missing" cannot be the Space's: it does not exist/,
     );
     const wrong = clientOf('good', server, 'canary-of-a-secret-key');
     const refused = await tried(wrong).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(UnfitBucketError);
-    expect(String(refused)).toMatch(/secret key is not that of the access key/);
+    expect(String(refused)).toMatch(/secret key does not belong to the access key/);
     expect(String(refused)).not.toContain('canary');
   });
 

@@ -11,13 +11,13 @@ export class UnfitBucketError extends Error {
 }
 
 const WHY: Readonly<Record<string, string>> = {
-  NoSuchBucket: 'it is not there; whoever owns the server makes it',
-  AccessDenied: 'the key may not list, read, write and delete all of it, or not ask whether it is versioned',
+  NoSuchBucket: 'it does not exist; the owner of the server has to create it',
+  AccessDenied: 'the key may not list, read, write and delete all of it, or not read whether it is versioned',
   InvalidAccessKeyId: 'the server does not know the access key',
-  SignatureDoesNotMatch: 'the secret key is not that of the access key, or the region is another',
+  SignatureDoesNotMatch: 'the secret key does not belong to the access key, or the region is wrong',
   AuthorizationHeaderMalformed: 'it is in another region',
   RequestTimeTooSkewed: "its server's clock and this pod's are more than 15 minutes apart",
-  PermanentRedirect: 'it is in another region, or its server wants the other addressing',
+  PermanentRedirect: 'it is in another region, or its server requires the other addressing',
 };
 
 /**
@@ -35,11 +35,11 @@ export async function requireFit(
     await s3.list({ prefix: key, limit: 1 }, { signal });
     if (await s3.isVersioned({ signal }))
       throw unfit(
-        'it is versioned, so that what a Capsule deletes would stay; suspend that, or take another',
+        'it is versioned, so what a Capsule deletes would remain; suspend versioning, or use another bucket',
       );
     const broken = await brokenCondition(s3, key, signal);
     await s3.delete(key, { signal });
-    if (broken !== undefined) throw unfit(`its server ${broken}; take one with conditional writes`);
+    if (broken !== undefined) throw unfit(`its server ${broken}; use one with conditional writes`);
   } catch (error) {
     throw refusedBy(error, bucket);
   }

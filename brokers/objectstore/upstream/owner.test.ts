@@ -41,7 +41,7 @@ describe('a bucket', () => {
     const refused = await claim(s3, newOwner('home')).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(UnfitBucketError);
     expect(String(refused)).toMatch(
-      /"files" cannot be the Space's: the Space "cabin" has it; name a bucket of this Space's own/,
+      /"files" cannot be the Space's: it belongs to the Space "cabin"; name a bucket of this Space's own/,
     );
     expect(JSON.parse(readFileSync(fileOf(name, OWNER_KEY), 'utf8'))).toEqual({ v: 1, ...cabin });
   });
@@ -50,7 +50,7 @@ describe('a bucket', () => {
     const { s3 } = servers.bucket();
     await claim(s3, newOwner('home'));
     await expect(claim(s3, newOwner('home'))).rejects.toThrow(
-      /another Space of the name "home", with other keys, has it; .* Secret objectstore-keys/,
+      /belongs to another Space of the name "home", with other keys; .* Secret objectstore-keys/,
     );
   });
 
@@ -87,7 +87,9 @@ describe('a bucket', () => {
       ]);
       expect([home.status, cabin.status].toSorted()).toEqual(['fulfilled', 'rejected']);
       const [winner, loser] = home.status === 'fulfilled' ? ['home', cabin] : ['cabin', home];
-      expect(String(loser.status === 'rejected' && loser.reason)).toContain(`the Space "${winner}" has it`);
+      expect(String(loser.status === 'rejected' && loser.reason)).toContain(
+        `belongs to the Space "${winner}"`,
+      );
     }
   });
 
@@ -124,7 +126,7 @@ describe('a bucket', () => {
 
     it('is refused to any other, by the name in its records', async () => {
       const { name, s3 } = filled('home-2');
-      await expect(claim(s3, newOwner('home'))).rejects.toThrow(/the Space "home-2" has it/);
+      await expect(claim(s3, newOwner('home'))).rejects.toThrow(/belongs to the Space "home-2"/);
       expect(existsSync(fileOf(name, OWNER_KEY))).toBe(false);
     });
   });

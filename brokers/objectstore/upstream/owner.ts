@@ -59,7 +59,7 @@ export async function claimBucket(
   }
   throw new UnfitBucketError(
     bucket,
-    `its object ${OWNER_KEY} changes at this moment; start the broker again`,
+    `its object ${OWNER_KEY} is being changed at this moment; restart the broker`,
   );
 }
 
@@ -89,13 +89,13 @@ function requireSame(found: Owner | 'unreadable', bucket: string, owner: Owner):
   if (found === 'unreadable')
     throw new UnfitBucketError(
       bucket,
-      `its object ${OWNER_KEY}, which says whose it is, cannot be read; where it is this Space's, delete that object and start the broker again`,
+      `its object ${OWNER_KEY}, which names its owner, cannot be read; if the bucket belongs to this Space, delete that object and restart the broker`,
     );
   if (found.space !== owner.space) throw ofAnother(bucket, found.space);
   if (found.id !== owner.id)
     throw new UnfitBucketError(
       bucket,
-      `another Space of the name "${found.space}", with other keys, has it; name a bucket of this Space's own, or put back the Secret objectstore-keys that it was filled with. Where the other is gone for good, empty the bucket`,
+      `it belongs to another Space of the name "${found.space}", with other keys; name a bucket of this Space's own, or restore the Secret objectstore-keys that it was filled with. If the other Space no longer exists, empty the bucket`,
     );
 }
 
@@ -115,7 +115,7 @@ async function requireUnused(
 function ofAnother(bucket: string, space: string): UnfitBucketError {
   return new UnfitBucketError(
     bucket,
-    `the Space "${space}" has it; name a bucket of this Space's own. Where "${space}" is gone for good, empty the bucket`,
+    `it belongs to the Space "${space}"; name a bucket of this Space's own. If "${space}" no longer exists, empty the bucket`,
   );
 }
 

@@ -47,7 +47,7 @@ const UNTIMELY: Readonly<Record<Untimely, (longest: number) => S3Answer>> = {
   'too long': (longest) => ({
     status: 400,
     code: 'AuthorizationQueryParametersError',
-    sentence: `X-Amz-Expires is more than ${longest} seconds, which is the most here. Sign the URL for less.`,
+    sentence: `X-Amz-Expires is more than ${longest} seconds, which is the maximum here. Sign the URL for a shorter time.`,
   }),
 };
 
@@ -109,41 +109,42 @@ function answerOf(error: ServiceError): S3Answer {
 /** The `Message` of an error by S3's code. It contains nothing of the request. */
 const SENTENCES: Readonly<Record<string, string>> = {
   AccessDenied:
-    'The request is not signed with the current keys of an Assistant, or not all that counts is signed. Read the keys again from /v1/s3/credentials.',
-  BadDigest: 'The body is not the one that its checksum is of. Send it again.',
-  BucketAlreadyOwnedByYou: 'The bucket is there already and need not be made.',
-  EntityTooLarge: 'One request brings 5 GiB at most. Upload the object in parts.',
-  EntityTooSmall: 'Every part but the last must have 5 MiB at least.',
+    'The request is not signed with the current keys of an Assistant, or not all required headers are signed. Read the keys again from /v1/s3/credentials.',
+  BadDigest: 'The body does not match its checksum. Send it again.',
+  BucketAlreadyOwnedByYou: 'The bucket already exists and need not be created.',
+  EntityTooLarge: 'A request may have at most 5 GiB. Upload the object in parts.',
+  EntityTooSmall: 'Every part except the last must have at least 5 MiB.',
   IncompleteBody: 'The body ended before its announced length. Send it again.',
-  InternalError: 'The object store did not do it. Try again.',
+  InternalError: 'The object store failed. Try again.',
   InvalidArgument:
-    'A key, a parameter or a header has a value that is not taken. Keys have 1 to 900 bytes of UTF-8 without empty segments, dots, backslashes and control characters; ranges are one range.',
-  InvalidChunkSizeError: 'The body comes in too many small chunks. Give each but the last 8 KiB at least.',
-  InvalidDigest: 'Content-MD5 is no MD5 in Base64.',
+    'A key, a parameter or a header has a value that is not accepted. Keys have 1 to 900 bytes of UTF-8 without empty segments, dots, backslashes and control characters; ranges are one range.',
+  InvalidChunkSizeError:
+    'The body comes in too many small chunks. Send at least 8 KiB in each except the last.',
+  InvalidDigest: 'Content-MD5 is not an MD5 in Base64.',
   InvalidPart: 'A part that is listed was not uploaded, or has another ETag.',
-  InvalidPartNumber: 'The object has no part of that number.',
-  InvalidPartOrder: 'Parts are listed by number, each once.',
+  InvalidPartNumber: 'The object has no part with that number.',
+  InvalidPartOrder: 'Parts must be listed by number, each once.',
   InvalidRange: 'The object does not have those bytes.',
-  InvalidRequest: 'The parts do not have the size together that was announced.',
+  InvalidRequest: 'The parts do not have the announced size in total.',
   KeyTooLongError: 'The key, or one of its segments, is too long for the S3 server.',
   MalformedXML: 'The body is not the XML of this operation, or has too many entries.',
-  MetadataTooLarge: "An object's own metadata has 2 KiB at most.",
-  MethodNotAllowed: 'No such method here: buckets are neither removed nor posted to.',
+  MetadataTooLarge: "An object's own metadata may have at most 2 KiB.",
+  MethodNotAllowed: 'This method is not allowed: buckets can neither be deleted nor posted to.',
   MissingContentLength: 'Send Content-Length or x-amz-decoded-content-length.',
   NoSuchBucket: 'There are two buckets: data and shared.',
   NoSuchKey: 'There is no such object.',
-  NoSuchUpload: 'There is no such upload; one that nobody finished is given up after a day.',
+  NoSuchUpload: 'There is no such upload; an upload that is not completed is aborted after a day.',
   NotImplemented: 'Not offered by this object store.',
   OperationAborted:
-    'Something else is in the way: another write, or an object whose name is a directory of this one.',
+    'The request conflicts with another write, or with an object whose name is a directory of this one.',
   PreconditionFailed: 'The object does not meet the condition of the request.',
   QuotaExceeded:
-    "The Capsule's storage quota is full. Delete objects or give up uploads in parts, or ask for a larger quota; an overwrite needs room beside what it replaces. GET /v1/usage tells what counts.",
+    "The Capsule's storage quota is full. Delete objects or abort uploads in parts, or ask for a larger quota; an overwrite needs space in addition to what it replaces. GET /v1/usage shows what counts.",
   RequestTimeTooSkewed:
-    'The clock of the caller is more than 15 minutes off. Set it by the Date header of this answer.',
+    'The clock of the caller is off by more than 15 minutes. Set it by the Date header of this answer.',
   ServiceUnavailable: 'The object store is not available now. Try again.',
-  SlowDown: 'Too many requests of this Capsule at once. Wait for the seconds of Retry-After and try again.',
-  XAmzContentSHA256Mismatch: 'The body is not the one that x-amz-content-sha256 is of. Send it again.',
+  SlowDown: 'Too many requests of this Capsule at once. Wait for the seconds in Retry-After and try again.',
+  XAmzContentSHA256Mismatch: 'The body does not match x-amz-content-sha256. Send it again.',
 };
 
 function sentenceOf(code: string): string {

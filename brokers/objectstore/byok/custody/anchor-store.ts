@@ -63,10 +63,7 @@ export async function warnWithoutPreconditions(s3: Pick<S3Client, 'put'>, log: L
   const again = await put(undefined);
   const other = await put('"00000000000000000000000000000000"');
   if (again === 'refused' && other === 'refused') return;
-  log.warn(
-    { bucket_honours_preconditions: false },
-    'anchors of the custody are guarded by the registry alone',
-  );
+  log.warn({ bucket_honours_preconditions: false }, 'only the registry protects the anchors of the custody');
 }
 
 function condition(over: string | undefined): Record<string, string> {
@@ -84,5 +81,5 @@ function deadline(): AbortSignal {
 }
 
 function unavailable(cause: unknown): ServiceError {
-  return new ServiceError('custody_unavailable', 'the anchor cannot be asked', { cause, retryAfter: 2 });
+  return new ServiceError('custody_unavailable', 'the anchor cannot be read', { cause, retryAfter: 2 });
 }

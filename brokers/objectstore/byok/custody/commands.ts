@@ -60,6 +60,6 @@ export async function discardCommand(custody: Custody, capsule: string, traceId:
 /** `restore accept CAPSULE`: continues with the restored inventory. Throws if there is nothing to accept. */
 export async function acceptCommand(custody: Custody, capsule: string, traceId: string) {
   if (!(await acceptRestore(custody, capsule, traceId)))
-    throw new ServiceError('conflict', 'registry and anchor agree: there is nothing to accept');
+    throw new ServiceError('conflict', 'registry and anchor agree, so there is nothing to accept');
   return { accepted: capsule };
 }

@@ -427,7 +427,7 @@ it('an administrator sees it in the container, and is told how', async () => {
   expect(await run('restore', 'shown')).toMatchObject({ code: 2 });
   expect(await run('restore', 'accept', 'shown')).toMatchObject({
     code: 1,
-    err: 'registry and anchor agree: there is nothing to accept\n',
+    err: 'registry and anchor agree, so there is nothing to accept\n',
   });
 });
 

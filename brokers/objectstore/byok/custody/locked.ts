@@ -74,7 +74,7 @@ export class LockedInventory {
       if ('overwrite' in replaced) await forgetInventory(session, this.#capsule);
       const before = 'overwrite' in replaced ? undefined : replaced.stored;
       if (!(await writeInventory(session, before ?? { revision: 0, sets: [] }, sealed)))
-        throw new ServiceError('stale_generation', 'the inventory changed meanwhile');
+        throw new ServiceError('stale_generation', 'the inventory changed in the meantime');
       await note(session);
       failpoint('custody:before-commit');
     });
@@ -87,7 +87,7 @@ export class LockedInventory {
     const written = await this.#parts.anchors.write(this.#capsule, anchorOf(stored), over?.etag);
     if (written !== undefined) return written;
     // Only the holder of the lock writes the anchor, and a late write of an earlier holder can only be older.
-    throw new ServiceError('custody_unavailable', 'the anchor changed meanwhile', { retryAfter: 1 });
+    throw new ServiceError('custody_unavailable', 'the anchor changed in the meantime', { retryAfter: 1 });
   }
 
   /** Begins a change of an inventory whose registry and anchor agree. */

@@ -85,7 +85,7 @@ export async function openGrants(
   async function openStore(inventory: Inventory, claims: GrantClaims, tenant: Tenant): Promise<ObjectStore> {
     const set = inventory.sets.find(({ setId }) => setId === inventory.selected);
     // A trusted inventory always has the selected set; if not, the Space's bucket must not be used instead.
-    if (set === undefined) throw new ServiceError('custody_unavailable', 'the selected set is not there');
+    if (set === undefined) throw new ServiceError('custody_unavailable', 'the selected set does not exist');
     if (claims.ref !== set.setId || claims.gen !== set.generation) throw staleGrant('of another generation');
     const { accessKeyId, secretAccessKey } = await custody.reveal(inventory, set.setId);
     const target: Target = {
