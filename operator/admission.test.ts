@@ -72,7 +72,7 @@ test.each<[string, string, () => Promise<() => Promise<void>>]>([
     ),
   ],
 ])(
-  'with %s nothing new is scheduled, and all goes on by itself once it is mended',
+  'with %s nothing new is scheduled, and scheduling resumes by itself once it is repaired',
   async (_, what, breach) => {
     const namespace = await space.settled();
     const running = await space.get(DEPLOYMENT, 'ledger', namespace);
@@ -133,13 +133,13 @@ function looking() {
   return { asked, look: admissionLook({ client: { ...client, call }, names: space.names }, () => 0) };
 }
 
-test('two lists tell of all policies and bindings', async () => {
+test('two list requests read all policies and bindings', async () => {
   const { asked, look } = looking();
   expect(await look(signal)).toBeUndefined();
   expect(asked.slice(1).sort()).toEqual([POLICY_BINDING, POLICY].map((resource) => pathOf(resource)).sort());
 });
 
-test('one that has lost its label is asked for by its name, and stands', async () => {
+test('a policy that has lost its label is read by its name, and counts as in force', async () => {
   await space.patch(POLICY, policy(), { metadata: { labels: { [LABEL.space]: null } } });
   const { asked, look } = looking();
   expect(await look(signal)).toBeUndefined();

@@ -79,7 +79,9 @@ async function findGap(
           const live = labelled.get(name) ?? (await read<Judge>(resource, name));
           if (live instanceof ApiError) return gap(resource, name, whyUnread(live));
           if (live.metadata.deletionTimestamp !== undefined) return gap(resource, name, 'is being deleted');
-          return isSame(spec, live.spec) ? undefined : gap(resource, name, 'differs from that of the release');
+          return isSame(spec, live.spec)
+            ? undefined
+            : gap(resource, name, 'differs from that of the release');
         }),
       );
     }),

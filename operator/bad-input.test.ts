@@ -42,7 +42,7 @@ describe('a broker', () => {
     ['says 403 to a valid principal', '{"error":{"code":"forbidden"},"trace_id":"0"}', 403, 'BrokerRefused'],
     ['fails', '{"error":{"code":"internal"},"trace_id":"0"}', 500, 'BrokerUnreachable'],
   ])(
-    'that %s is named in the condition, and nothing is lost when it mends',
+    'that %s is named in the condition, and nothing is lost once it works again',
     async (_, body, status, reason) => {
       await space.capsule(home);
       await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -72,7 +72,7 @@ describe('a broker', () => {
     },
   );
 
-  test('that hangs holds nobody up but who asked', async () => {
+  test('that hangs delays only the reconcile that called it', async () => {
     await space.settled();
     proxy.fault(({ method }) => (method === 'POST' ? { kind: 'stall' } : undefined));
     await space.assistant('second', { capsule: home, manifest: manifest('second') });
@@ -98,7 +98,7 @@ describe('an object that an older schema stored', () => {
     return underAnySchema(client, plural, () => client.call({ method: 'POST', path, body }));
   };
 
-  test('is told so, disturbs nobody, and can be deleted', async () => {
+  test('gets a condition that says so, disturbs no other object, and can be deleted', async () => {
     await space.start();
     await space.settled();
     const assistants = `/apis/platform.space/v1/namespaces/${space.names.namespace}/assistants`;
@@ -130,7 +130,7 @@ describe('an object that an older schema stored', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('is told so also by an operator that comes later, when the schema takes no such object any more', async () => {
+  test('gets this condition also from a later operator, when the schema no longer accepts such an object', async () => {
     await space.start();
     await space.settled();
     await space.stop();
@@ -153,7 +153,7 @@ describe('an object that an older schema stored', () => {
 });
 
 describe('a condition that somebody else wrote', () => {
-  test('goes with the next status, and what runs stays as it is', async () => {
+  test('is replaced with the next status, and running pods stay as they are', async () => {
     await space.start();
     await space.settled();
     const lastTransitionTime = '2026-01-01T00:00:00Z';
@@ -173,7 +173,7 @@ describe('a condition that somebody else wrote', () => {
 describe('a finalizer that was removed by hand', () => {
   const finalizers = { metadata: { finalizers: null } };
 
-  test('leaves the Capsule’s data alone, and another of its name takes nothing over', async () => {
+  test('leaves the Capsule’s data unchanged, and another Capsule of its name takes nothing over', async () => {
     await space.start();
     const namespace = await space.settled();
     await space.stop();
@@ -193,7 +193,7 @@ describe('a finalizer that was removed by hand', () => {
     expect((await space.get(NAMESPACE, namespace))?.metadata.deletionTimestamp).toBeUndefined();
   });
 
-  test('leaves a claim that nothing else tells of to an administrator, and another with its id is told so', async () => {
+  test('leaves a claim without any other record to an administrator, and another Assistant with its id is told so', async () => {
     await space.start();
     const namespace = await space.settled();
     await space.stop();
@@ -236,7 +236,7 @@ describe('a principal whose Secret was deleted', () => {
     await space.becomes(CAPSULE, home, 'DatabaseReady', 'False PrincipalLost');
   };
 
-  test('is told with the administrator’s command, which mends it with all data', async () => {
+  test('is reported with the administrator’s command, which repairs it with all data', async () => {
     const namespace = await space.settled();
     const kept = await environment.databases();
     await lose();
@@ -263,7 +263,7 @@ describe('a principal whose Secret was deleted', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('is put back from a backup, and goes on', async () => {
+  test('is restored from a backup, and the Capsule continues', async () => {
     await space.settled();
     const kept = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
     await lose();

@@ -10,7 +10,7 @@ const given = {
   DB_BROKER_URL: 'http://db-broker.home-services.svc:8080',
 };
 
-test('what is not said has the defaults that docs/configuration.md names', () => {
+test('variables that are not set have the defaults in docs/configuration.md', () => {
   expect(readConfig(given)).toMatchObject({
     runtimeClass: 'gvisor',
     handler: 'runsc',
@@ -47,7 +47,7 @@ const whole = {
   egress: [{ to: [{ ipBlock: { cidr: '10.96.3.4/32' } }], ports: [{ port: 5432 }] }],
 };
 
-test('each further PostgreSQL is taken whole, or stops the start', () => {
+test('each further PostgreSQL is accepted completely, or stops the start', () => {
   const read = (servers: unknown) =>
     readConfig({ ...given, FURTHER_DATABASE_SERVERS: JSON.stringify(servers) }).furtherDatabaseServers;
   const other = { ...whole, host: 'pg-b' };
@@ -57,7 +57,7 @@ test('each further PostgreSQL is taken whole, or stops the start', () => {
     expect(() => read(wrong)).toThrow('FURTHER_DATABASE_SERVERS');
 });
 
-test('a PostgreSQL of one’s own is taken whole, or stops the start', () => {
+test('an external PostgreSQL is accepted completely, or stops the start', () => {
   const read = (server: object) => readConfig({ ...given, DATABASE_SERVER: JSON.stringify(server) });
   expect(readConfig(given).databaseServer).toBeUndefined();
   expect(read(whole).databaseServer).toEqual(whole);

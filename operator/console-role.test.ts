@@ -115,7 +115,7 @@ describe('the Role of the console', () => {
     expect((await role())?.metadata.labels).toEqual({ 'of-the': 'chart' });
   });
 
-  test('has no rule, which would be one for every Secret, before the first Capsule and after the last', async () => {
+  test('has no rule before the first Capsule and after the last, since a rule without names would be for every Secret', async () => {
     expect((await role())?.rules ?? []).toEqual([]);
     await space.capsule(home);
     await ready();
@@ -125,7 +125,7 @@ describe('the Role of the console', () => {
     for (const name of OTHERS) expect([name, await asked(name)]).toEqual([name, 403]);
   });
 
-  test('is filled again when somebody emptied it, widened it, or made it anew, and no Capsule suffers', async () => {
+  test('is restored when somebody emptied, widened or recreated it, and Capsules stay Ready', async () => {
     await space.capsule(home);
     await ready();
     const all = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
@@ -163,7 +163,7 @@ describe('the Role of the console', () => {
     await eventually(async () => !(await isNamed()), { what: 'the Role does not name it' });
   });
 
-  test('is written once for many Capsules, and not at all when none comes or goes', async () => {
+  test('is written once for many Capsules, and not at all when none is created or deleted', async () => {
     const capsules = Array.from({ length: 12 }, (_, index) => `${home}-${index}`.replace(/-(\d+)$/, '-c$1'));
     await Promise.all(capsules.map((capsule) => space.capsule(capsule)));
     for (const capsule of capsules) await ready(capsule);
@@ -179,7 +179,7 @@ describe('the Role of the console', () => {
     expect(writes()).toBe(before);
   });
 
-  test('is whole after kill -9 at any act, and never behind what a Capsule says', async () => {
+  test('is complete after kill -9 at any step, and never behind the condition of a Capsule', async () => {
     await space.stop();
     let deaths = 0;
     for (let dieAfter = 1; dieAfter < 100; dieAfter += 1) {

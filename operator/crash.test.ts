@@ -18,7 +18,7 @@ afterAll(() => environment?.close());
 const MOST_ACTS = 60;
 const ONE_OF_EACH = { pods: 1, secrets: 1, services: 1, documents: 2 };
 
-test('kill -9 after any write or broker call of a life or a death leaves nothing twice and nothing behind', async () => {
+test('kill -9 after any write or broker call during creation or deletion leaves no duplicates and no leftovers', async () => {
   const acts = { life: 0, death: 0 };
   let next = 1;
   let survived = false;

@@ -50,8 +50,8 @@ async function isThere(resource: Resource): Promise<boolean> {
   return found !== undefined && found.metadata.deletionTimestamp === undefined;
 }
 
-describe('what bears the marks of a Space in a namespace that is not its own', () => {
-  test('keeps no Assistant from being deleted, and stays whose it is', async () => {
+describe('an object with the labels of a Space in a namespace of somebody else', () => {
+  test('does not prevent the deletion of an Assistant, and is not changed', async () => {
     await space.settled();
     const uid = (await space.get(ASSISTANT, 'ledger'))?.metadata.uid ?? '';
     const marks = {
@@ -72,7 +72,7 @@ describe('what bears the marks of a Space in a namespace that is not its own', (
     expect((await pods()).length).toBe(1);
   });
 
-  test('proves nothing of a node, raises no doubt of it, and stays whose it is', async () => {
+  test('does not count as a probe of a node, neither for nor against it, and is not changed', async () => {
     await space.settled();
     const [node] = await space.list<kinds.Node>(NODE);
     const name = node?.metadata.name ?? '';
@@ -109,7 +109,7 @@ describe('an object of a Space', () => {
       metadata: { name: 'a', ...(namespace === undefined ? {} : { namespace }), labels },
     });
 
-  test('is in its programs’ namespaces, or in that of the Capsule that its label names', () => {
+  test('is only in the namespaces of its programs, or in that of the Capsule in its label', () => {
     const { names } = space;
     const mine = { [LABEL.capsule]: 'a' };
     expect(at(undefined)).toBe(true);

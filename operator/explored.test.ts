@@ -8,7 +8,7 @@ const MOST = 200_000;
 
 describe('every interleaving of a deletion within small bounds', () => {
   it.each(Object.entries(BOUNDS))(
-    '%s: no dropped data opens, none is dropped that is kept, and every deletion ends',
+    '%s: dropped data is never accessible, kept data is never dropped, and every deletion ends',
     (_name, bounds) => {
       const { wrong, exhausted } = explore(deletionSpace(bounds), MOST);
       expect({ wrong, exhausted }).toEqual({ wrong: undefined, exhausted: true });

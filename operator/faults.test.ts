@@ -51,7 +51,7 @@ describe('at rest', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('an object that nobody may change is put back, and an Event says so', async () => {
+  test('a protected object that somebody changed is restored, and an Event says so', async () => {
     const namespace = await space.settled();
     const made = await guards(namespace);
     expect(made).toMatchObject({ pods: '100', enforce: 'restricted', containers: ['assistant'] });
@@ -85,7 +85,7 @@ describe('at rest', () => {
   });
 });
 
-describe('what somebody wrote into a field of which the operator says nothing', () => {
+describe('a value that somebody wrote into a field that the operator does not set', () => {
   type Owned = KubeObject & { readonly spec?: unknown };
   const read = (resource: Resource) => space.get<Owned>(resource, 'ledger', space.namespaceOf(home));
   const COMMAND = '/spec/template/spec/containers/0/command';
@@ -96,7 +96,7 @@ describe('what somebody wrote into a field of which the operator says nothing', 
     ['a node that there is none of', DEPLOYMENT, template({ nodeSelector: { nowhere: 'yes' } })],
     ['a command for its container', DEPLOYMENT, [{ op: 'add', path: COMMAND, value: ['/other'] }]],
     ['a pod that the Service does not find', SERVICE, { spec: { selector: { nobody: 'yes' } } }],
-  ])('is taken out: %s', async (_, resource, patch) => {
+  ])('is removed: %s', async (_, resource, patch) => {
     const namespace = await space.settled();
     const made = await read(resource);
     await space.patch(resource, 'ledger', patch, namespace);
@@ -114,7 +114,7 @@ describe('what somebody wrote into a field of which the operator says nothing', 
     expect(space.run.acts).toEqual([]);
   });
 
-  test('is left where it says no more than was there, and nobody writes it again and again', async () => {
+  test('stays if it equals the default, and is not written again and again', async () => {
     const namespace = await space.settled();
     const { apiVersion, kind, metadata, spec } = (await read(DEPLOYMENT)) ?? { metadata: { name: '' } };
     const { name, uid } = metadata;
@@ -138,7 +138,7 @@ describe('what somebody wrote into a field of which the operator says nothing', 
     expect((await read(DEPLOYMENT))?.metadata.resourceVersion).toBe(resourceVersion);
   });
 
-  test('is left where it only has the pods made anew, as kubectl rollout restart does', async () => {
+  test('stays if it only restarts the pods, as kubectl rollout restart does', async () => {
     const namespace = await space.settled();
     const annotations = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' };
     await space.patch(DEPLOYMENT, 'ledger', { spec: { template: { metadata: { annotations } } } }, namespace);
@@ -152,7 +152,7 @@ describe('what somebody wrote into a field of which the operator says nothing', 
 });
 
 describe('an API server', () => {
-  test('that crashes is followed again from where it was, and misses nothing', async () => {
+  test('that crashes is watched again from the same version, and no event is missed', async () => {
     await space.settled();
     await environment.server.kill();
     await eventually(() => space.logs.some((line) => line.includes('watch failed')), {
@@ -166,7 +166,7 @@ describe('an API server', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('on a line that is cut and held at random is followed without a miss, and without a hot loop', async () => {
+  test('behind a connection that breaks and stalls at random is watched without a missed event, and without a hot loop', async () => {
     const line = await openTcpProxy({ port: Number(new URL(environment.server.url).port) });
     const store = new Store<kinds.ConfigMap>();
     const { namespace } = space.names;
@@ -208,7 +208,7 @@ describe('an API server', () => {
     await line.close();
   });
 
-  test('from which an administrator took a namespace gets it back with all that was in it', async () => {
+  test('from which an administrator deleted a namespace gets it back with all its objects', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     await space.delete(NAMESPACE, namespace);
@@ -251,7 +251,7 @@ describe('the gate', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('deletion and suspension do not wait for it', async () => {
+  test('does not delay deletion and suspension', async () => {
     await space.settled();
     await space.delete(kinds.RUNTIME_CLASS, space.names.runtimeClass);
     await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False RuntimeClassNotFound');
@@ -273,7 +273,7 @@ describe('the gate', () => {
 });
 
 describe('a broker', () => {
-  test('that is away delays a life and a death, and skips nothing', async () => {
+  test('that is unavailable delays creation and deletion, and no step is skipped', async () => {
     await space.stop();
     await space.start({ brokerUrl: 'http://127.0.0.1:9' });
     await space.capsule(home);

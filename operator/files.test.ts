@@ -85,8 +85,8 @@ const capsules = () =>
     [home],
   );
 
-describe('a life with files', () => {
-  test('an Assistant gets a place of its own, and nothing of it is left', async () => {
+describe('an Assistant with files', () => {
+  test('gets its own place, of which nothing is left after its deletion', async () => {
     const namespace = await space.settled();
     await space.becomes(CAPSULE, home, 'ObjectStoreReady', READY);
     await space.becomes(ASSISTANT, 'ledger', 'ObjectStoreReady', READY);
@@ -120,7 +120,7 @@ describe('a life with files', () => {
     ).toEqual([]);
   });
 
-  test('a token whose Secret somebody deletes while the pod starts is made anew before the next sweep', async () => {
+  test('gets a new token before the next sweep if somebody deletes its Secret while the pod starts', async () => {
     const image = 'registry.test/slow:1';
     space.fates.set(image, 'pending');
     await space.capsule(home);
@@ -135,7 +135,7 @@ describe('a life with files', () => {
     });
   });
 
-  test('Retain keeps the files, and a Capsule of that name takes them up', async () => {
+  test('keeps its files with Retain, and a new Capsule of that name takes them over', async () => {
     const namespace = await space.settled();
     expect(await status(await tokenOf(namespace), 'kept', 'text')).toBe(200);
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
@@ -149,7 +149,7 @@ describe('a life with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
-  test('a word to keep that comes between the two brokers keeps the files, and says that the rest is gone', async () => {
+  test('keeps its files if the request to keep them comes between the two brokers, and reports that the rest is lost', async () => {
     const away = { ...broker, drop: () => Promise.reject(new BrokerError(STORE, 'unreachable', 'away')) };
     await space.stop();
     await space.start({ objectStore: away });
@@ -177,7 +177,7 @@ describe('a life with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
-  test('an Assistant that keeps its files is gone with its token, and the next of its id has them', async () => {
+  test('that keeps its files is removed with its token, and the next one with its id has the files', async () => {
     const namespace = await space.settled();
     const old = await tokenOf(namespace);
     expect(await status(old, 'kept', 'text')).toBe(200);
@@ -194,7 +194,7 @@ describe('a life with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
-  test('in the grace after a deletion its files are locked, and nobody has a token', async () => {
+  test('has no token and locked files in the grace period after a deletion', async () => {
     await space.stop();
     await space.start({ objectStore: broker, graceMs: 3_600_000 });
     const namespace = await space.settled();
@@ -216,7 +216,7 @@ describe('a life with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
-  test('the quota of the spec is the one that holds, from the moment it changes', async () => {
+  test('is limited by the quota of the spec as soon as it changes', async () => {
     await space.settled();
     const quotas = async () =>
       (
@@ -234,7 +234,7 @@ describe('a life with files', () => {
     });
   });
 
-  test('what is used is told in coarse steps, and asked for when the quota changes, not at each look', async () => {
+  test('reports its Capsule’s usage in coarse steps, which is read when the quota changes and not at each reconcile', async () => {
     const namespace = await space.settled();
     const usage = async () => (await space.get<kinds.Capsule>(CAPSULE, home))?.status?.usage?.storage;
     await eventually(async () => (await usage()) === '0', { what: 'the usage of an empty Capsule' });
@@ -256,7 +256,7 @@ describe('a life with files', () => {
     expect(usagesAsked).toBe(before + 1);
   });
 
-  test('what an Assistant takes is told once it runs, and asked for at sweeps alone', async () => {
+  test('reports its own usage once it runs, which is read only at sweeps', async () => {
     await space.settled();
     const told = async () => (await space.get<kinds.Assistant>(ASSISTANT, 'ledger'))?.status?.usage;
     const touch = (touched: string) => space.patch(ASSISTANT, 'ledger', { spec: { args: [touched] } });
@@ -275,7 +275,7 @@ describe('a life with files', () => {
     expect(await told()).toEqual(first);
   });
 
-  test('a token whose Secret is lost is exchanged, and the old one opens nothing', async () => {
+  test('gets another token if its Secret is lost, and the old one is no longer valid', async () => {
     const namespace = await space.settled();
     const old = await tokenOf(namespace);
     expect(await status(old, 'a', 'text')).toBe(200);
@@ -294,7 +294,7 @@ describe('a life with files', () => {
 });
 
 describe('while the gate is closed', () => {
-  test('nothing of a Capsule is provisioned: no quota, no rotation, no lost URL; all of it is when it opens', async () => {
+  test('nothing of a Capsule is provisioned (quota, rotation, lost URL) until the gate opens', async () => {
     await space.settled();
     await space.becomes(CAPSULE, home, 'Ready', READY);
     const { runtimeClass, handler } = space.names;
@@ -335,7 +335,7 @@ describe('while the gate is closed', () => {
 });
 
 describe('at rest', () => {
-  test('neither broker is asked anything', async () => {
+  test('neither broker is called', async () => {
     await space.settled();
     const before = space.run.acts.length;
     for (const [resource, name] of [
@@ -353,8 +353,8 @@ describe('at rest', () => {
   });
 });
 
-describe('killed after any act', () => {
-  test('the next operator ends what was begun, with one token for each', async () => {
+describe('when it is killed after any step', () => {
+  test('the next operator completes what was begun, with one token each', async () => {
     await space.stop();
     let acts = 0;
     for (let dieAfter = 1; dieAfter < 200; dieAfter += 1) {

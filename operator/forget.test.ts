@@ -10,7 +10,7 @@ import { Store } from './runtime/store.ts';
 
 const now = () => 0;
 
-test('nothing is remembered of a Capsule or an Assistant that is gone, however it went', async () => {
+test('nothing is kept in memory of a Capsule or an Assistant that is deleted, however that happened', async () => {
   const stores = { capsules: new Store<Capsule>(), assistants: new Store<Assistant>() };
   const [databaseUsages, objectUsages, appUsages] = [
     new Usages<never>(now),
@@ -41,7 +41,7 @@ test('nothing is remembered of a Capsule or an Assistant that is gone, however i
   expect([...knows(), await select(3)]).toEqual([false, false, false, 3]);
 });
 
-test('a writer forgets objects that go, and those of a namespace that goes', async () => {
+test('a writer forgets deleted objects, and those of a deleted namespace', async () => {
   const client = { call: async () => ({ metadata: { name: 'stored-otherwise', uid: 'u' } }) };
   const writer = new Writer({
     client: client as unknown as ApiClient,

@@ -12,8 +12,8 @@ const all = (now: number): Clocks => ({
 });
 const at = (now: string, graceMs = HOUR) => graceOf({ graceMs }, all(Date.parse(now)), deleted);
 
-describe('what is left of the grace', () => {
-  test('is told with its end, and looked at again by then', () => {
+describe('the rest of the grace period', () => {
+  test('is reported with its end, and checked again by then', () => {
     const grace = at('2026-03-01T10:59:00Z');
     expect(grace?.requeueAfterMs).toBe(60_000);
     expect(grace?.finding).toMatchObject({
@@ -23,23 +23,23 @@ describe('what is left of the grace', () => {
     });
   });
 
-  test('is looked at once an hour where it is long', () => {
+  test('is checked once an hour if it is long', () => {
     expect(at('2026-03-01T10:00:00Z', 30 * 86_400_000)?.requeueAfterMs).toBe(3_600_000);
   });
 
-  test('is nothing at its end, without a grace, and for what is not deleted', () => {
+  test('is zero at its end, without a grace period, and for objects that are not deleted', () => {
     expect(at('2026-03-01T11:00:00Z')).toBeUndefined();
     expect(at('2026-03-01T10:00:00Z', 0)).toBeUndefined();
     const kept = { metadata: { name: 'ledger' } };
     expect(graceOf({ graceMs: 1 }, all(ms('10:00')), kept)).toBeUndefined();
   });
 
-  test('has no end where a time cannot be read', () => {
+  test('has no end if a time cannot be parsed', () => {
     expect(at('yesterday')?.finding.reason).toBe('RetentionGrace');
   });
 });
 
-describe('where clocks differ', () => {
+describe('if clocks differ', () => {
   const [now, later] = [ms('10:30'), ms('12:30')];
 
   test.each([
@@ -50,13 +50,13 @@ describe('where clocks differ', () => {
       'both, and the operator started with them',
       { own: later, server: later, steady: later, startedAt: later },
     ],
-  ])('no grace ends early by %s being ahead', (_, wrong) => {
+  ])('no grace period ends early because %s is ahead', (_, wrong) => {
     expect(graceOf({ graceMs: HOUR }, { ...all(now), ...wrong }, deleted)).toMatchObject({
       finding: { reason: 'RetentionGrace' },
     });
   });
 
-  test('it ends once the one that is behind says so', () => {
+  test('it ends once the slowest clock says so', () => {
     expect(graceOf({ graceMs: HOUR }, { ...all(later), server: ms('10:59') }, deleted)?.requeueAfterMs).toBe(
       60_000,
     );
@@ -64,7 +64,7 @@ describe('where clocks differ', () => {
     expect(graceOf({ graceMs: HOUR }, { ...all(later), server: undefined }, deleted)).toBeUndefined();
   });
 
-  test('it counts from the first report where the API server dated the deletion back', () => {
+  test('it counts from the first report if the API server backdated the deletion', () => {
     const conditions = [
       {
         ...{ type: 'Finalized', status: 'False' as const, reason: 'PodsRemain', message: '' },
@@ -76,7 +76,7 @@ describe('where clocks differ', () => {
     expect(grace?.finding.message).toContain('dropped after 2026-03-01T12:45:00.000Z');
   });
 
-  test('an operator drops nothing within its first hour, nor within a shorter grace', () => {
+  test('an operator drops nothing within its first hour, or within a shorter grace period', () => {
     const started = { ...all(later), startedAt: later - 60_000 };
     const grace = graceOf({ graceMs: HOUR }, started, deleted);
     expect(grace?.requeueAfterMs).toBe(HOUR - 60_000);
@@ -84,7 +84,7 @@ describe('where clocks differ', () => {
     expect(graceOf({ graceMs: 60_000 }, started, deleted)).toBeUndefined();
   });
 
-  test('it is told by how much, beyond a minute', () => {
+  test('a difference of more than a minute is reported', () => {
     expect(differenceOf({ ...all(now), server: now + 60_000 })).toBeUndefined();
     expect(differenceOf({ ...all(now), server: undefined, steady: now - 90_000 })).toBe(90_000);
   });

@@ -27,7 +27,7 @@ async function holds(operators: OperatorProcesses, { pod }: OperatorProcess): Pr
   expect((await operators.lease()).holderIdentity).toMatch(new RegExp(`^${pod}_`));
 }
 
-test.concurrent('a leader that is told to end lets go, and the other works on', async () => {
+test.concurrent('a leader that is told to end releases the Lease, and the other operator continues', async () => {
   const space = await environment.space();
   const { operators, first, second } = await twoOf(space);
   try {
@@ -47,7 +47,7 @@ test.concurrent('a leader that is told to end lets go, and the other works on', 
   }
 });
 
-test.concurrent('a leader that was killed is waited for as long as it might have written', async () => {
+test.concurrent('after a leader was killed, the other waits as long as that one might still write', async () => {
   const space = await environment.space();
   const { operators, first, second } = await twoOf(space);
   try {
@@ -66,7 +66,7 @@ test.concurrent('a leader that was killed is waited for as long as it might have
   }
 });
 
-test.concurrent('a leader that was killed and whose pod is gone is not waited for', async () => {
+test.concurrent('after a leader was killed and its pod is gone, the other does not wait', async () => {
   const space = await environment.space();
   const { operators, first, second } = await twoOf(space);
   try {

@@ -23,7 +23,7 @@ test('readiness follows the controllers, liveness does not', async () => {
 });
 
 test.each(['127.0.0.1', '[::1]'])(
-  'a kubelet that has an address of one family finds it at %s',
+  'a kubelet with an address of one family reaches the health check at %s',
   async (host) => {
     const server = await serveHealth(0, { live: () => true, ready: () => true });
     const { port } = server.address() as AddressInfo;

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-test('a ServiceAccount knows itself by name, and as the object that what it makes may go with', async () => {
+test('a ServiceAccount finds its own name, and its object as the owner of what it creates', async () => {
   const { metadata } = await server.client.call<{ metadata: { uid: string } }>({
     method: 'POST',
     path: ACCOUNTS,

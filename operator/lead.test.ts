@@ -15,7 +15,7 @@ eachFixture((fixture) => {
   ({ environment, space, before } = fixture);
 });
 
-test('of two operators one works; the other writes nothing, and goes on where the first ends', async () => {
+test('one of two operators works; the other writes nothing, and continues where the first ends', async () => {
   await space.start();
   const other = await space.standby();
   await space.settled();
@@ -29,17 +29,20 @@ test('of two operators one works; the other writes nothing, and goes on where th
   expect(await environment.databases()).toEqual(before);
 });
 
-test.each([3, 8, 14, 20])('the other finishes what one began that died after %i acts', async (dieAfter) => {
-  await space.start({ dieAfter });
-  const other = await space.standby();
-  await space.settled();
-  expect(space.run.dead).toBe(true);
-  expect(other.manager.ready).toBe(true);
-  await space.removed(CAPSULE, space.home);
-  expect(await environment.databases()).toEqual(before);
-});
+test.each([3, 8, 14, 20])(
+  'the other operator completes what one began that was killed after %i steps',
+  async (dieAfter) => {
+    await space.start({ dieAfter });
+    const other = await space.standby();
+    await space.settled();
+    expect(space.run.dead).toBe(true);
+    expect(other.manager.ready).toBe(true);
+    await space.removed(CAPSULE, space.home);
+    expect(await environment.databases()).toEqual(before);
+  },
+);
 
-test('operators that follow one another in haste do nothing twice', async () => {
+test('operators that take over from one another quickly do nothing twice', async () => {
   let current = await space.standby();
   await current.manager.started;
   await space.capsule(space.home);

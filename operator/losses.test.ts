@@ -57,7 +57,7 @@ describe('a namespace', () => {
     });
   }
 
-  test('that is forced away while the broker is down, under an Assistant that is deleted, keeps neither its end nor a database', async () => {
+  test('that is force-deleted while the broker is down and an Assistant is in deletion blocks neither the deletion nor leaves a database', async () => {
     const namespace = await space.settled();
     await again({ brokerUrl: AWAY });
     await space.delete(ASSISTANT, 'ledger');
@@ -80,7 +80,7 @@ describe('a namespace', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('that is forced away while its Capsule is deleted and the broker is down holds nothing up later', async () => {
+  test('that is force-deleted while its Capsule is in deletion and the broker is down blocks nothing later', async () => {
     const namespace = await space.settled();
     await again({ brokerUrl: AWAY });
     await space.delete(CAPSULE, home);
@@ -95,7 +95,7 @@ describe('a namespace', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('with copies of all marks of ours is never taken over, nor its end brought about', async () => {
+  test('with copies of all our labels and annotations is neither taken over nor deleted', async () => {
     const namespace = await space.settled();
     const ours = await space.get<kinds.Namespace>(NAMESPACE, namespace);
     const name = `${namespace}-copy`;
@@ -119,7 +119,7 @@ describe('a namespace', () => {
 });
 
 describe('a pod', () => {
-  test('that lost its labels and marks holds up the drop of its database until it is gone', async () => {
+  test('that lost its labels delays the drop of its database until it is gone', async () => {
     const namespace = await space.settled();
     const kept = await environment.databases();
     const [pod] = await space.list(POD, namespace);
@@ -137,7 +137,7 @@ describe('a pod', () => {
   });
 });
 
-describe('a claim whose owner was taken off', () => {
+describe('a claim whose owner reference was removed', () => {
   const claimOf = (namespace: string) => space.get<kinds.SecretObject>(SECRET, 'ledger-database', namespace);
   const disown = (namespace: string) =>
     space.patch(
@@ -147,7 +147,7 @@ describe('a claim whose owner was taken off', () => {
       namespace,
     );
 
-  test('is put back under its Assistant, which keeps URL and pods', async () => {
+  test('is returned to its Assistant, which keeps URL and pods', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     const podsOf = async () => (await space.list(POD, namespace)).map(({ metadata }) => metadata.uid);
@@ -162,7 +162,7 @@ describe('a claim whose owner was taken off', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('goes with its Assistant, and the next of its id has a database that is there', async () => {
+  test('is removed with its Assistant, and the next one with its id has an existing database', async () => {
     const namespace = await space.settled();
     await space.stop();
     await disown(namespace);
@@ -177,7 +177,7 @@ describe('a claim whose owner was taken off', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('gives its URL to no other Assistant, since it may open nothing any more', async () => {
+  test('gives its URL to no other Assistant, since the URL may no longer be valid', async () => {
     const namespace = await space.settled();
     const claim = await claimOf(namespace);
     await space.removed(ASSISTANT, 'ledger');
@@ -197,7 +197,7 @@ describe('a claim whose owner was taken off', () => {
 });
 
 describe('a kind', () => {
-  test('that is deleted by hand takes its Capsules down in order; Retain keeps, and all goes on when it is back', async () => {
+  test('whose CRD is deleted by hand removes its Capsules in order; Retain keeps data, and everything continues once it is back', async () => {
     const { client } = environment.server;
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
@@ -222,7 +222,7 @@ describe('a kind', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('that goes back to an older release: what is newer is told and kept, and what runs goes on', async () => {
+  test('whose CRD returns to an older release: newer fields are reported and kept, and running pods continue', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     const [pod] = await space.list(POD, namespace);
@@ -263,7 +263,7 @@ describe('a kind', () => {
   });
 });
 
-describe('an etcd that is set back', () => {
+describe('an etcd that is restored to an older state', () => {
   /** As the older state has it: Ready, with its URL, and what it takes not told yet. */
   async function dropBehindItsBack(): Promise<void> {
     await space.stop();
@@ -277,7 +277,7 @@ describe('an etcd that is set back', () => {
     await environment.server.client.call({ method: 'PATCH', path, contentType, body });
   }
 
-  test('to before the deletion of an Assistant is told, and nothing is made in the place of its database unasked', async () => {
+  test('from before the deletion of an Assistant is reported, and its database is not replaced without a request', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');
     await dropBehindItsBack();
@@ -317,7 +317,7 @@ describe('an etcd that is set back', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('is answered by a rotation, which begins with an empty database, or by a deletion, which ends', async () => {
+  test('is resolved by a rotation, which begins with an empty database, or by a deletion, which completes', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');
     await dropBehindItsBack();
@@ -336,7 +336,7 @@ describe('an etcd that is set back', () => {
   });
 });
 
-describe('an etcd that is set back to before the deletion of a Capsule', () => {
+describe('an etcd that is restored to a state from before the deletion of a Capsule', () => {
   const store = { name: 'object-storage broker', deployment: 'objectstore-broker' };
   const forbidden = () =>
     Promise.reject(new BrokerError(store, 'refused', 'no', { status: 403, code: 'forbidden' }));
@@ -362,7 +362,7 @@ describe('an etcd that is set back to before the deletion of a Capsule', () => {
   }
 
   test.each([true, false])(
-    '(finalized: %s) is told by the Capsule, makes nothing, and ends with it',
+    '(finalized: %s) is reported by the Capsule, creates nothing, and is resolved by its deletion',
     async (finalized) => {
       await space.settled();
       await dropBehindItsBack(finalized);
@@ -382,7 +382,7 @@ describe('an etcd that is set back to before the deletion of a Capsule', () => {
     },
   );
 
-  test('is told of its files, whose broker only refuses its principal, until it does not', async () => {
+  test('is reported for its files, whose broker only refuses the principal, until it accepts it', async () => {
     await again({ objectStore: agreeingObjects() });
     await space.settled();
     await space.stop();
@@ -401,7 +401,7 @@ describe('an etcd that is set back to before the deletion of a Capsule', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('is told by an Assistant, too, as long as its Capsule’s principal is refused', async () => {
+  test('is also reported by an Assistant while its Capsule’s principal is refused', async () => {
     await again({ objectStore: agreeingObjects() });
     await space.settled();
     await space.stop();
@@ -418,7 +418,7 @@ describe('an etcd that is set back to before the deletion of a Capsule', () => {
 });
 
 describe('a disk of the database server', () => {
-  test('that is full is told, loses nothing, and all goes on when there is room again', async (context) => {
+  test('that is full is reported, loses nothing, and everything continues when there is space again', async (context) => {
     // The machine's own disk is not to be filled, and only root may mount a small one.
     if (!disk) return context.skip('this process may not mount a file system of its own');
     const { broker, server, sql } = environment.database;
@@ -463,7 +463,7 @@ describe('kubectl get', () => {
       wide,
     );
 
-  test('says whether it is well, and if not why', async () => {
+  test('shows whether an object is Ready, and if not why', async () => {
     await space.settled();
     const age = expect.any(String);
     const namespace = space.namespaceOf(home);

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { operatorMetrics } from './metrics.ts';
 
-test('counts calls by whom they were for, nodes by what their probes have shown, and what is open', async () => {
+test('counts calls by service, nodes by the results of their probes, and opened objects', async () => {
   const registry = new Registry();
   const metrics = operatorMetrics(registry);
   metrics.observeCallsOf('database')('capsule.provision', '200', 5);

@@ -31,7 +31,7 @@ function stallingFor(capsule: string) {
   return { objectStore, release, waiting: () => waiting };
 }
 
-test('Assistants of one Capsule that wait for a broker leave those of another their turn', async () => {
+test('Assistants of one Capsule that wait for a broker do not block those of another', async () => {
   const [busy, quiet] = [`${space.home}-busy`, `${space.home}-quiet`];
   const { objectStore, release, waiting } = stallingFor(busy);
   await space.start({ objectStore });

@@ -109,7 +109,10 @@ export function startOperator(options: OperatorOptions): Operator {
   const manager = startManager({
     reflectors: reflectors.all,
     async lead(signal) {
-      log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the operator waits for the Lease');
+      log.info(
+        { sinceStartMs: sinceStartMs() },
+        'warm: the stores are filled, and the operator waits for the Lease',
+      );
       await leadership.acquire(signal);
       metrics.observeLead(true);
     },

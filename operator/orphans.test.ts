@@ -41,8 +41,8 @@ const secretsIn = async (namespace: string) =>
   }));
 const RETAINED = [{ name: 'ledger-database', retained: true, keys: [] }];
 
-describe('an Assistant that went without its finalizer', () => {
-  test('runs no more, and its database waits for the next of its id', async () => {
+describe('an Assistant that was removed without its finalizer', () => {
+  test('no longer runs, and its database is kept for the next one with its id', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     const kept = await environment.databases();
@@ -66,7 +66,7 @@ describe('an Assistant that went without its finalizer', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('in the middle of its end, is taken away as far as it goes without loss', async () => {
+  test('during its deletion is removed as far as possible without loss of data', async () => {
     const namespace = await space.settled();
     const kept = await environment.databases();
     await again({ brokerUrl: AWAY });
@@ -84,7 +84,7 @@ describe('an Assistant that went without its finalizer', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('is believed to be gone only when the API server says so', async () => {
+  test('counts as deleted only when the API server says so', async () => {
     const namespace = await space.settled();
     await space.assistant('journal', { capsule: home, manifest: manifest('journal') });
     await space.becomes(ASSISTANT, 'journal', 'Ready', READY);

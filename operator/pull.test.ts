@@ -39,7 +39,7 @@ const touch = () => {
 const pullsOf = (pod: kinds.Deployment['spec'] | undefined) => pod?.template.spec?.imagePullSecrets;
 
 describe('credentials of registries', () => {
-  test('are where the kubelet looks for them, follow their sources and go with them', async () => {
+  test('are where the kubelet reads them, follow their sources and are removed with them', async () => {
     await source('one', config('registry.one.org', 'b25l'));
     await source('two', config('registry.two.org', 'dHdv'));
     await space.start({ pullSecrets: ['one', 'two', 'missing'] });
@@ -78,7 +78,7 @@ describe('credentials of registries', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('are gone once no Secret is named any more, and whatever stood in their place is', async () => {
+  test('are removed once no Secret is named any more, as is whatever was in their place', async () => {
     await source('one', config('registry.one.org', 'b25l'));
     await space.start({ pullSecrets: ['one'] });
     const namespace = await space.settled();
@@ -103,7 +103,7 @@ describe('credentials of registries', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('are of no other type than that of such credentials, and of no place but the operator’s', async () => {
+  test('are copied only if they have the type of such credentials, and only from the operator’s namespace', async () => {
     await source('value', 'hunter2', 'Opaque', 'value');
     await source('looks', config('registry.one.org', 'b25l'), 'Opaque', '.dockerconfigjson');
     const metadata = { name: 'elsewhere' };

@@ -42,7 +42,7 @@ describe('a write for a Capsule that somebody’s policy refuses', () => {
     ['rolebindings', 'rbac.authorization.k8s.io', 'NamespaceReady', inCapsule],
     ['networkpolicies', 'networking.k8s.io', 'NetworkReady', inCapsule],
     ['secrets', '', 'DatabaseReady', () => `object.metadata.name == "${principalSecretName(home)}"`],
-  ])('of %s is told and tried again', async (resource, group, condition, where) => {
+  ])('of %s is reported and retried', async (resource, group, condition, where) => {
     const lift = await policy({ group, resource, operations: CREATE, where: where(), message: MESSAGE });
     await space.capsule(home);
     await space.becomes(CAPSULE, home, condition, 'False WriteRefused');
@@ -55,7 +55,7 @@ describe('a write for a Capsule that somebody’s policy refuses', () => {
     await space.becomes(CAPSULE, home, 'Ready', READY);
   });
 
-  test('of its end is told, and it ends when the policy is gone', async () => {
+  test('of its deletion is reported, which completes when the policy is removed', async () => {
     await space.settled();
     const where = `oldObject.metadata.name == "${space.namespaceOf(home)}"`;
     const lift = await policy({
@@ -80,7 +80,7 @@ describe('a write for an Assistant that somebody’s policy refuses', () => {
     ['configmaps', '', 'WorkloadReady', 'Invalid', 'object.metadata.name.startsWith("ledger-manifest")'],
     ['secrets', '', 'DatabaseReady', 'Invalid', 'object.metadata.name == "ledger-database"'],
   ])(
-    'of %s (%s) under %s as %s is told and tried again',
+    'of %s (%s) under %s as %s is reported and retried',
     async (resource, group, condition, reason, which) => {
       await space.capsule(home);
       await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -95,7 +95,7 @@ describe('a write for an Assistant that somebody’s policy refuses', () => {
     },
   );
 
-  test('of its end is told, and it ends when the policy is gone', async () => {
+  test('of its deletion is reported, which completes when the policy is removed', async () => {
     const namespace = await space.settled();
     const where = `request.namespace == "${namespace}"`;
     const lift = await policy({
@@ -112,7 +112,7 @@ describe('a write for an Assistant that somebody’s policy refuses', () => {
   });
 });
 
-describe('a write that must be asked of a webhook which is away', () => {
+describe('a write that needs a webhook which is unavailable', () => {
   const away = async (denied: Omit<Denied, 'message' | 'reason'>) => {
     const lift = await denyByAbsence(environment.server.client, space.names.namespace, denied);
     lifts.push(lift);
@@ -135,7 +135,7 @@ describe('a write that must be asked of a webhook which is away', () => {
     },
   );
 
-  test('for an Assistant is told, and done once it is back', async () => {
+  test('for an Assistant is reported, and completed once the webhook is back', async () => {
     await space.settled();
     const lift = await away({
       group: 'apps',
@@ -152,7 +152,7 @@ describe('a write that must be asked of a webhook which is away', () => {
     expect(spec?.replicas).toBe(2);
   });
 
-  test('for the end of an Assistant is told, and it ends once it is back', async () => {
+  test('for the deletion of an Assistant is reported, and completed once the webhook is back', async () => {
     await space.settled();
     const lift = await away({ group: 'apps', resource: 'deployments', operations: ['DELETE'] });
     await space.delete(ASSISTANT, 'ledger');
@@ -162,7 +162,7 @@ describe('a write that must be asked of a webhook which is away', () => {
   });
 });
 
-test('a right that a role of the operator’s lacks is told by its verb and kind', async () => {
+test('a right that a role of the operator lacks is reported with verb and kind', async () => {
   const { server } = environment;
   const path = `/api/v1/namespaces/${space.names.namespace}/serviceaccounts`;
   await server.client.call({ method: 'POST', path, body: { metadata: { name: 'no-rights' } } });
@@ -183,7 +183,7 @@ test('a right that a role of the operator’s lacks is told by its verb and kind
   expect(finding.message).toMatch(/cannot create resource \\"configmaps\\".* the missing right that says so/);
 });
 
-test('what a policy tells of a Secret is repeated nowhere', async () => {
+test('a policy’s message about a Secret is repeated nowhere', async () => {
   await space.capsule(home);
   await space.becomes(CAPSULE, home, 'Ready', READY);
   const where = `${inCapsule()} && has(object.data) && "DATABASE_URL" in object.data`;
@@ -197,7 +197,7 @@ test('what a policy tells of a Secret is repeated nowhere', async () => {
   expect(everything).not.toContain(Buffer.from('postgresql://').toString('base64').slice(0, 12));
 });
 
-test('somebody else’s words become one short line', () => {
+test('the message of somebody else becomes one short line', () => {
   expect(quoted('a\n\u001b[2Jb\u202e  c "d"')).toBe('"a [2Jb c \\"d\\""');
   expect(quoted('x'.repeat(100_000)).length).toBe(402);
 });

@@ -56,7 +56,7 @@ async function lastMoment(resource: Resource, name: string): Promise<() => boole
 }
 
 describe('an Assistant that was deleted', () => {
-  test('runs no more, has its URL nowhere, and its data until the grace is over', async () => {
+  test('no longer runs, has no URL anywhere, and has its data until the grace period is over', async () => {
     const namespace = await space.settled();
     const had = await environment.databases();
     await space.delete(ASSISTANT, 'ledger');
@@ -73,7 +73,7 @@ describe('an Assistant that was deleted', () => {
     expect(await space.list(SECRET, namespace)).toEqual([]);
   });
 
-  test('goes by itself at the end of its grace', async () => {
+  test('is removed by itself at the end of its grace period', async () => {
     await space.stop();
     await space.start({ graceMs: 2_000 });
     await space.settled();
@@ -82,7 +82,7 @@ describe('an Assistant that was deleted', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('comes back with its data once it is told to keep them', async () => {
+  test('is restored with its data once a request keeps them', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');
     const had = await environment.databases();
@@ -96,7 +96,7 @@ describe('an Assistant that was deleted', () => {
     expect(await space.urlOf('ledger')).toBe(url);
   });
 
-  test('is kept by a word that comes at the last moment, before the operator hears of it', async () => {
+  test('is kept by a request at the last moment, before the operator has seen it', async () => {
     await space.settled();
     const had = await environment.databases();
     await space.delete(ASSISTANT, 'ledger');
@@ -113,7 +113,7 @@ describe('a clock that is ahead', () => {
   const AHEAD = 2 * HOUR;
   const told = () => space.logs.filter((line) => line.includes('clocks differ'));
 
-  test('of an operator that begins with it ends no grace', async () => {
+  test('of an operator that starts with it ends no grace period', async () => {
     await space.settled();
     const had = await environment.databases();
     await space.delete(CAPSULE, home);
@@ -131,7 +131,7 @@ describe('a clock that is ahead', () => {
     expect(told().length).toBeGreaterThan(0);
   });
 
-  test('since a moment ago ends no grace', async () => {
+  test('for only a moment ends no grace period', async () => {
     await space.stop();
     let ahead = 0;
     await space.start({ graceMs: HOUR, wallClock: () => Date.now() + ahead });
@@ -147,7 +147,7 @@ describe('a clock that is ahead', () => {
 });
 
 describe('a Capsule that was deleted', () => {
-  test('keeps all that is its own until the grace is over', async () => {
+  test('keeps everything that belongs to it until the grace period is over', async () => {
     await space.settled();
     const had = await environment.databases();
     await space.delete(CAPSULE, home);
@@ -160,7 +160,7 @@ describe('a Capsule that was deleted', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('comes back with its Assistants and their data', async () => {
+  test('is restored with its Assistants and their data', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');
     const had = await environment.databases();
@@ -173,7 +173,7 @@ describe('a Capsule that was deleted', () => {
     expect(await space.urlOf('ledger')).toBe(url);
   });
 
-  test('is kept by a word that comes at the last moment, before the operator hears of it', async () => {
+  test('is kept by a request at the last moment, before the operator has seen it', async () => {
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', 'True Ready');
     const had = await environment.databases();
@@ -187,7 +187,7 @@ describe('a Capsule that was deleted', () => {
   });
 });
 
-test('an operator that is killed after any act of a deletion keeps the data, and the next one brings it back', async () => {
+test('an operator that is killed after any step of a deletion keeps the data, and the next operator restores the Assistant', async () => {
   await space.settled();
   const url = await space.urlOf('ledger');
   let acts = 0;

@@ -27,7 +27,7 @@ const shows = (policy: string) =>
   eventually(async () => (await policyOf()) === policy, { what: `the status shows ${policy}` });
 
 describe('an Assistant that keeps its data', () => {
-  test('leaves nothing that runs and nobody the URL, and the next of its id takes the database up', async () => {
+  test('leaves no pods and no URL, and the next one with its id takes over the database', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     const kept = await environment.databases();
@@ -57,7 +57,7 @@ describe('an Assistant that keeps its data', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('as its Capsule does, when both are deleted at once, the Assistant first', async () => {
+  test('keeps it as its Capsule does when both are deleted at once, the Assistant first', async () => {
     await space.capsule(home, { deletionPolicy: 'Retain' });
     await space.assistant('ledger', { capsule: home });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
@@ -74,7 +74,7 @@ describe('an Assistant that keeps its data', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('by a word of its Capsule that the operator has not heard of yet', async () => {
+  test('keeps it also by a request on its Capsule that the operator has not seen yet', async () => {
     await space.settled();
     const kept = await environment.databases();
     await space.stop();
@@ -103,7 +103,7 @@ describe('an Assistant that keeps its data', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('loses it with a Capsule that drops all that is its own', async () => {
+  test('loses it with a Capsule that drops everything', async () => {
     await space.settled();
     await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
     await space.removed(ASSISTANT, 'ledger');
@@ -112,7 +112,7 @@ describe('an Assistant that keeps its data', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('and one that says Drop is dropped though its Capsule keeps', async () => {
+  test('is dropped with Drop, although its Capsule keeps its data', async () => {
     const namespace = await space.settled();
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
     await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Drop' } });

@@ -28,7 +28,7 @@ describe('a value of the annotation', () => {
       },
     );
 
-  test('is a request until it is noted as served, and none is no request', () => {
+  test('is a request until it is recorded as served, and without a value there is no request', () => {
     expect(asked('2026-11-21')).toBe('2026-11-21');
     expect(asked('2026-11-21', '2026-11-20')).toBe('2026-11-21');
     expect(asked('2026-11-21', '2026-11-21')).toBeUndefined();
@@ -36,7 +36,7 @@ describe('a value of the annotation', () => {
     expect(asked('')).toBeUndefined();
   });
 
-  test('of any length and of any bytes is noted in a form that it is known by again', () => {
+  test('of any length and of any bytes is recorded in a recognisable form', () => {
     for (const value of ['x'.repeat(200_000), '\ud800', 'two words', '\u0000', `sha256:${'0'.repeat(64)}`]) {
       const note = asked(value);
       expect(note).toMatch(/^sha256:[0-9a-f]{64}$/);
@@ -94,7 +94,7 @@ describe('on a Space', () => {
     return now.length === 1 && !before.some(({ metadata }) => metadata.name === now[0]?.metadata.name);
   };
 
-  test('a marked rotation is served once: another URL, other pods, and the old URL opens nothing', async () => {
+  test('a marked rotation is served once: another URL, other pods, and the old URL no longer works', async () => {
     await space.settled();
     const [url, before] = [await space.urlOf('ledger'), await pods()];
     await mark('ledger');
@@ -131,7 +131,7 @@ describe('on a Space', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('an annotation from birth is served by the first URL', async () => {
+  test('an annotation that exists from the creation is served by the first URL', async () => {
     await space.capsule(home);
     await space.stop();
     await space.assistant('ledger', { capsule: home });
@@ -157,7 +157,7 @@ describe('on a Space', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('while the broker is away the Assistant runs on and says what it waits for', async () => {
+  test('while the broker is unavailable the Assistant keeps running, and its condition says what it waits for', async () => {
     await space.settled();
     const [url, before] = [await space.urlOf('ledger'), await pods()];
     await mark('ledger');
@@ -177,7 +177,7 @@ describe('on a Space', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('another authority reaches the pods, with the URL asked for anew, and none takes it away', async () => {
+  test('another CA reaches the pods with a new request for the URL, and its removal does too', async () => {
     const namespace = await space.settled();
     const mounted = async () => {
       const deployment = await space.get<kinds.Deployment>(kinds.DEPLOYMENT, 'ledger', namespace);
@@ -220,7 +220,7 @@ describe('on a Space', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('kill -9 after any act of a rotation leaves one rotation a value, served whole', async () => {
+  test('kill -9 after any step of a rotation leaves one complete rotation for each value', async () => {
     await space.settled();
     let after = 1;
     for (; ; after += 1) {

@@ -16,13 +16,13 @@ describe('the address of a component', () => {
   test.each([
     ['first', ['egress-replicas', 'platform-assistant-egress']],
     ['last', ['platform-assistant-egress', 'egress-replicas']],
-  ])('is that of its Service, also beside a headless one that is listed %s', (_place, order) => {
+  ])('is that of its Service, also if a headless one is listed %s', (_place, order) => {
     const { services } = makeStores();
     for (const name of order) services.set(service(name, name === 'egress-replicas' ? 'None' : '10.0.0.9'));
     expect(addressesOf(names, services, 'egress')).toEqual(['10.0.0.9']);
   });
 
-  test('is none while only a headless Service is there', () => {
+  test('does not exist while there is only a headless Service', () => {
     const { services } = makeStores();
     services.set(service('egress-replicas', 'None'));
     expect(addressesOf(names, services, 'egress')).toEqual([]);

@@ -23,7 +23,7 @@ eachFixture(async (fixture) => {
   await space.start();
 });
 
-describe('a life', () => {
+describe('the lifecycle', () => {
   test('a Capsule and its Assistant become ready, and leave nothing behind', async () => {
     const namespace = await space.settled();
     expect(await space.urlOf('ledger')).toMatch(/^postgresql:/);
@@ -36,7 +36,7 @@ describe('a life', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('deleting a Capsule deletes its Assistants first, and takes no new ones', async () => {
+  test('deleting a Capsule deletes its Assistants first, and accepts no new ones', async () => {
     await space.settled();
     await space.removed(CAPSULE, home);
     expect(await space.list(ASSISTANT)).toEqual([]);
@@ -46,7 +46,7 @@ describe('a life', () => {
     await space.removed(ASSISTANT, 'late');
   });
 
-  test('Retain keeps databases and principal, and a Capsule of that name takes them up', async () => {
+  test('Retain keeps databases and principal, and a Capsule of that name takes them over', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
@@ -65,7 +65,7 @@ describe('a life', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('what is suspended from birth is accepted and isolated, and costs no database', async () => {
+  test('an Assistant that is created suspended is accepted and isolated, and gets no database', async () => {
     await space.capsule(home, { suspend: true });
     await space.assistant('ledger', { capsule: home, suspend: true });
     await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Suspended');
@@ -87,7 +87,7 @@ describe('a life', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('what is put back from a backup has its places, and no pod before the word is gone', async () => {
+  test('a Capsule that is restored from a backup has its databases and files, and no pod until the annotation is removed', async () => {
     await space.capsule(home);
     await space.patch(CAPSULE, home, {
       metadata: { annotations: { [ANNOTATION.restoring]: '2026-11-21T10:30:00Z' } },
@@ -113,7 +113,7 @@ describe('a life', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('a new version rolls the pods and takes the old documents away', async () => {
+  test('a new version rolls out the pods and removes the old documents', async () => {
     const namespace = await space.settled();
     const [old] = await space.list(POD, namespace);
     const next = manifest('ledger');
@@ -137,7 +137,7 @@ describe('a life', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('a version that may do more says in an Event what', async () => {
+  test('a version with more powers lists them in an Event', async () => {
     await space.capsule(home, { integrations: { mail: { scopes: ['read', 'send'] } } });
     const version = (number: string, scopes: string[]) => {
       const asks = manifest('ledger', { integrations: { mail: { scopes } } });
@@ -163,8 +163,8 @@ describe('a life', () => {
   });
 });
 
-describe('two of one id', () => {
-  test('the older owns it; the end of the younger leaves its database alone', async () => {
+describe('two Assistants with one id', () => {
+  test('belongs to the older one; the deletion of the younger one leaves its database unchanged', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     const session = await connect(url);
@@ -188,7 +188,7 @@ describe('two of one id', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('the end of the older hands the id on, with a database of its own', async () => {
+  test('the deletion of the older one gives the id to the younger one, with its own database', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');
     await space.assistant('copy', { capsule: home, manifest: manifest('ledger') });
@@ -201,8 +201,8 @@ describe('two of one id', () => {
   });
 });
 
-describe('what is refused', () => {
-  test('a name that is no id', async () => {
+describe('a refusal', () => {
+  test('of a name that is not an id', async () => {
     await space.capsule('postgres');
     await space.becomes(CAPSULE, 'postgres', 'Ready', 'False InvalidName');
     await space.capsule('a.b');
@@ -212,7 +212,7 @@ describe('what is refused', () => {
     await space.removed(CAPSULE, 'a.b');
   });
 
-  test('a namespace that is not ours is never taken over', async () => {
+  test('of a namespace that belongs to somebody else, which is never taken over', async () => {
     const name = space.namespaceOf(home);
     const { client } = environment.server;
     await client.call({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } });
@@ -224,7 +224,7 @@ describe('what is refused', () => {
     expect((await space.get<kinds.Namespace>(NAMESPACE, name))?.metadata.deletionTimestamp).toBeUndefined();
   });
 
-  test('an Assistant that needs what is not there is not scheduled, and its condition says what', async () => {
+  test('of an Assistant that needs something missing, which its condition names', async () => {
     await space.capsule(home, { quota: { assistants: 6 }, integrations: { mail: { scopes: ['read'] } } });
     await space.assistant('hosts', {
       capsule: home,
@@ -249,7 +249,7 @@ describe('what is refused', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('more Assistants than the Capsule takes: the younger wait for a place', async () => {
+  test('of more Assistants than the Capsule may have: the younger ones wait', async () => {
     await space.capsule(home, { quota: { assistants: 1 } });
     await space.assistant('first', { capsule: home });
     await space.becomes(ASSISTANT, 'first', 'Ready', READY);
@@ -260,7 +260,7 @@ describe('what is refused', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('an image that cannot be pulled, and one that crashes; the next image mends it', async () => {
+  test('of an image that cannot be pulled, and one that crashes; the next image repairs it', async () => {
     space.fates.set('registry.test/nothing:1', 'pull-fails');
     space.fates.set('registry.test/broken:1', 'crashes');
     await space.capsule(home);
@@ -280,7 +280,7 @@ describe('what is refused', () => {
   });
 });
 
-test('what only another spec mends is Stalled, as tools that wait understand it, and no longer once it is mended', async () => {
+test('a fault that only another spec can repair is Stalled, for tools that wait, until it is repaired', async () => {
   await space.capsule(home);
   const storedInputs = { strange: { secretKeyRef: { name: 's', key: 'k' } } };
   await space.assistant('ledger', { capsule: home, storedInputs });
@@ -317,7 +317,7 @@ describe('a stored input', () => {
     });
   const bind = (name: string) => ({ storedInputs: { key: { secretKeyRef: { name, key: 'value' } } } });
 
-  test('is bound from a Secret that was made for it in this Capsule, and from no other', async () => {
+  test('is bound to a Secret that was created for it in this Capsule, and to no other', async () => {
     await space.capsule(home);
     await space.assistant('bank', { capsule: home, manifest: asks });
     await space.becomes(ASSISTANT, 'bank', 'InputsBound', 'False InputsMissing');
@@ -347,7 +347,7 @@ describe('a stored input', () => {
   });
 });
 
-test('an object that nobody has looked at yet says so, and is of no generation, so that no tool takes it for current', async () => {
+test('an object that no operator has reconciled says so, without an observedGeneration, so that no tool takes it for current', async () => {
   await space.stop();
   await space.capsule(home);
   await space.assistant('ledger', { capsule: home });

@@ -11,7 +11,7 @@ const anyText = fc.string({
 });
 
 describe('a text that is cut', () => {
-  test('ends before the character in whose middle the end would be', () => {
+  test('ends before a character that would be split', () => {
     expect(clipped('ab\ud83d\ude00cd', 4)).toBe('ab…');
     expect(clipped('ab\ud83d\ude00cd', 5)).toBe('ab\ud83d\ude00…');
     expect(clipped('ab\ud83d\ude00cd', 6)).toBe('ab\ud83d\ude00cd');
@@ -29,6 +29,6 @@ describe('a text that is cut', () => {
   });
 });
 
-test('somebody else’s words become one line that no terminal obeys', () => {
+test('the text of somebody else becomes one line without control characters', () => {
   expect(oneLine(' a\n\u001b[2Jb\u202e  c\u0085d\u2028e\u007f\ud83d ', 80)).toBe('a [2Jb c d e');
 });

@@ -73,7 +73,7 @@ async function afterEachAct(once: (dieAfter: number) => Promise<Regretted | 'sur
   }
 }
 
-test('a Capsule is kept as a whole or not at all and says which, and the next of its name has that', async () => {
+test('a Capsule is kept completely or not at all and reports which, and the next one of its name has that', async () => {
   const fates = await afterEachAct(async (dieAfter) => {
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -95,7 +95,7 @@ test('a Capsule is kept as a whole or not at all and says which, and the next of
   expect(fates).toEqual(new Set([true, false]));
 }, 600_000);
 
-test('an Assistant is kept or not and says which, and the next of its id has that', async () => {
+test('an Assistant is kept or not and reports which, and the next one with its id has that', async () => {
   await space.capsule(home);
   await space.becomes(CAPSULE, home, 'Ready', READY);
   const empty = await environment.databases();

@@ -11,7 +11,7 @@ const capsule = (name: string, resourceVersion: string) => ({
   spec: {},
 });
 
-test('news of the gate waits for what users change, and comes in its turn where pods must stop', async () => {
+test('a change of the gate has a lower priority than changes of users, except if pods must stop', async () => {
   const stores = makeStores();
   const queues = {
     capsules: new Queue({ clock: systemClock }),
@@ -41,7 +41,7 @@ test('news of the gate waits for what users change, and comes in its turn where 
   queues.roles.close();
 });
 
-test('the answer to an own write is as urgent as the run that wrote it, and what a user wishes meanwhile is live', async () => {
+test('the event of an own write is as urgent as the reconcile that wrote it, and a user’s change in the meantime is urgent', async () => {
   const stores = makeStores();
   const queues = {
     capsules: new Queue({ clock: systemClock }),
@@ -92,7 +92,7 @@ test('the answer to an own write is as urgent as the run that wrote it, and what
   queues.roles.close();
 });
 
-test('each start of a gateway’s replica puts it to work, ready or not, as soon as it listens', async () => {
+test('each start of a gateway’s replica triggers a reconcile, ready or not, as soon as it listens', async () => {
   const stores = makeStores();
   const queues = {
     capsules: new Queue({ clock: systemClock }),
@@ -135,7 +135,7 @@ test('each start of a gateway’s replica puts it to work, ready or not, as soon
 });
 
 test.each(['postgres', 'objectstore', 'egress'])(
-  'another address of the Service of %s puts every Assistant to work, and nothing else about it does',
+  'another address of the Service of %s triggers a reconcile of every Assistant, and no other change of it does',
   async (component) => {
     const stores = makeStores();
     const queues = {

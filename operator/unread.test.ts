@@ -89,7 +89,7 @@ const BANK = {
   header: 'Authorization',
 };
 
-test('Secrets of the Space’s own namespace that may not be read are told where a stored input is bound', async () => {
+test('Secrets of the Space’s own namespace that may not be read are reported where a stored input is bound', async () => {
   await space.settled();
   const restore = await withdraw(space.names.namespace);
   const storedInputs = { bank: { secretKeyRef: { name: 'bank', key: 'value' } } };
@@ -104,7 +104,7 @@ test('Secrets of the Space’s own namespace that may not be read are told where
   await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputSecretNotFound');
 });
 
-test('Secrets of the operator’s own namespace that may not be read are told of a Capsule, and of one that goes', async () => {
+test('Secrets of the operator’s own namespace that may not be read are reported by a Capsule, also in deletion', async () => {
   await space.capsule(home);
   await space.becomes(CAPSULE, home, 'Ready', READY);
   const restore = await withdraw(space.names.systemNamespace);
@@ -116,7 +116,7 @@ test('Secrets of the operator’s own namespace that may not be read are told of
   await space.goes(CAPSULE, home);
 });
 
-test('Secrets of a Capsule that may not be read are told of its Assistant, of which nothing is forgotten', async () => {
+test('Secrets of a Capsule that may not be read are reported by its Assistant, of which nothing is lost', async () => {
   const namespace = await space.settled();
   const role = pathOf(CLUSTER_ROLE, undefined, secretsRoleName(space.names.space));
   const allow = (rules: readonly object[]) =>

@@ -101,26 +101,26 @@ test('an id that was accepted cannot become another', () => {
   expect(decide.decideIdentity(assistant('a', ''))).toBeUndefined();
 });
 
-describe('of two with one id', () => {
+describe('two Assistants with one id', () => {
   const old = assistant('old', '2026-01-01T00:00:00Z');
   // Its UID is the smaller one, which counts only within one second.
   const young = assistant('later', '2026-01-02T00:00:00Z');
   const twin = assistant('another', '2026-01-01T00:00:00Z');
   const owner = (who: Assistant, registered: string | undefined, rivals = [old, young]) =>
     decide.decideOwner(who, { registered, rivals });
-  test('the older is to own it', () => {
+  test('give the id to the older one', () => {
     expect(owner(old, undefined)).toBeUndefined();
     expect(owner(young, undefined)?.message).toContain('"old"');
   });
-  test('of one second, the one with the smaller UID', () => {
+  test('give the id to the smaller UID if both are of the same second', () => {
     expect(owner(twin, undefined, [old, twin])).toBeUndefined();
     expect(owner(old, undefined, [old, twin])?.reason).toBe('DuplicateIdentifier');
   });
-  test('who is registered stays the owner, older or not', () => {
+  test('leave the id with its registered owner, older or not', () => {
     expect(owner(young, 'later')).toBeUndefined();
     expect(owner(old, 'later')?.message).toContain('"later"');
   });
-  test('an owner that is gone without cleaning up is not taken over in silence', () => {
+  test('do not silently take over from an owner that was removed without its clean-up', () => {
     expect(owner(old, 'ghost')?.message).toContain('Label Secret "ledger-database"');
   });
 });
@@ -168,12 +168,12 @@ describe('a Capsule', () => {
     ],
   ])('%s', (_, given, expected) => expect(text(decide.decideCapsule('home', given))).toBe(expected));
 
-  test('that is not in place says why in the words of its own condition', () => {
+  test('that is not ready says why with the message of its own condition', () => {
     const finding = decide.decideCapsule('home', capsuleWith({ NamespaceReady: 'True', Ready: 'False' }));
     expect(finding.message).toBe('Capsule "home" is not ready. Ready message');
   });
 
-  test('does not take a place away from who has it', () => {
+  test('does not evict an Assistant that it has already accepted', () => {
     const first = assistant('z', '2026-01-01T00:00:00Z');
     const placed = { ...first, metadata: { ...first.metadata, finalizers: [ASSISTANT_FINALIZER] } };
     const twin = assistant('a', '2026-01-01T00:00:00Z');
@@ -182,7 +182,7 @@ describe('a Capsule', () => {
     expect(decide.decideAssistantQuota(twin, limited, [placed, twin])?.reason).toBe('QuotaExceeded');
   });
 
-  test('takes as many Assistants as its quota says, the older first', () => {
+  test('accepts as many Assistants as its quota allows, the older ones first', () => {
     const all = ['1', '2', '3'].map((n) => assistant(`a${n}`, `2026-01-0${n}T00:00:00Z`));
     const limited = capsuleWith({}, { quota: { assistants: 2 } });
     expect(all.map((one) => decide.decideAssistantQuota(one, limited, all)?.reason)).toEqual([
@@ -218,15 +218,15 @@ describe('with manual approval', () => {
     metadata: { ...me.metadata, annotations: { [ANNOTATION.approved]: digest } },
   });
   const digest = `sha256:${manifestDigest(asks.manifest)}`;
-  test('what asks for a power waits for its digest to be named', () => {
+  test('a manifest that asks for a power waits until its digest is approved', () => {
     expect(decide.decideApproval(me, asks, capsule)?.message).toContain(`platform.space/approved=${digest}`);
     expect(decide.decideApproval(approved(digest), asks, capsule)).toBeUndefined();
   });
-  test('the approval of one manifest is none for another', () => {
+  test('the approval of one manifest does not count for another', () => {
     const more = described({ integrations: { mail: { scopes: ['read', 'send'] } } });
     expect(decide.decideApproval(approved(digest), more, capsule)?.reason).toBe('ApprovalMissing');
   });
-  test('what asks for nothing waits for nobody', () => {
+  test('a manifest without powers needs no approval', () => {
     expect(decide.decideApproval(me, described({}), capsule)).toBeUndefined();
     expect(decide.decideApproval(me, asks, inPlace)).toBeUndefined();
   });
@@ -246,7 +246,7 @@ describe('the plan', () => {
     provisioned: false,
     objects: undefined,
   };
-  test('runs what nothing stands in the way of', () => {
+  test('runs an Assistant whose conditions are all True', () => {
     const plan = planAssistant(facts);
     expect(plan).toMatchObject({ accepted: true, suspended: false, run: true });
     expect(Object.keys(plan.findings)).toEqual([
@@ -270,13 +270,13 @@ describe('the plan', () => {
     ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ['when its Capsule is suspended', { capsule: { ...inPlace, spec: { suspend: true } } }],
   ])('runs nothing %s', (_, changes) => expect(planAssistant({ ...facts, ...changes }).run).toBe(false));
-  describe('while the data of its Capsule is put back', () => {
+  describe('while the data of its Capsule is restored', () => {
     const capsule = {
       ...inPlace,
       metadata: { name: 'home', annotations: { [ANNOTATION.restoring]: 'now' } },
     };
     const missing = no('InputSecretNotFound', 'It is not there.');
-    test('gives it the places for that, whatever its pods would wait for, and no pods', () => {
+    test('gives it database and files, whatever its pods would wait for, and no pods', () => {
       for (const inputsBound of [facts.inputsBound, missing]) {
         const plan = planAssistant({ ...facts, capsule, inputsBound });
         expect(plan).toMatchObject({ restoring: true, provisionForRestore: true, run: false });
@@ -294,7 +294,7 @@ describe('the plan', () => {
       }),
     );
   });
-  test('accepts what is suspended from birth, in a Capsule that was never provisioned', () => {
+  test('accepts an Assistant that is created suspended, in a Capsule that was never provisioned', () => {
     const capsule = { ...capsuleWith({}), spec: { suspend: true } };
     const plan = planAssistant({ ...facts, capsule });
     expect(text(plan.findings['CapsuleReady'] ?? no('Waiting', ''))).toBe('True Ready');

@@ -22,7 +22,7 @@ const DATABASE = { name: 'database broker', deployment: 'db-broker' };
 const refusal = (status: number) =>
   new BrokerError(DATABASE, 'refused', `it answered ${status}`, { status, code: 'any' });
 
-describe('what a broker says to a drop', () => {
+describe('the answer of a broker to a drop', () => {
   const settle = (dropApp: () => Promise<void>, capsule: object = {}) =>
     settleData(
       {
@@ -36,18 +36,18 @@ describe('what a broker says to a drop', () => {
       signal,
     );
 
-  it('ends it when all is dropped, and when there never was anything', async () => {
+  it('ends the drop when everything is dropped, and when nothing ever existed', async () => {
     expect(await settle(async () => {})).toBe('nothing');
     expect(await settle(() => Promise.reject(refusal(404)))).toBe('nothing');
   });
 
-  it('holds it when the broker refuses for another reason, which is told', async () => {
+  it('holds the deletion when the broker refuses for another reason, and reports the reason', async () => {
     expect(await settle(() => Promise.reject(refusal(403)))).toMatchObject({
       finding: { status: 'False', reason: 'BrokerRefused' },
     });
   });
 
-  it('leaves a refused principal to the end of its Capsule, which drops all or says why it cannot', async () => {
+  it('with a refused principal leaves the drop to the end of the Capsule, which drops everything or says why it cannot', async () => {
     const going = { deletionTimestamp: '2026-03-01T10:00:00Z' };
     expect(await settle(() => Promise.reject(refusal(403)), going)).toBe('left to its Capsule');
     expect(await settle(() => Promise.reject(refusal(503)), going)).toMatchObject({
@@ -56,7 +56,7 @@ describe('what a broker says to a drop', () => {
   });
 });
 
-describe('while something of it runs', () => {
+describe('while a pod of the Assistant runs', () => {
   const own = { metadata: { name: 'ledger-1', annotations: { [ANNOTATION.owner]: 'one' } } };
   const none = { by: () => [] };
   const end = async (stores: object) => {
@@ -82,11 +82,11 @@ describe('while something of it runs', () => {
   it.each([
     ['a pod', { pods: { by: () => [own] } }],
     ['its Deployment', { deployments: { by: () => [own] } }],
-  ])('nothing else is taken away: %s', async (_, stores) => {
+  ])('nothing else is removed: %s', async (_, stores) => {
     expect(await end(stores)).toEqual({ told: ['PodsRemain'], result: {} });
   });
 
-  it('goes on to its Secrets when nothing does, or only what is another’s', async () => {
+  it('removal continues with its Secrets when none runs, or only pods of others', async () => {
     const other = { ...own, metadata: { ...own.metadata, annotations: { [ANNOTATION.owner]: 'two' } } };
     for (const stores of [{}, { pods: { by: () => [other] } }])
       expect(await end(stores)).toEqual({ told: [], result: 'its Secrets are read' });

@@ -212,7 +212,7 @@ test.each<[string, (message: string) => WorkloadView]>([
     'the scheduler',
     (message) => view([pod({}, { conditions: [{ type: 'PodScheduled', status: 'False', message }] })]),
   ],
-])('what %s says is told as a line that is well-formed, and obeyed by no terminal', (_, saying) => {
+])('a message of %s is shown as one well-formed line without control characters', (_, saying) => {
   for (const text of FACES) {
     const found = decideWorkload(saying(text));
     expect(found.message).toContain('\u{1f600}…');
@@ -225,7 +225,7 @@ test.each<[string, (message: string) => WorkloadView]>([
   }
 });
 
-test('what the kubelet counts does not change what is told', () => {
+test('counters of the kubelet do not change the message', () => {
   const after = (seconds: number) =>
     decideWorkload(view([pod(waiting('ImagePullBackOff', `Back-off ${seconds}s`))]));
   expect(after(10)).toEqual(after(20));

@@ -59,7 +59,7 @@ describe('a pod', () => {
     expect(spec['initContainers']).not.toHaveProperty('0.restartPolicy');
   });
 
-  test('asks nobody for names, and knows one', () => {
+  test('queries no DNS, and has one name in its hosts file', () => {
     expect(spec).toMatchObject({ dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } });
     expect(spec['hostAliases']).toEqual([{ ip: '10.96.0.7', hostnames: ['postgres'] }]);
   });
@@ -81,7 +81,7 @@ describe('a pod', () => {
     expect(paths).toEqual(['tls/ca.crt', 'tls/postgres.crt']);
   });
 
-  test('knows the two addresses of such a server, and tries the walls by the first', () => {
+  test('knows both addresses of such a server, and tests the network policies with the first', () => {
     const addresses = ['fd00:10:96::4', '10.96.3.4'];
     const databaseServer = { host: 'pg', addresses, port: 5433, egress: [] };
     const { desired } = deploymentObject(
@@ -93,7 +93,7 @@ describe('a pod', () => {
     expect(JSON.stringify(own['initContainers'])).toContain('"+PostgreSQL=fd00:10:96::4:5433"');
   });
 
-  test('knows every PostgreSQL of its Space by name, and tries the walls by the first', () => {
+  test('knows every PostgreSQL server of its Space by name, and tests the network policies with the first', () => {
     const furtherDatabaseServers = [
       { host: 'pg-b', addresses: ['10.96.3.5', 'fd00::5'], port: 5433, egress: [] },
       { host: 'pg-c', addresses: ['10.96.3.5'], port: 5434, egress: [] },
@@ -114,7 +114,7 @@ describe('a pod', () => {
     expect(own['initContainers']).toEqual(spec['initContainers']);
   });
 
-  test('has its names and walls where there are IPv6 addresses alone', () => {
+  test('has its names and tests its network policies where there are only IPv6 addresses', () => {
     const { desired } = deploymentObject(workload(), {
       database: { digest: 'd1', verified: true },
       postgresAddress: 'fd00:10:96::7',
@@ -145,7 +145,7 @@ describe('a pod', () => {
     });
   });
 
-  test('gets what the platform sets after what the spec says, and its URL from a Secret', () => {
+  test('gets the variables of the platform after those of the spec, and its URL from a Secret', () => {
     const { spec: own } = templateOf(workload({ env: [{ name: 'LOG_LEVEL', value: 'debug' }], port: 9000 }));
     const [{ env }] = own['containers'] as [{ env: object[] }];
     expect(env).toEqual([
@@ -158,7 +158,7 @@ describe('a pod', () => {
   });
 });
 
-test('every variable that the platform sets is refused in a spec, but the one that a spec may set instead', () => {
+test('every variable that the platform sets is refused in a spec, except the one that a spec may override', () => {
   const given = workload();
   const { desired } = deploymentObject(given, {
     database: { digest: 'd1', verified: true },
@@ -179,7 +179,7 @@ test('every variable that the platform sets is refused in a spec, but the one th
 test.each([
   ['its own, where it names one', [{ name: 'NODE_EXTRA_CA_CERTS', value: '/data/ca.pem' }], '/data/ca.pem'],
   ['the Space’s, where it names none', [], '/etc/space/tls/ca.crt'],
-])('an authority for Node is said once: %s', (_, env, expected) => {
+])('the CA for Node is set once: %s', (_, env, expected) => {
   const { desired } = deploymentObject(workload({ env }), {
     ...bindings,
     database: { digest: 'd1', verified: true },
@@ -210,13 +210,13 @@ describe('the revision', () => {
     ],
     ['another environment', revision(workload({ env: [{ name: 'A', value: 'b' }] }))],
   ])('changes with %s', (_, other) => expect(other).not.toBe(first));
-  test('does not change where a Space has no further PostgreSQL', () =>
+  test('does not change if a Space has no further PostgreSQL server', () =>
     expect(revision({ ...workload(), names: { ...names, furtherDatabaseServers: [] } })).toBe(first));
   test('does not change with the number of replicas', () =>
     expect(revision(workload({ replicas: 3 }))).toBe(first));
 });
 
-test('documents are named by what they say, and say all of it', () => {
+test('documents are named by their content, and have all of it', () => {
   const { manifest: document, genesis } = workload().documents;
   expect(document.name).toMatch(/^ledger-manifest-[0-9a-f]{64}$/);
   expect(JSON.parse(document.text)).toEqual(manifest('ledger'));
@@ -224,7 +224,7 @@ test('documents are named by what they say, and say all of it', () => {
   expect(genesis.name).toMatch(/^ledger-genesis-[0-9a-f]{64}$/);
 });
 
-test('the Service leads to this Assistant’s pods alone', () => {
+test('the Service selects only this Assistant’s pods', () => {
   const { metadata, spec } = serviceObject(workload({ port: 9000 })) as ReturnType<typeof serviceObject> & {
     spec: object;
   };

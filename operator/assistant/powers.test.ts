@@ -26,7 +26,7 @@ const version = (number: string, scopes: readonly string[], tried: number) => {
 const NARROW = version('1.0.0', ['read'], 775_961);
 const WIDE = version('1.1.0', ['read', 'send'], 2_153_280);
 
-test('a version whose digest begins as that of the one that runs says what it may do more, and is rolled out', async () => {
+test('a version whose digest begins like that of the running one is rolled out, with an Event about its new powers', async () => {
   const [before, after] = [NARROW, WIDE].map((one) => manifestDigest(one).slice(0, 10));
   expect(after).toBe(before);
   await space.capsule(home, { integrations: { mail: { scopes: ['read', 'send'] } } });

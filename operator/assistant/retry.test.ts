@@ -19,6 +19,6 @@ test.each<[string, Deployment | undefined, boolean]>([
   ['another class was not there', refused('pod rejected: RuntimeClass "kata" not found'), false],
   ['another Space’s policy refused it', refused(POLICY.replaceAll('home', 'cabin')), false],
   ['the quota refused it', refused('exceeded quota: space-quota, requested: pods=1'), false],
-])('a Deployment is asked for again only for the sandbox: %s', (_, deployment, expected) =>
+])('a Deployment is retried only because of the sandbox: %s', (_, deployment, expected) =>
   expect(refusedForSandbox(names, deployment)).toBe(expected),
 );

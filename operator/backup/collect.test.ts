@@ -68,7 +68,7 @@ afterAll(() => server?.stop());
 const named = (kind: string) =>
   found.filter((one) => one.kind === kind).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
 
-it('takes all keys and principals of the Space, of however many pages, and values of stored inputs', () => {
+it('collects all keys and principals of the Space from any number of pages, and values of stored inputs', () => {
   expect(named('Secret')).toHaveLength(MANY + 3);
   expect(named('Secret')).toEqual(
     expect.arrayContaining([
@@ -80,12 +80,12 @@ it('takes all keys and principals of the Space, of however many pages, and value
   );
 });
 
-it('takes nothing of Helm’s, of other people’s, or of other Spaces', () => {
+it('collects nothing of Helm, of other people or of other Spaces', () => {
   for (const name of ['home-services/revision', 'home/of-somebody', 'else/elsewhere'])
     expect(named('Secret')).not.toContain(name);
 });
 
-it('takes Capsules and Assistants as somebody would apply them, and none that is in deletion', () => {
+it('collects Capsules and Assistants in a form that can be applied, and none in deletion', () => {
   expect(named('Capsule')).toEqual(['home/household']);
   expect(named('Assistant')).toEqual(['home/ledger']);
   const capsule = found.find(({ kind }) => kind === 'Capsule');
@@ -97,7 +97,7 @@ it('takes Capsules and Assistants as somebody would apply them, and none that is
   });
 });
 
-it('comes in an order in which each finds what it needs', () => {
+it('sorts the objects so that each comes after those that it needs', () => {
   const kinds = [...new Set(found.map(({ kind }) => kind))];
   expect(kinds).toEqual(['Secret', 'Capsule', 'Assistant']);
   expect(found.find(({ metadata }) => metadata.name === 'bank')).toMatchObject({

@@ -131,7 +131,7 @@ describe('an answer', () => {
     expect(brokerFinding(error)?.reason).toBe(reason);
   });
 
-  test('that finds a database closed does not speak of the principal', async () => {
+  test('about a closed database does not mention the principal', async () => {
     const { broker } = await brokerThat(json(409, refusal('conflict')));
     const error = await failure(broker.createApp('home', 'ledger', principal, signal()));
     const names = { systemNamespace: 'home-system', servicesNamespace: 'home-services' };
@@ -139,14 +139,14 @@ describe('an answer', () => {
     expect(finding).toMatchObject({ reason: 'BrokerRefused', message: expect.stringContaining('open home') });
   });
 
-  test('that does not come ends with the caller’s patience', async () => {
+  test('that does not come ends at the deadline of the caller', async () => {
     const { broker } = await brokerThat(() => {});
     const error = await failure(broker.createApp('home', 'ledger', principal, AbortSignal.timeout(100)));
     expect(error.failure).toBe('unreachable');
   });
 });
 
-test('a failure tells nothing of tokens, and a principal is 32 random bytes', async () => {
+test('an error contains no token, and a principal has 32 random bytes', async () => {
   const { broker } = await brokerThat(json(403, { error: { code: 'forbidden' }, trace_id }));
   const error = await failure(broker.drop('home', principal, signal()));
   expect(
@@ -156,7 +156,7 @@ test('a failure tells nothing of tokens, and a principal is 32 random bytes', as
   expect(newPrincipal().reveal()).not.toBe(newPrincipal().reveal());
 });
 
-describe('where an authority is configured', () => {
+describe('if a CA is configured', () => {
   const directory = mkdtempSync(`${tmpdir()}/space-trust-`);
   const [ours, foreign] = ['ours', 'foreign'].map((name) => makeAuthority(directory, name));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -195,7 +195,7 @@ describe('where an authority is configured', () => {
   }
   const drop = (broker: DatabaseBroker) => broker.dropApp('home', 'ledger', principal, signal());
 
-  test('a broker that it vouches for is spoken to', async () => {
+  test('a broker with a certificate of this CA is called', async () => {
     const { broker, told } = await under();
     await drop(broker);
     expect(told).toEqual(['/v1/driver', '/v1/capsules/apps/drop']);
@@ -204,20 +204,20 @@ describe('where an authority is configured', () => {
   test.each([
     ['of a foreign authority', foreign, ['DNS:localhost']],
     ['for another name', ours, ['DNS:db-broker.other-services.svc']],
-  ])('a broker under a certificate %s is told nothing', async (_, signer, names) => {
+  ])('a broker with a certificate %s is sent nothing', async (_, signer, names) => {
     const { broker, told } = await under(signer, names);
     const error = await failure(drop(broker));
     expect([error.failure, brokerFinding(error)?.reason, told]).toEqual(['untrusted', 'BrokerNotOurs', []]);
   });
 
-  test('another one is believed as soon as its file is exchanged', async () => {
+  test('another CA is trusted as soon as its file is replaced', async () => {
     const { broker, believe } = await under(foreign);
     expect((await failure(drop(broker))).failure).toBe('untrusted');
     if (foreign) believe(foreign);
     await drop(broker);
   });
 
-  test('plain HTTP is not even tried', () => {
+  test('plain HTTP is never tried', () => {
     const options = { driver, readCa: async () => '', provisionerToken: async () => provisioner };
     expect(() => databaseBroker({ ...options, url: 'http://db-broker.test' })).toThrow(/https/);
   });

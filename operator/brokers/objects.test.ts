@@ -29,7 +29,7 @@ async function brokerThatSays(answer: object) {
   return objectStoreBroker({ url, driver, provisionerToken: async () => new Secret('none') });
 }
 
-test('a broker that selects what it does not have is one that cannot do it now, and ends no reconcile', async () => {
+test('a broker that selects a set that it does not have counts as unavailable, and ends no reconcile', async () => {
   const says = {
     inventory_generation: 1,
     selected: `ocs_${'s'.repeat(22)}`,

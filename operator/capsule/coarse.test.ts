@@ -5,7 +5,7 @@ import { bytesOf } from './quantity.ts';
 
 const MI = 2 ** 20;
 
-describe('what has no limit of its own', () => {
+describe('usage without a limit of its own', () => {
   it.each([
     [0, '0'],
     [1, '1Mi'],
@@ -13,9 +13,9 @@ describe('what has no limit of its own', () => {
     [100 * MI, '104Mi'],
     [1_000 * MI, '1Gi'],
     [1_100 * MI, '1152Mi'],
-  ])('%d bytes are told as %s', (bytes, told) => expect(coarseAlone(bytes, undefined)).toBe(told));
+  ])('reports %d bytes as %s', (bytes, told) => expect(coarseAlone(bytes, undefined)).toBe(told));
 
-  it('is never told as less than it is, nor as an eighth more and a mebibyte', () =>
+  it('is never reported as less than it is, nor as an eighth and a mebibyte more', () =>
     fc.assert(
       fc.property(fc.maxSafeNat(), (bytes) => {
         const told = bytesOf(coarseAlone(bytes, undefined)) ?? Number.NaN;
@@ -24,7 +24,7 @@ describe('what has no limit of its own', () => {
       }),
     ));
 
-  it('is told as before while it goes to and fro at the edge of two steps', () => {
+  it('is reported as before while it oscillates around the border of two steps', () => {
     expect(coarseAlone(100 * MI, 112 * MI)).toBe('104Mi');
     expect(coarseAlone(103 * MI, 112 * MI)).toBe('112Mi');
     expect(coarseAlone(105 * MI, 104 * MI)).toBe('112Mi');

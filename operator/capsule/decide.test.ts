@@ -66,7 +66,7 @@ describe('the principal', () => {
     ['that was emptied is refused', secret(mine, {}), 'refuse PrincipalLost'],
   ])('%s', (_, found, expected) => expect(verdict(decidePrincipal(capsule, found))).toBe(expected));
 
-  test('that was emptied says where it is, and what to do without a backup', () => {
+  test('that was emptied is reported with its place, and with what to do without a backup', () => {
     const refused = decidePrincipal(capsule, secret({ ...mine, namespace: 'home-system' }, {}));
     const message = 'finding' in refused ? refused.finding.message : '';
     expect(message).toMatch(
@@ -75,7 +75,7 @@ describe('the principal', () => {
   });
 });
 
-describe('what a broker was told before', () => {
+describe('what a broker has stored before', () => {
   const told = (type: string, status: 'True' | 'False'): Capsule => ({
     ...capsule,
     status: { conditions: [{ type, status, reason: 'Ready', message: 'It is.', lastTransitionTime: '' }] },
@@ -92,7 +92,7 @@ describe('the name of a namespace', () => {
   const id = fc
     .stringMatching(/^[a-z][a-z0-9]{0,10}(-[a-z0-9]{1,10}){0,3}$/)
     .filter((text) => text.length <= 40);
-  test('fits, and says which two it is of', () => {
+  test('is short enough, and contains the names of Space and Capsule', () => {
     fc.assert(
       fc.property(id, id, (space, name) => {
         const made = capsuleNamespace(space, name);
@@ -102,7 +102,7 @@ describe('the name of a namespace', () => {
       }),
     );
   });
-  test('is another for another pair, also when both read the same', () => {
+  test('differs for another pair, also when both are joined to the same text', () => {
     expect(capsuleNamespace('a-b', 'c')).not.toBe(capsuleNamespace('a', 'b-c'));
   });
 });

@@ -21,7 +21,7 @@ describe('the end of a Capsule', () => {
     ['the label of its Space', { [LABEL.space]: null }],
     ['the label of its Capsule', { [LABEL.capsule]: null }],
     ['both labels', { [LABEL.space]: null, [LABEL.capsule]: null }],
-  ])('takes its namespace along, though that has lost %s', async (_, labels) => {
+  ])('deletes its namespace, although that has lost %s', async (_, labels) => {
     const namespace = await space.settled();
     await space.stop();
     await space.patch(NAMESPACE, namespace, { metadata: { labels } });
@@ -31,7 +31,7 @@ describe('the end of a Capsule', () => {
     expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
   });
 
-  test('is waited for until a namespace has gone that lost its labels when it was going already', async () => {
+  test('waits for a namespace that lost its labels while it was being deleted', async () => {
     const namespace = await space.settled();
     const held = { metadata: { finalizers: ['example.com/held'] } };
     await space.patch(NAMESPACE, namespace, held);
@@ -49,7 +49,7 @@ describe('the end of a Capsule', () => {
   test.each<[string, object]>([
     ['somebody else has made', {}],
     ['was made for an earlier one', { annotations: { [ANNOTATION.owner]: 'another' } }],
-  ])('leaves a namespace of its name alone that %s', async (_, marks) => {
+  ])('does not touch a namespace of its name that %s', async (_, marks) => {
     const namespace = space.namespaceOf(home);
     await space.stop();
     const { client } = environment.server;

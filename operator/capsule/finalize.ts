@@ -126,7 +126,8 @@ function noteOf(settled: readonly Settled[], retain: boolean): string {
   const those = (which: Settled['outcome']) =>
     settled.filter(({ outcome }) => outcome === which).map(({ condition }) => WHAT[condition]);
   const [dropped, lost, kept] = [those('dropped'), those('lost'), those('kept')];
-  if (dropped.length + lost.length === 0) return 'The Capsule is removed; its data and its principals are kept.';
+  if (dropped.length + lost.length === 0)
+    return 'The Capsule is removed; its data and its principals are kept.';
   const tell = (what: readonly string[], before: string, after: string) =>
     what.length === 0 ? [] : [`${before} ${what.join(' and ')} ${after}`];
   return [

@@ -24,7 +24,7 @@ test('the namespace enforces restricted Pod Security and says whose it is', () =
   expect(metadata.annotations).toEqual({ 'platform.space/owner-uid': 'u' });
 });
 
-test('the quota has what is said, and always bounds pods and ways in from outside', () => {
+test('the ResourceQuota has the limits of the spec, and always limits pods and Services that are reachable from outside', () => {
   const hard = (spec: Capsule['spec']) =>
     (guardrails.quotaObject(names, capsule(spec))['spec'] as { hard: object }).hard;
   const always = { pods: '100', 'services.nodeports': '0', 'services.loadbalancers': '0' };
@@ -41,7 +41,7 @@ test('the quota has what is said, and always bounds pods and ways in from outsid
   });
 });
 
-test('one container has a bound of its own, where the quota has none', () => {
+test('a container has a limit of its own where the quota has none', () => {
   const max = (spec: Capsule['spec']) => {
     const { limits } = guardrails.limitRangeObject(names, capsule(spec))['spec'] as {
       limits: { max?: object }[];
@@ -53,7 +53,7 @@ test('one container has a bound of its own, where the quota has none', () => {
   expect(max({ quota: { cpu: '64', memory: '256Gi' } })).toEqual([undefined]);
 });
 
-test('a container that says nothing gets bounds by default, also where the quota has its own', () => {
+test('a container without limits gets the default ones, also where the quota has limits of its own', () => {
   for (const spec of [{}, { quota: { cpu: '500m', memory: '1Gi' } }]) {
     const { limits } = guardrails.limitRangeObject(names, capsule(spec))['spec'] as { limits: object[] };
     expect(limits).toHaveLength(1);
@@ -65,7 +65,7 @@ test('a container that says nothing gets bounds by default, also where the quota
   }
 });
 
-test('an Assistant may ask a PostgreSQL that the Space does not run, in the place of the Space’s own', () => {
+test('an Assistant may reach a PostgreSQL that the Space does not run, instead of the Space’s own', () => {
   const egress = [
     { to: [{ ipBlock: { cidr: '203.0.113.7/32' } }], ports: [{ protocol: 'TCP', port: 5433 }] },
   ];
@@ -75,7 +75,7 @@ test('an Assistant may ask a PostgreSQL that the Space does not run, in the plac
   expect(rules({ ...names, databaseServer })).toEqual([...egress, ...rules(names).slice(1)]);
 });
 
-test('an Assistant may ask every PostgreSQL of its Space, the first and the further ones', () => {
+test('an Assistant may reach every PostgreSQL of its Space, the first and the further ones', () => {
   const at = (cidr: string) => [{ to: [{ ipBlock: { cidr } }], ports: [{ protocol: 'TCP', port: 5432 }] }];
   const server = (host: string, cidr: string) => ({ host, addresses: [], port: 5432, egress: at(cidr) });
   const furtherDatabaseServers = [server('b', '203.0.113.8/32'), server('c', '203.0.113.9/32')];
@@ -93,7 +93,7 @@ test('an Assistant may ask every PostgreSQL of its Space, the first and the furt
   expect(rules({ ...names, furtherDatabaseServers: [] })).toEqual(rules(names));
 });
 
-test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL, object store and gateway', () => {
+test('everything is denied except that clients reach an Assistant, and an Assistant reaches PostgreSQL, object store and gateway', () => {
   expect(guardrails.defaultDenyObject(names, capsule())['spec']).toEqual({
     podSelector: {},
     policyTypes: ['Ingress', 'Egress'],
@@ -146,7 +146,7 @@ test('everything is denied, then an Assistant may be asked by clients and may as
   });
 });
 
-test('the operator gives itself the Secrets of this namespace, by the one role it may bind', () => {
+test('the operator grants itself the Secrets of this namespace by the one role that it may bind', () => {
   const identity = { kind: 'ServiceAccount', name: 'home-operator', namespace: 'home-system' } as const;
   const binding = guardrails.secretsBindingObject(names, capsule(), identity);
   expect(binding['roleRef']).toMatchObject({ kind: 'ClusterRole', name: 'home-capsule-secrets' });

@@ -64,8 +64,8 @@ const told = (status: 'True' | 'False'): Capsule => ({
   },
 });
 
-describe('the principal of a Capsule that goes', () => {
-  it('is marked before and after the drop, each time as it was seen', async () => {
+describe('the principal of a Capsule in deletion', () => {
+  it('is marked before and after the drop, each time with the resourceVersion that was read', async () => {
     const { acts, context, holding } = world();
     expect(await settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal)).toMatchObject({
       outcome: 'dropped',
@@ -73,7 +73,7 @@ describe('the principal of a Capsule that goes', () => {
     expect(acts).toEqual([BEGUN, 'drop', 'finalize', DONE]);
   });
 
-  it('is no obstacle where it is retired, or all is finalized, already', async () => {
+  it('does not block if it is already retired, or everything is already finalized', async () => {
     const { acts, context, holding } = world({ drop: refusal(403), finalize: refusal(404) });
     await settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal);
     expect(acts).toEqual([BEGUN, 'drop', 'finalize', DONE]);
@@ -97,7 +97,7 @@ describe('the principal of a Capsule that goes', () => {
     expect(events).toEqual([expect.objectContaining({ type: 'Warning', reason: 'FinalizationBlocked' })]);
   });
 
-  it('is named by its Secret where another must take its place', async () => {
+  it('is named by its Secret if it has to be replaced', async () => {
     const blocked = async (secret: SecretObject | undefined) => {
       const { context, holding } = world({ finalize: refusal(409, 'conflict') });
       const settled = await settle(context, told('True'), { ...holding(secret), retain: false }, signal);
@@ -107,20 +107,20 @@ describe('the principal of a Capsule that goes', () => {
     expect(await blocked(undefined)).not.toContain('get secret');
   });
 
-  it('is left as it is by what is no answer of a broker', async () => {
+  it('is unchanged if the answer is not a broker’s', async () => {
     const { context, holding } = world({ drop: new Error('a defect') });
     await expect(
       settle(context, CAPSULE, { ...holding(principal()), retain: false }, signal),
     ).rejects.toThrow('a defect');
   });
 
-  it('is missing: what the broker opened is finalized without it', async () => {
+  it('is missing: what the broker registered is finalized without it', async () => {
     const { acts, context, holding } = world();
     await settle(context, told('True'), { ...holding(), retain: false }, signal);
     expect(acts).toEqual(['finalize']);
   });
 
-  it('is missing: a broker that opened nothing is not asked', async () => {
+  it('is missing: a broker that registered nothing is not called', async () => {
     const { acts, context, holding } = world();
     await settle(context, told('False'), { ...holding(), retain: false }, signal);
     expect(acts).toEqual([]);
@@ -134,27 +134,27 @@ describe('afterwards the principal', () => {
     return acts;
   };
 
-  it('is free for the next only as it was seen', async () => {
+  it('is released for the next Capsule only with the resourceVersion that was read', async () => {
     expect(await end(principal(), 'kept')).toEqual([
       { resourceVersion: '7', labels: { [LABEL.retained]: 'true' } },
     ]);
   });
 
-  it('is not freed twice', async () => {
+  it('is not released twice', async () => {
     expect(await end(principal(undefined, { [LABEL.retained]: 'true' }), 'kept')).toEqual([]);
   });
 
-  it('goes with what it opened', async () => {
+  it('is removed together with what it gave access to', async () => {
     expect(await end(principal(), 'dropped')).toEqual(['remove']);
   });
 
-  it('that was lost leaves nothing to do', async () => {
+  it('needs nothing if it was lost', async () => {
     expect(await end(undefined, 'lost')).toEqual([]);
     expect(await end(undefined, 'kept')).toEqual([]);
   });
 });
 
-describe('a word to keep', () => {
+describe('a request to keep the data', () => {
   const outcome = async (finalized: string | undefined, ask?: unknown) => {
     const { acts, context, holding } = world({ ask });
     const settled = await settle(
@@ -166,24 +166,24 @@ describe('a word to keep', () => {
     return ['outcome' in settled ? settled.outcome : settled.finding.reason, acts];
   };
 
-  it('asks no broker that was never told to drop', async () => {
+  it('calls no broker that was never told to drop', async () => {
     expect(await outcome(undefined)).toEqual(['kept', []]);
   });
 
-  it('counts while the principal is in force, though a drop was sent', async () => {
+  it('is followed while the principal is valid, although a drop was sent', async () => {
     expect(await outcome('begun')).toEqual(['kept', ['ask']]);
   });
 
-  it('is too late once it is not, and the drop goes on', async () => {
+  it('is too late once the principal is retired, and the drop continues', async () => {
     const [settled, acts] = await outcome('begun', refusal(403));
     expect([settled, acts?.slice(0, 3)]).toEqual(['dropped', ['ask', 'drop', 'finalize']]);
   });
 
-  it('is too late for what is dropped and finalized', async () => {
+  it('is too late for data that is dropped and finalized', async () => {
     expect(await outcome('true')).toEqual(['dropped', []]);
   });
 
-  it('waits for a broker that cannot say', async () => {
+  it('waits for a broker that does not answer', async () => {
     expect(await outcome('begun', refusal(503))).toEqual(['BrokerRefused', ['ask']]);
   });
 
@@ -191,7 +191,7 @@ describe('a word to keep', () => {
     ['True', 'lost'],
     ['False', 'kept'],
   ])(
-    'without the principal, of a broker that is said to have opened something (%s): %s',
+    'without the principal, at a broker that is recorded as having registered something (%s): %s',
     async (status, known) => {
       const { acts, context, holding } = world();
       const settled = await settle(context, told(status), { ...holding(), retain: true }, signal);
@@ -221,11 +221,11 @@ describe('what brokers keep for a Capsule', () => {
     return readBrokerData(context, CAPSULE, signal);
   };
 
-  it('is the database’s alone in a Space without an object store', async () => {
+  it('is only the database in a Space without an object store', async () => {
     expect((await read()).map(({ condition }) => condition)).toEqual(['DatabaseReady']);
   });
 
-  it('is opened by this Capsule’s own principals alone', async () => {
+  it('is accessible only with this Capsule’s own principals', async () => {
     const both = await read({ usage: async () => undefined });
     expect(both.map(({ condition, secret }) => [condition, secret?.metadata.name])).toEqual([
       ['DatabaseReady', 'principal'],
@@ -233,7 +233,7 @@ describe('what brokers keep for a Capsule', () => {
     ]);
   });
 
-  it('is asked for by a request that any workload will do for, also one that is not there', async () => {
+  it('is queried with a request for any workload, also for one that does not exist', async () => {
     const [known] = await read();
     expect(await known?.ask(undefined as never, signal)).toBeUndefined();
     const [retired] = await read(undefined, refusal(403));

@@ -59,22 +59,25 @@ test.each<[string, string, (namespace: string) => Promise<void>]>([
         metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'privileged' } },
       }),
   ],
-])('of %s, %s is put back before anything is scheduled, though no watch told', async (kind, name, breach) => {
-  const namespace = await space.settled();
-  await space.becomes(CAPSULE, home, 'Ready', READY);
-  unseen.add(kind);
-  await breach(namespace);
-  const before = space.run.acts.length;
-  await space.assistant('second', { capsule: home, manifest: manifest('second') });
-  await space.becomes(ASSISTANT, 'second', 'Ready', READY);
-  const since = space.run.acts.slice(before);
-  const restored = since.findIndex((act) => act.endsWith(`/${kind}/${name || namespace}`));
-  const scheduled = since.findIndex((act) => act.endsWith('/deployments/second'));
-  expect(restored).toBeGreaterThanOrEqual(0);
-  expect(scheduled).toBeGreaterThan(restored);
-});
+])(
+  'of %s, %s is restored before anything is scheduled, even without a watch event',
+  async (kind, name, breach) => {
+    const namespace = await space.settled();
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    unseen.add(kind);
+    await breach(namespace);
+    const before = space.run.acts.length;
+    await space.assistant('second', { capsule: home, manifest: manifest('second') });
+    await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+    const since = space.run.acts.slice(before);
+    const restored = since.findIndex((act) => act.endsWith(`/${kind}/${name || namespace}`));
+    const scheduled = since.findIndex((act) => act.endsWith('/deployments/second'));
+    expect(restored).toBeGreaterThanOrEqual(0);
+    expect(scheduled).toBeGreaterThan(restored);
+  },
+);
 
-test('what cannot be put back keeps everything from being scheduled, and the condition says so', async () => {
+test('a policy that cannot be restored prevents scheduling, and the condition says so', async () => {
   const namespace = await space.settled();
   unseen.add('networkpolicies');
   await space.delete(NETWORK_POLICY, 'space-default-deny', namespace);
@@ -94,7 +97,7 @@ test('what cannot be put back keeps everything from being scheduled, and the con
   await space.becomes(ASSISTANT, 'second', 'Ready', READY);
 });
 
-test('at rest nobody looks', async () => {
+test('without changes the policies are not read', async () => {
   await space.settled();
   await space.stop();
   const asked: string[] = [];

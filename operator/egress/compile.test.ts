@@ -23,11 +23,11 @@ function compiled(hosts: readonly string[], inputs: Readonly<Record<string, obje
 }
 
 describe('a manifest for the gateway', () => {
-  it('that asks for nothing needs none', () => {
+  it('that asks for nothing needs no policy', () => {
     expect(compiled([]).finding).toMatchObject({ status: 'True', reason: 'NotNeeded' });
   });
 
-  it('is enforced whole when all its entries can be', () => {
+  it('is enforced completely if all its entries can be', () => {
     const { policy, finding } = compiled(['rates.ecb.org', 'api.bank.org', 'xn--bcher-kva.ch'], {
       bank: INPUT,
     });
@@ -59,7 +59,7 @@ describe('a manifest for the gateway', () => {
     ['api.bank.org\u0000.evil.org', 'is not a name of letters, digits and hyphens'],
     ['https://api.bank.org', 'is more than a name'],
     ['user@api.bank.org', 'is more than a name'],
-  ])('opens nothing for the host %j, which %s', (host, fault) => {
+  ])('allows nothing for the host %j, which %s', (host, fault) => {
     const { policy, finding } = compiled(['rates.ecb.org', host]);
     expect(finding).toMatchObject({ status: 'False', reason: 'HostNotEnforceable' });
     expect(finding.message).toContain(fault);
@@ -83,7 +83,7 @@ describe('a manifest for the gateway', () => {
       },
       'ForbiddenSlot',
     ],
-  ])('does not take a stored input with %s', (_, changes, reason) => {
+  ])('refuses a stored input with %s', (_, changes, reason) => {
     const input = JSON.parse(JSON.stringify({ ...INPUT, ...changes }));
     const { policy, finding } = compiled([], { bank: input, other: INPUT });
     expect(finding).toMatchObject({ status: 'False', reason });
@@ -99,7 +99,7 @@ describe('a manifest for the gateway', () => {
     expect(compiled([], { bank: INPUT }).finding.reason).toBe('Ready');
   });
 
-  it('is told of its first fault, of how many more there are, and of a host in few plain characters', () => {
+  it('is refused with its first fault, the number of further ones, and the host in few plain characters', () => {
     const told = (...hosts: string[]) => compiled(hosts).finding.message;
     const rest = ' What cannot be enforced exactly is not allowed, and';
     expect(told('A.org')).toContain(`network.allowed_hosts[0], "A.org", is not in lower case.${rest}`);

@@ -7,7 +7,7 @@ const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'u1' };
 const narrow = { ...about, generation: 1, allowed_hosts: [], stored_inputs: {} };
 const signal = new AbortController().signal;
 
-test('what a replica has is not told it again, and of an Assistant that was removed nothing is remembered', async () => {
+test('a policy that a replica has is not sent again, and nothing is remembered of a removed Assistant', async () => {
   const asked: string[] = [];
   const call: CallReplica = async (_replica, operation) => {
     asked.push(operation);
@@ -23,7 +23,7 @@ test('what a replica has is not told it again, and of an Assistant that was remo
   expect(asked).toEqual(['policy.narrow', 'policy.remove', 'policy.narrow']);
 });
 
-test('of a gateway that names inputs that it was not sent, nothing is told', async () => {
+test('inputs that a gateway names but was not sent are ignored', async () => {
   const answer = { revision: 'r', reentry: ['bank', 's3cr3t-of-another'], resealed: {} };
   const gateways = egressGateways(
     () => [{ key: 'a', address: '127.0.0.1', serving: true }],

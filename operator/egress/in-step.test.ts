@@ -157,13 +157,13 @@ async function rest(): Promise<void> {
   }
 }
 
-test('with no Assistant a replica is in step at once, though it is not ready', async () => {
+test('without Assistants a replica is up to date at once, although it is not ready', async () => {
   lead();
   replica('10.0.0.1', 'a');
   await becomes();
 });
 
-test('a replica is in step when each Assistant there is was told, not before', async () => {
+test('a replica is up to date only once the policies of all Assistants were sent', async () => {
   for (const name of ['one', 'two', 'three']) assistant(name);
   fates.set('two', 'hangs');
   lead();
@@ -179,7 +179,7 @@ test('a replica is in step when each Assistant there is was told, not before', a
 });
 
 test.each(['says-nothing', 'fails-after', 'is-refused'] as const)(
-  'an Assistant that %s holds no replica up, by its own fault',
+  'an Assistant that %s delays no replica with its fault',
   async (fate) => {
     assistant('good');
     assistant('bad', fate);
@@ -191,14 +191,14 @@ test.each(['says-nothing', 'fails-after', 'is-refused'] as const)(
   },
 );
 
-test('one that is being deleted is not waited for', async () => {
+test('an Assistant in deletion is not waited for', async () => {
   assistant('gone', 'hangs', true);
   lead();
   replica('10.0.0.1', 'a');
   await becomes();
 });
 
-test('one that could not be worked on is tried again, and waited for a while', async () => {
+test('an Assistant whose reconcile failed is retried, and waited for a limited time', async () => {
   assistant('late', 'fails-before');
   lead();
   replica('10.0.0.1', 'a');
@@ -224,7 +224,7 @@ test('one that could not be worked on is tried again, and waited for a while', a
   expect(inStep()).toBe(true);
 });
 
-test('a replica that does not answer puts nobody to work, and is not in step for want of time', async () => {
+test('a replica that does not answer triggers no reconciles, and does not count as up to date after the time limit', async () => {
   assistant('one');
   lead();
   pod('10.0.0.1', 'a');
@@ -238,7 +238,7 @@ test('a replica that does not answer puts nobody to work, and is not in step for
   expect(replicas.get('10.0.0.1')?.told).toEqual(['one']);
 });
 
-test('one that starts anew before anybody saw it is not taken for the one that was told', async () => {
+test('a replica that restarts unnoticed is not mistaken for the start that received the policies', async () => {
   assistant('one');
   assistant('slow', 'hangs');
   lead();
@@ -256,7 +256,7 @@ test('one that starts anew before anybody saw it is not taken for the one that w
   expect(new Set(replicas.get('10.0.0.1')?.told)).toEqual(new Set(['one', 'slow']));
 });
 
-test('each replica is waited for by itself, and each start of one anew', async () => {
+test('each replica is waited for separately, and each of its starts again', async () => {
   assistant('one');
   lead();
   replica('10.0.0.1', 'a');
@@ -268,7 +268,7 @@ test('each replica is waited for by itself, and each start of one anew', async (
   expect([...replicas.values()].map((one) => one?.told)).toEqual([['one'], ['one']]);
 });
 
-test('an operator that starts asks a replica that is in step once, and calls nobody at rest', async () => {
+test('an operator that starts asks an up-to-date replica once, and calls none while nothing changes', async () => {
   replica('10.0.0.1', 'a');
   assistant('one');
   Object.assign(replicas.get('10.0.0.1') ?? {}, { inStep: true });
@@ -282,7 +282,7 @@ test('an operator that starts asks a replica that is in step once, and calls nob
   expect(calls).toEqual(['replica.state']);
 });
 
-test('while the gate is closed no policy is put, so that a replica waits for it, but not for ever', async () => {
+test('while the gate is closed no policy is sent, so a replica waits for it, but not without limit', async () => {
   assistant('one');
   open = false;
   lead();

@@ -10,7 +10,7 @@ const at = (address: string): Replica => ({ key: 'pod/1', address, serving: true
 test.each([
   ['127.0.0.1', '127.0.0.1'],
   ['::1', '[::1]'],
-])('a replica is called at %s, and told the address that it is called by', async (address, named) => {
+])('a replica is called at %s, and sent the address that it is called by', async (address, named) => {
   let host: string | undefined;
   const server = createServer((request, response) => {
     host = request.headers.host;

@@ -233,7 +233,7 @@ async function looked(): Promise<void> {
   await eventually(isSeen, { what: 'the operator has looked' });
 }
 
-test('allowed hosts wait for every replica’s acknowledgement, and narrow at once', async () => {
+test('allowed hosts wait for the acknowledgement of every replica, and removed ones are denied at once', async () => {
   const hosts = { allowed_hosts: ['rates.ecb.org', 'api.bank.org'] };
   await space.assistant('ledger', { capsule: home, manifest: outside(hosts) });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False GatewayUnavailable');
@@ -300,7 +300,7 @@ test('allowed hosts wait for every replica’s acknowledgement, and narrow at on
   expect(await space.list(SECRET, space.namespaceOf(home))).toEqual([]);
 });
 
-test('a stored input is sealed once, outlives its Secret, and goes nowhere else', async () => {
+test('a stored input is sealed once, outlives its Secret, and is sent nowhere else', async () => {
   await addReplica();
   const say = (status: string) => space.becomes(ASSISTANT, 'ledger', 'InputsBound', status);
   await space.assistant('ledger', {
@@ -368,7 +368,7 @@ test('a stored input is sealed once, outlives its Secret, and goes nowhere else'
   expect(left.map(({ metadata }) => metadata.name).filter((name) => name.startsWith('egress-'))).toEqual([]);
 });
 
-test('a value that its host tells is not used any more until a person enters one anew', async () => {
+test('a value that its host returns is no longer used until a person enters a new one', async () => {
   const replica = await addReplica();
   await enter(VALUE);
   await space.assistant('ledger', {
@@ -405,7 +405,7 @@ test('a value that its host tells is not used any more until a person enters one
   expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
 });
 
-test('a write to a Secret that enters no value hands the sealed one to no other host', async () => {
+test('a write to a Secret that enters no value sends the sealed value to no other host', async () => {
   await asking(INPUT);
   await asks({ host: 'api.other.org' });
   await say('InputsBound', 'False InputNeedsReentry');
@@ -426,7 +426,7 @@ test('a write to a Secret that enters no value hands the sealed one to no other 
   expect(seals()).toBe(2);
 });
 
-test('a write to a Secret that enters no value does not lift that its host told it', async () => {
+test('a write to a Secret that enters no value does not enable a value that its host returned', async () => {
   await asking(INPUT);
   reflected = ['bank'];
   await touch();
@@ -442,7 +442,7 @@ test('a write to a Secret that enters no value does not lift that its host told 
   expect(seals()).toBe(2);
 });
 
-test('an entry that says what it is for is taken with the same value, and for nothing else', async () => {
+test('an entry with its definition is accepted with the same value, and used for nothing else', async () => {
   const [other, third] = [{ host: 'api.other.org' }, { host: 'api.third.org' }];
   await asking(INPUT, forThis(INPUT, 'first'));
   await asks(other);
@@ -484,7 +484,7 @@ test('an entry that says what it is for is taken with the same value, and for no
   await say('Ready', READY);
 });
 
-test('a value that an earlier operator sealed stays bound, and stays held until a person enters one', async () => {
+test('a value that an earlier operator sealed stays bound, and stays disabled until a person enters one', async () => {
   await asking(INPUT);
   const name = `egress-${home}.ledger`;
   const sealed = async () => (await space.get<kinds.SecretObject>(SECRET, name))?.data ?? {};
@@ -511,7 +511,7 @@ test('a value that an earlier operator sealed stays bound, and stays held until 
   expect(seals()).toBe(2);
 });
 
-test('a value that is easy to guess is not taken, and the condition says why', async () => {
+test('a value that is easy to guess is refused, and the condition says why', async () => {
   await addReplica();
   await enter('Aa1!xyz');
   await space.assistant('ledger', {
@@ -527,7 +527,7 @@ test('a value that is easy to guess is not taken, and the condition says why', a
   expect(calls).not.toContain('input.seal');
 });
 
-test('a value is sealed anew under the next key, and the old key can go', async () => {
+test('a value is sealed again with the next key, and the old key can be removed', async () => {
   const replica = await addReplica();
   await enter(VALUE);
   await space.assistant('ledger', {
@@ -564,7 +564,7 @@ test('a value is sealed anew under the next key, and the old key can go', async 
 const touch = () =>
   space.patch(ASSISTANT, 'ledger', { metadata: { annotations: { looked: String(Math.random()) } } });
 
-test('a principal that was another Assistant’s is not handed on', async () => {
+test('a principal of another Assistant is not reused', async () => {
   await addReplica();
   const spec = { capsule: home, image: IMAGE, manifest: outside({ allowed_hosts: ['api.bank.org'] }) };
   await eventually(
@@ -591,7 +591,7 @@ test.each([
   ['nothing', null],
   ['another', Buffer.from('http://egr:old@assistant-egress:3128').toString('base64')],
 ])(
-  'the URL of the gateway that somebody changed in its Secret to %s is put back, with the same principal',
+  'the URL of the gateway that somebody changed in its Secret to %s is restored, with the same principal',
   async (_, changed) => {
     await addReplica();
     await space.assistant('ledger', {
@@ -612,7 +612,7 @@ test.each([
   },
 );
 
-test('a replica that could not be told to narrow is told as soon as it can be', async () => {
+test('a replica that could not be told about removed hosts is told as soon as it can be reached', async () => {
   await addReplica();
   await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
@@ -628,13 +628,13 @@ test('a replica that could not be told to narrow is told as soon as it can be', 
   expect(replicas[0]).toBe(replica);
 });
 
-test('a replica is in step before it is ready, with no Assistant at all', async () => {
+test('a replica is up to date before it is ready if there is no Assistant', async () => {
   await addReplica(false);
   await strangerIs('forbidden');
   expect(calls).toEqual(['replica.state', 'replica.in_step']);
 });
 
-test('a replica that starts anew has every policy before it is in step, whatever is wrong with some Assistants', async () => {
+test('a replica that restarts has every policy before it is up to date, whatever is wrong with some Assistants', async () => {
   const name = await addReplica();
   await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });
   await space.assistant('bad', {

@@ -16,7 +16,7 @@ const selection = { setId: `ocs_${'s'.repeat(22)}`, generation: 2 };
 const subject: Subject = { space: 'home', capsule: 'household', app: 'ledger', token, selection };
 const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000);
 
-test('what the operator signs, the broker believes, and it says nothing of the token', async () => {
+test('the broker accepts what the operator signs, which contains nothing of the token', async () => {
   const grant = await key.sign(claimsOf(subject, NOW));
   const { digestOf, Secret: BrokerSecret } = await import('@space/broker-kit');
   const digest = digestOf(new BrokerSecret(token.reveal()));
@@ -37,7 +37,7 @@ test('a grant allows the Assistant everything in both of its buckets', () => {
   ]);
 });
 
-test('a grant is kept while it is young and says what is so', async () => {
+test('a grant is kept while it is recent and still correct', async () => {
   const grant = await key.sign(claimsOf(subject, NOW));
   const age = (change: Partial<Subject> = {}, seconds = 10, kid = key.kid) =>
     ageOf(grant, kid, { ...subject, ...change }, after(seconds));
@@ -51,21 +51,24 @@ test('a grant is kept while it is young and says what is so', async () => {
   expect(age({ capsule: 'other' }, 300)).toBe('stale');
 });
 
-test.each(['', 'x', '..', 'e30.e30.x', 'bnVsbA.bnVsbA.x'])('what is no grant is stale: %j', (text) => {
-  expect(ageOf(text, key.kid, subject, NOW)).toBe('stale');
-});
+test.each(['', 'x', '..', 'e30.e30.x', 'bnVsbA.bnVsbA.x'])(
+  'a text that is not a grant counts as stale: %j',
+  (text) => {
+    expect(ageOf(text, key.kid, subject, NOW)).toBe('stale');
+  },
+);
 
-test('what is under our key and makes no claims of a grant is stale', () => {
+test('a token that is signed with our key but is not a grant counts as stale', () => {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   for (const claims of [{}, { ...claimsOf(subject, NOW), iss: 'another' }])
     expect(ageOf(`${part({ kid: key.kid })}.${part(claims)}.x`, key.kid, subject, NOW)).toBe('stale');
 });
 
-test('no grant is signed that the broker would not take', () => {
+test('no grant is signed that the broker would refuse', () => {
   expect(() => key.sign({ ...claimsOf(subject, NOW), allow: [] })).toThrow();
 });
 
-test('the key is Ed25519 in PEM, is not printed, and what is wrong with another is said without it', () => {
+test('the key has to be Ed25519 in PEM, and errors about another key do not contain it', () => {
   expect(inspect(key, { depth: 9, showHidden: true })).not.toContain('PRIVATE');
   expect(key.kid).toBe(issuer.kid);
   const rsa = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;

@@ -111,7 +111,7 @@ async function put(key: string, given?: string | null): Promise<number> {
   return response.status;
 }
 
-test('an Assistant is granted what its Capsule selects, anew with each generation, and nothing without', async () => {
+test('an Assistant gets a grant for the set that its Capsule selects, again with each generation, and none without a selection', async () => {
   if (!own) throw new Error('no database');
   expect(await grant()).toBeUndefined();
   expect(await put('before')).toBe(200);
@@ -187,7 +187,7 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
   }
 });
 
-test('under another signing key the next look brings another grant', async () => {
+test('with another signing key the next reconcile issues another grant', async () => {
   if (!own) throw new Error('no database');
   const { inventory_generation: generation } = (await credentials.list()).json;
   const { json } = await credentials.create('next', own.fields(), generation);
@@ -203,7 +203,7 @@ test('under another signing key the next look brings another grant', async () =>
   expect(await put('unknown')).toBe(403);
 });
 
-test('switched off for the Space, an Assistant loses its grant and where it was; switched on, it has both again', async () => {
+test('an Assistant loses its grant if grants are disabled for the Space, and has it again once they are enabled', async () => {
   expect(await grant()).toBeDefined();
   await space.stop();
   await space.start({ objectStore: objectStore() });
@@ -221,7 +221,7 @@ test('switched off for the Space, an Assistant loses its grant and where it was;
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
 });
 
-test('what a Capsule has selected is asked once for all its Assistants', async () => {
+test('the selection of a Capsule is read once for all its Assistants', async () => {
   const askedAt: number[] = [];
   const broker = objectStore();
   await space.stop();

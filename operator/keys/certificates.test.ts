@@ -34,7 +34,7 @@ describe('a certificate', () => {
     server.close();
   });
 
-  it('is renewed a third through its time, for other names, and of another authority', async () => {
+  it('is renewed after a third of its lifetime, for other names, and if it is of another authority', async () => {
     expect(whyRenew(pair, authority, NAMES, NOW)).toBeUndefined();
     expect(whyRenew(pair, authority, NAMES.toReversed(), later(29))).toBeUndefined();
     expect(whyRenew(pair, authority, NAMES, later(31))).toContain('third');
@@ -43,7 +43,7 @@ describe('a certificate', () => {
     expect(whyRenew(pair, other, NAMES, NOW)).toContain('authority');
   });
 
-  it('is renewed where it is none, or has another key', async () => {
+  it('is renewed if it is not a certificate, or has another key', async () => {
     const other = await makeCertificate(authority, NAMES, 90, NOW);
     for (const wrong of [
       {},
@@ -56,7 +56,7 @@ describe('a certificate', () => {
 });
 
 describe('an authority', () => {
-  it('signs certificates and nothing beneath them', () => {
+  it('signs certificates, but no further authorities', () => {
     const certificate = new X509Certificate(authority.certificate);
     expect(certificate.ca).toBe(true);
     expect(certificate.subject).toBe('CN=Space home');
@@ -64,7 +64,7 @@ describe('an authority', () => {
     expect(new X509Certificate(pair.certificate).ca).toBe(false);
   });
 
-  it('is no pair that cannot sign', async () => {
+  it('is invalid if its key cannot sign', async () => {
     const other = await makeAuthority('Space home', 1, NOW);
     for (const wrong of [
       {},

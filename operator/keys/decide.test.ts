@@ -23,14 +23,14 @@ const made = (decision: Decision): Fields => {
 const fresh = (material: Material) => made(decide(material, { stored: at(), promisedBy: [] }));
 
 describe.each(ALL.map((material) => [material.name, material] as const))('%s', (_, material) => {
-  it('is made where it never was, and what is made is kept', () => {
+  it('is created if it never existed, and then kept', () => {
     const data = fresh(material);
     expect(fresh(material)).not.toEqual(data);
     const both = at(...material.places.map((place) => [place, data] as const));
     expect(decide(material, { stored: both, promisedBy: [] })).toEqual({ kind: 'keep', differing: false });
   });
 
-  it('is refused where it was once, with what is lost and where that is written; made anew where nothing is', () => {
+  it('is refused if it existed before, with what is lost and where that is recorded; is created again if nothing depends on it', () => {
     const decision = decide(material, { stored: at(), promisedBy: ['ConfigMap a', 'annotation b'] });
     if (material.loss === undefined) return expect(decision).toMatchObject({ kind: 'make' });
     expect(decision).toMatchObject({ kind: 'refuse' });
@@ -38,7 +38,7 @@ describe.each(ALL.map((material) => [material.name, material] as const))('%s', (
     expect(JSON.stringify(decision)).toContain(`remove ${material.name} from ConfigMap a and annotation b`);
   });
 
-  it('is refused with a key missing or of another shape, and the reason shows nothing of it', () => {
+  it('is refused if a key is missing or malformed, and the reason contains nothing of it', () => {
     const data = fresh(material);
     const [place] = material.places as readonly [Location];
     for (const key of Object.keys(material.fields)) {
@@ -55,10 +55,10 @@ describe.each(ALL.map((material) => [material.name, material] as const))('%s', (
   });
 });
 
-describe('what both namespaces have', () => {
+describe('a Secret that both namespaces have', () => {
   const material = named('db-provisioner');
 
-  it('is copied to the one where it is lost, also where it was promised', () => {
+  it('is copied to the namespace that lost it, also if it was recorded', () => {
     const data = fresh(material);
     for (const [here, lost] of [
       ['services', 'system'],
@@ -71,12 +71,12 @@ describe('what both namespaces have', () => {
       });
   });
 
-  it('is left alone where they differ, and that is told', () => {
+  it('is unchanged if the copies differ, and the difference is reported', () => {
     const both = at(['services', fresh(material)], ['system', fresh(material)]);
     expect(decide(material, { stored: both, promisedBy: [] })).toEqual({ kind: 'keep', differing: true });
   });
 
-  it('may have two lines while it is exchanged', () => {
+  it('may have two lines during an exchange', () => {
     const token = `${fresh(material)['token']}\n${fresh(material)['token']}\n`;
     const both = at(['services', { token }], ['system', { token }]);
     expect(decide(material, { stored: both, promisedBy: [] })).toMatchObject({ kind: 'keep' });
@@ -99,7 +99,7 @@ it('keeps the URL in step with password and TLS, and the password as it is', () 
   expect(Object.keys((decision as { data: Fields }).data)).toEqual(['url']);
 });
 
-it('asks nothing of a part that the Space does not have', () => {
+it('needs nothing for a part that the Space does not have', () => {
   const names = (options: Partial<typeof everything>) =>
     materialsOf({ ...everything, ...options }).map(({ name }) => name);
   expect(names({}).filter((name) => !names({ byok: false }).includes(name))).toEqual(['objectstore-grants']);
@@ -110,7 +110,7 @@ describe('the keys that grants are verified with', () => {
   const signing = () => fresh(named('objectstore-grants'))['key'] ?? '';
   const kids = (keys: string) => JSON.parse(keys).keys.map(({ kid }: { kid: string }) => kid);
 
-  it('hold the public half of the signing key, beside others while it is exchanged', () => {
+  it('contain the public half of the signing key, and others during an exchange', () => {
     const [old, next] = [signing(), signing()];
     const first = verifyingKeys(old, undefined);
     const second = verifyingKeys(next, undefined);
@@ -122,7 +122,7 @@ describe('the keys that grants are verified with', () => {
   });
 
   it.each(['', '{}', 'null', '{"keys":7}', '{"keys":[null]}'])(
-    'are made anew where they are %s',
+    'are created again if they are %s',
     (present) => {
       const key = signing();
       expect(verifyingKeys(key, present)).toBe(verifyingKeys(key, undefined));

@@ -134,17 +134,17 @@ describe('the next step', () => {
   const now = new Date(BEGUN);
   const later = new Date(BEGUN + MINUTE_MS);
 
-  it('is none where what is stored signs nothing', () => {
+  it('is none if the stored authority cannot sign', () => {
     expect(nextStep({ current: { certificate: '', key: '' } }, now, 0)).toEqual({ kind: 'refuse' });
   });
 
-  it('makes the next authority anew where what is stored of it signs nothing', async () => {
+  it('creates the next authority again if the stored one cannot sign', async () => {
     const current = await makeAuthority('home', 90, now);
     const stored = { current, next: { certificate: '' }, published: now.toISOString() };
     expect(nextStep(stored, later, 0)).toMatchObject({ kind: 'announce', authority: current });
   });
 
-  it('waits for what was never published', async () => {
+  it('waits for an authority that was never published', async () => {
     const [current, next] = await Promise.all([
       makeAuthority('home', 90, now),
       makeAuthority('home', 90, now),
@@ -152,14 +152,14 @@ describe('the next step', () => {
     expect(nextStep({ current, next }, later, 0)).toEqual({ kind: 'keep', authority: current });
   });
 
-  it('is not asked for by what was served, also when nobody asks any more', async () => {
+  it('is not requested by a request that was already served, also after it was removed', async () => {
     const current = await makeAuthority('home', 90, now);
     for (const asked of [undefined, 'once'])
       expect(nextStep({ current, ...(asked && { asked }), served: 'once' }, now, 0).kind).toBe('keep');
     expect(nextStep({ current, asked: 'twice', served: 'once' }, now, 0).kind).toBe('announce');
   });
 
-  it('comes by itself just after two thirds of the time', async () => {
+  it('begins by itself just after two thirds of the lifetime', async () => {
     const current = await makeAuthority('home', 90, now);
     const { validFromDate, validToDate } = new X509Certificate(current.certificate);
     const [from, to] = [validFromDate.getTime(), validToDate.getTime()];
@@ -170,7 +170,7 @@ describe('the next step', () => {
 });
 
 describe('the exchange of an authority', () => {
-  it('takes three steps, each once all of the one before has reached everybody', async () => {
+  it('takes three steps, each after the previous one has reached all programs', async () => {
     const { told, keep, annotate, trusted, signing } = space();
     await keep(0);
     const first = signing();
@@ -197,7 +197,7 @@ describe('the exchange of an authority', () => {
     expect(told).toHaveLength(5);
   });
 
-  it('begins by itself when two thirds of its time are over', async () => {
+  it('begins by itself when two thirds of the lifetime are over', async () => {
     const { told, keep } = space();
     await keep(0);
     told.length = 0;
@@ -206,11 +206,11 @@ describe('the exchange of an authority', () => {
     expect(told.filter((line) => line.includes('space-ca'))).toEqual([]);
     await keep(days(2435));
     expect(told.filter((line) => line.includes('space-ca'))).toEqual([
-      'updated services/space-ca another is trusted beside it, since its end is near',
+      'updated services/space-ca another is trusted beside it, since it expires soon',
     ]);
   });
 
-  it('never shows a certificate to somebody who does not trust it, however runs are killed and files are late', async () => {
+  it('never presents a certificate to a program that does not trust it, whenever runs are killed or files are late', async () => {
     const runs = fc.array(
       fc.record({
         after: fc.integer({ min: 0, max: 2 * STEP }),

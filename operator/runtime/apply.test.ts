@@ -55,7 +55,7 @@ async function applied(texts: readonly string[]): Promise<readonly (string | und
 }
 
 describe('what is applied is what is read, and applying it again changes nothing', () => {
-  test('each unit of UTF-16 among others, and what is special alone', async () => {
+  test('each UTF-16 code unit between others, and each special one alone', async () => {
     const units = Array.from({ length: 0x10000 }, (_, unit) => String.fromCharCode(unit));
     const rows = Array.from({ length: 256 }, (_, row) => units.slice(row * 256, (row + 1) * 256));
     const alone = [...units.slice(0, 256), ...'\u2028\u2029\ud800\udfff\ufeff\ufffe\uffff'.split('')];

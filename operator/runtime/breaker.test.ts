@@ -26,7 +26,7 @@ function server() {
   return Object.assign(state, { call, calls });
 }
 
-test('a server that answers nobody is asked twice a second, whoever wants something, until it answers', async () => {
+test('a server that answers no request is tried twice a second in all, until it answers', async () => {
   const away = server();
   away.says = new TransportError('no answer');
   await away.calls(100);
@@ -43,7 +43,7 @@ test('a server that answers nobody is asked twice a second, whoever wants someth
   expect(away.sent).toBe(19);
 });
 
-test('a call here and there without an answer stops nobody, nor does a no', async () => {
+test('single calls without an answer stop no others, nor does a refusal', async () => {
   const busy = server();
   for (let i = 0; i < 20; i += 1) {
     busy.says = new TransportError('broke off');

@@ -18,7 +18,9 @@ export function sparingClient(client: ApiClient, clock: Clock): ApiClient {
     async call<T>(asked: Parameters<ApiClient['call']>[0]) {
       const away = unanswered >= ENOUGH;
       if (away && clock.now() < askAt)
-        throw new TransportError(`${asked.method} ${asked.path} was not sent: the server answers no requests`);
+        throw new TransportError(
+          `${asked.method} ${asked.path} was not sent: the server answers no requests`,
+        );
       if (away) askAt = clock.now() + ASK_EVERY_MS;
       try {
         const answer = await client.call<T>(asked);

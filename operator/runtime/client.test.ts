@@ -67,7 +67,7 @@ describe('a call', () => {
     expect(observed).toEqual(['PATCH 200']);
   });
 
-  test('says what the server said when it says no', async () => {
+  test('that is refused rejects with the message of the server', async () => {
     const { client } = await clientOf((_, response) => {
       response.writeHead(429, { 'retry-after': '3' });
       response.end(JSON.stringify({ kind: 'Status', reason: 'TooManyRequests', message: 'slow down' }));
@@ -85,7 +85,7 @@ describe('a call', () => {
     ['1e999', 30_000],
     ['Fri, 31 Dec 2100 23:59:59 GMT', undefined],
     ['-1', undefined],
-  ])('is not put off for long by a proxy that says to retry after %s', async (said, retryAfterMs) => {
+  ])('does not wait long for a proxy that says to retry after %s', async (said, retryAfterMs) => {
     const { client } = await clientOf((_, response) => {
       response.writeHead(503, { 'retry-after': said });
       response.end('maintenance');
@@ -106,7 +106,7 @@ describe('a call', () => {
       },
     ],
     ['something that is not JSON', (response) => void response.end('<html>')],
-  ])('that is answered with %s is no answer', async (_, answer) => {
+  ])('that is answered with %s counts as unanswered', async (_, answer) => {
     const { client } = await clientOf((__, response) => answer(response));
     await expect(client.call(get)).rejects.toBeInstanceOf(TransportError);
   });
@@ -127,7 +127,7 @@ describe('a watch', () => {
     return { seen, error: await run().catch((thrown: unknown) => thrown) };
   };
 
-  test('gives whole lines, however they were cut into packets', async () => {
+  test('yields whole lines, however they were split into packets', async () => {
     const { client } = await clientOf((_, response) => {
       const text = Buffer.from('{"a":"ü"}\n{"b":2}\n');
       response.write(text.subarray(0, 7));
@@ -143,7 +143,7 @@ describe('a watch', () => {
     expect(error).toBeInstanceOf(TransportError);
   });
 
-  test('in which nothing comes is given up', async () => {
+  test('without any data is ended', async () => {
     const { client } = await clientOf((_, response) => void response.write('{"a":1}\n'));
     const { seen, error } = await lines(client, 100);
     expect(seen).toEqual(['{"a":1}']);

@@ -125,7 +125,9 @@ async function* splitLines(body: AsyncIterable<Buffer>, asked: ApiRequest): Asyn
     }
   } catch (cause) {
     if (cause instanceof errors.BodyTimeoutError)
-      throw new SilenceError(`${asked.method} ${asked.path}: the stream sent nothing for too long`, { cause });
+      throw new SilenceError(`${asked.method} ${asked.path}: the stream sent nothing for too long`, {
+        cause,
+      });
     throw new TransportError(`${asked.method} ${asked.path}: the stream broke off`, { cause });
   }
   // A rest without a newline is an incomplete event, which the next watch delivers again.

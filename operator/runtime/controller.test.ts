@@ -38,7 +38,7 @@ test('a failure is tried again until it succeeds', async () => {
   expect(outcomes.map(([, outcome]) => outcome)).toEqual(['error', 'error', 'success']);
 });
 
-test('one bad object stops no other, whatever it throws', async () => {
+test('one object whose reconcile throws stops no other, whatever it throws', async () => {
   const outcomes = await outcomesOf(
     3,
     async (key) => {
@@ -56,7 +56,7 @@ test('one bad object stops no other, whatever it throws', async () => {
   );
 });
 
-test('a conflict is no error: the next look sees more', async () => {
+test('a conflict is not an error, since the next reconcile sees the newer object', async () => {
   let tries = 0;
   const outcomes = await outcomesOf(2, async () => {
     tries += 1;

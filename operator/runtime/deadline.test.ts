@@ -29,7 +29,7 @@ test('work ends with any of the signals, with its reason, also with one that was
   await expect(withDeadline(50, [other.signal, one.signal], never)).rejects.toBe('enough');
 });
 
-test('what is done leaves no timer and no listener behind, however it ended', async () => {
+test('completed work leaves no timer and no listener behind, however it ended', async () => {
   const { signal } = new AbortController();
   expect(await withDeadline(90_000, [signal], async () => 'done')).toBe('done');
   await expect(withDeadline(90_000, [signal], () => Promise.reject(new Error('no')))).rejects.toThrow('no');

@@ -24,7 +24,7 @@ function makeRecorder(send: (request: ApiRequest) => Promise<unknown> = async ()
   return { sent, series, clock, recorder };
 }
 
-test('what happened is told once, and again when it happens much later', async () => {
+test('an occurrence is recorded once, and again if it happens much later', async () => {
   const { sent, clock, recorder } = makeRecorder();
   recorder.record(THING, object, happening('x'));
   recorder.record(THING, object, happening('y'));
@@ -40,7 +40,7 @@ test('what happened is told once, and again when it happens much later', async (
 });
 
 test.each(['a', '\u00e9', '\u4e16', '\u{1f600}', '\ud83d'])(
-  'a note is as long as the API server takes it, in bytes: %j',
+  'a note is cut to the number of bytes that the API server accepts: %j',
   async (unit) => {
     const { sent, recorder } = makeRecorder();
     for (const before of ['', 'x', 'xx', 'xxx'])
@@ -56,7 +56,7 @@ test.each(['a', '\u00e9', '\u4e16', '\u{1f600}', '\ud83d'])(
   },
 );
 
-test('an object that has much to tell is heard ten times at once, then every ten seconds', async () => {
+test('an object with many Events gets ten at once, then one every ten seconds', async () => {
   const { sent, clock, recorder } = makeRecorder();
   for (let i = 0; i < 50; i++) recorder.record(THING, object, happening(String(i)));
   await recorder.flush();
@@ -67,7 +67,7 @@ test('an object that has much to tell is heard ten times at once, then every ten
   expect(sent.length).toBe(11);
 });
 
-test('what could not be told fails nobody, and may be told later', async () => {
+test('an Event that could not be recorded fails no caller, and may be recorded later', async () => {
   let broken = true;
   const { sent, recorder } = makeRecorder(async () => {
     if (broken) throw new Error('away');
@@ -80,7 +80,7 @@ test('what could not be told fails nobody, and may be told later', async () => {
   expect(sent.length).toBe(1);
 });
 
-test('what goes on happening is one Event that counts, and says so once a minute', async () => {
+test('a repeated occurrence is one Event with a count, which is written once a minute', async () => {
   const { sent, series, clock, recorder } = makeRecorder();
   for (let i = 0; i < 30; i++) recorder.record(THING, object, happening('x'));
   expect(series).toEqual([]);
@@ -103,7 +103,7 @@ test('what goes on happening is one Event that counts, and says so once a minute
   expect(series.at(-1)).toEqual(counted(50));
 });
 
-test('the last of a series is told before the recorder ends', async () => {
+test('the last count of a series is written before the recorder ends', async () => {
   const { series, recorder } = makeRecorder();
   recorder.record(THING, object, happening('x'));
   recorder.record(THING, object, happening('x'));
@@ -111,7 +111,7 @@ test('the last of a series is told before the recorder ends', async () => {
   expect(series).toMatchObject([{ body: { series: { count: 2 } } }]);
 });
 
-test('of objects that have nothing more to tell nothing is kept, however busy the first of them is', async () => {
+test('nothing is kept of objects without further Events, however many the first of them has', async () => {
   const { clock, recorder } = makeRecorder();
   const named = (uid: string) => ({ metadata: { ...object.metadata, uid } });
   for (let i = 0; i < 200; i++) {

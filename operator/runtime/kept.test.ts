@@ -9,7 +9,7 @@ const ask = async () => {
 };
 const { signal } = new AbortController();
 
-test('who asks meanwhile, or soon after, gets the one answer; who asks later another', async () => {
+test('callers that ask in the meantime or soon after share one answer; later callers get another', async () => {
   expect(await Promise.all([kept.get('one', 10, ask, signal), kept.get('one', 10, ask, signal)])).toEqual([
     1, 1,
   ]);
@@ -22,7 +22,7 @@ test('who asks meanwhile, or soon after, gets the one answer; who asks later ano
   expect(await kept.get('one', 10, ask, signal)).toBe(4);
 });
 
-test('a failure is told to those who wait for it and to nobody after them', async () => {
+test('a failure is passed to the waiting callers and to none after them', async () => {
   const fails = () => Promise.reject(new Error('no answer'));
   const both = [kept.get('failing', 10, fails, signal), kept.get('failing', 10, ask, signal)];
   for (const { status } of await Promise.allSettled(both)) expect(status).toBe('rejected');
@@ -41,7 +41,7 @@ function asking() {
   return { ask, answer: resolve, isEnded: () => seen.signal?.aborted };
 }
 
-test('the first one who asked gives up, and the others get their answer all the same', async () => {
+test('if the first caller gives up, the others still get their answer', async () => {
   const { ask, answer, isEnded } = asking();
   const first = new AbortController();
   const [one, other] = [kept.get('shared', 10, ask, first.signal), kept.get('shared', 10, ask, signal)];
@@ -52,7 +52,7 @@ test('the first one who asked gives up, and the others get their answer all the 
   expect(await other).toBe(7);
 });
 
-test('once all have given up, the asking ends, and who comes then is asked for anew', async () => {
+test('once all callers have given up the request ends, and the next caller begins another', async () => {
   const { ask: ended, isEnded } = asking();
   const [first, second] = [new AbortController(), new AbortController()];
   const both = [kept.get('left', 10, ended, first.signal), kept.get('left', 10, ended, second.signal)];
@@ -65,7 +65,7 @@ test('once all have given up, the asking ends, and who comes then is asked for a
   expect(await next).toBe(asked);
 });
 
-test('who has given up before asks for nothing', async () => {
+test('a caller that has already given up begins no request', async () => {
   const before = asked;
   await expect(kept.get('never', 10, ask, AbortSignal.abort(new Error('before')))).rejects.toThrow('before');
   expect(asked).toBe(before);

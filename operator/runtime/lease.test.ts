@@ -42,7 +42,7 @@ async function stored() {
   return spec;
 }
 
-test('of many who ask at once one holds it, and each of the others in its turn', async () => {
+test('of many candidates one holds the Lease, and then each of the others in turn', async () => {
   const all = Array.from({ length: 5 }, (_, i) => contender(`c${i}`, server.client, PATIENT));
   const holders = () => all.filter((lease) => lease.remainingMs > 0).length;
   const seen: number[] = [];
@@ -63,7 +63,7 @@ test('of many who ask at once one holds it, and each of the others in its turn',
   expect((await stored()).leaseTransitions).toBe(4);
 });
 
-test('of two who write over the same state one is refused, and the Lease is the other’s', async () => {
+test('of two that overwrite the same state one is refused, and the other holds the Lease', async () => {
   const ref = { client: server.client, namespace: 'default', name };
   await writeLease(ref, undefined, { holderIdentity: 'nobody' });
   const seen = await readLease(ref, NEVER);
@@ -72,7 +72,7 @@ test('of two who write over the same state one is refused, and the Lease is the 
   expect((await stored()).holderIdentity).toBe('first');
 });
 
-test('one that is made goes with its owner, and keeps what it has when it is taken', async () => {
+test('a Lease is created with its owner, and keeps its other fields when it is taken', async () => {
   const owner = { apiVersion: 'v1', kind: 'ServiceAccount', name: 'operator', uid: 'u' };
   for (const identity of ['first', 'second']) {
     const lease = contender(identity, server.client, { owner: () => owner });
@@ -86,7 +86,7 @@ test('one that is made goes with its owner, and keeps what it has when it is tak
   expect(metadata.ownerReferences).toEqual([owner]);
 });
 
-test('who waits does not take it from one who renews, and takes it at once from one who lets go', async () => {
+test('a candidate does not take it from a holder that renews, and takes it at once when the holder releases it', async () => {
   const first = contender('first', server.client, PATIENT);
   const asked: string[] = [];
   const isGone = async (holder: string) => asked.push(holder) > 1;
@@ -121,7 +121,7 @@ test('a holder that is known to be gone is followed at once', async () => {
   await first.release();
 });
 
-test('one that waits in vain ends when it is told to', async () => {
+test('a candidate that waits in vain ends when it is told to', async () => {
   const first = contender('first', server.client);
   await first.acquire(NEVER);
   const quitting = new AbortController();
@@ -162,7 +162,7 @@ describe('a holder that is cut off', () => {
     await second.release();
   });
 
-  test('for a moment keeps it, also when the answer to a renewal was lost', async () => {
+  test('for a moment keeps the Lease, also when the answer to a renewal was lost', async () => {
     const first = contender('first', server.clientAt(proxy.port, 'http'), PATIENT);
     await first.acquire(NEVER);
     let faults = 0;
@@ -188,7 +188,7 @@ describe('a holder that is cut off', () => {
     await first.release();
   });
 
-  test('takes what it was given without knowing', async () => {
+  test('takes the Lease that it got by a write whose answer was lost', async () => {
     let lost = false;
     proxy.fault(({ method }) => {
       if (method !== 'POST' || lost) return undefined;
@@ -203,7 +203,7 @@ describe('a holder that is cut off', () => {
   });
 });
 
-test('who comes when its holder is known to be dead does not wait for the end of its lease', async () => {
+test('a candidate that starts when the holder is known to be dead does not wait for the end of the Lease', async () => {
   const body = {
     metadata: { name },
     spec: { holderIdentity: 'dead', leaseDurationSeconds: 3600, leaseTransitions: 4 },
@@ -219,7 +219,7 @@ test('who comes when its holder is known to be dead does not wait for the end of
   expect((await stored()).holderIdentity ?? '').toBe('');
 });
 
-test('a holder that was stopped as a whole writes nothing when it goes on', async () => {
+test('a holder whose process was stopped writes nothing when it continues', async () => {
   const target = '/api/v1/namespaces/default/configmaps';
   await server.client.call({ method: 'POST', path: target, body: { metadata: { name } } });
   const { kubeconfig, client } = server;
@@ -257,7 +257,7 @@ test('a holder that was stopped as a whole writes nothing when it goes on', asyn
   }
 });
 
-test('the clock says no before any timer does', async () => {
+test('the clock ends the Lease before any timer does', async () => {
   const clock = fakeClock();
   const client: ApiClient = {
     async call<T>({ method, body }: { method: string; body?: unknown }) {
@@ -277,7 +277,7 @@ test('the clock says no before any timer does', async () => {
   expect(lease.lost.aborted).toBe(true);
 });
 
-test('it is held from when a write was sent, however late the answer comes', async () => {
+test('the Lease counts from when its write was sent, however late the answer comes', async () => {
   const clock = fakeClock();
   const answerMs = 300;
   let renewals = 0;
@@ -313,7 +313,7 @@ describe('a fenced client', () => {
     await writeLease({ client: server.client, namespace: 'default', name }, undefined, {});
   });
 
-  test('does not even begin a write without the lease', async () => {
+  test('does not begin a write without the Lease', async () => {
     const begun: string[] = [];
     // Nobody asks again before it is sent.
     const careless: ApiClient = {
@@ -330,7 +330,7 @@ describe('a fenced client', () => {
     expect(begun).toEqual(['GET']);
   });
 
-  test('sends no write whose lease was lost after it began', async () => {
+  test('sends no write if the Lease was lost after the write began', async () => {
     let checks = 0;
     const check = () => {
       checks += 1;

@@ -48,7 +48,7 @@ function manage(lead?: (signal: AbortSignal) => Promise<void>) {
   return { manager, list, worked, release: hold.resolve };
 }
 
-test('nothing is worked on before the stores are filled and the lead is taken', async () => {
+test('nothing is reconciled before the stores are filled and the Lease is held', async () => {
   const leading = Promise.withResolvers<void>();
   const { manager, list, worked, release } = manage(() => leading.promise);
   expect(manager.health()).toEqual({ things: 'unsynced' });
@@ -63,7 +63,7 @@ test('nothing is worked on before the stores are filled and the lead is taken', 
   expect(worked).toEqual(['a', 'a done']);
 });
 
-test('what was begun ends before the manager does', async () => {
+test('reconciles in progress end before the manager does', async () => {
   const { manager, list, worked, release } = manage();
   list();
   await manager.started;
@@ -75,14 +75,14 @@ test('what was begun ends before the manager does', async () => {
   expect(worked).toEqual(['a', 'a done']);
 });
 
-test('one that is stopped before it started ends all the same', async () => {
+test('a manager that is stopped before it started ends as well', async () => {
   const { manager, worked } = manage();
   await manager.stop();
   await manager.started;
   expect([manager.ready, worked]).toEqual([false, []]);
 });
 
-test('what hangs is ended, so that the lead is let go of in time', async () => {
+test('reconciles that hang are aborted, so that the Lease is released in time', async () => {
   const { client, list } = slowClient();
   const queue = new Queue({ clock: systemClock });
   const happened: string[] = [];

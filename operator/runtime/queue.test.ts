@@ -30,7 +30,7 @@ describe('the queue', () => {
     expect(queue.depth).toBe(0);
   });
 
-  test('lets live changes go before what a list brought, also when both name one key', async () => {
+  test('handles live changes before those of a list, also for the same key', async () => {
     const { queue } = makeQueue();
     queue.add('old-1', 'low');
     queue.add('old-2', 'low');
@@ -42,7 +42,7 @@ describe('the queue', () => {
   const owned = () =>
     new Queue({ clock: fakeClock(), ownerOf: (key) => (key.includes('/') ? key.split('/')[0] : undefined) });
 
-  test('gives owners their turns, however many keys one of them has', async () => {
+  test('serves owners in turn, however many keys one of them has', async () => {
     const queue = owned();
     for (const key of ['a/1', 'a/2', 'a/3', 'b/1', 'c/1', 'b/2']) queue.add(key);
     const order: (string | undefined)[] = [];
@@ -54,7 +54,7 @@ describe('the queue', () => {
     expect(order).toEqual(['a/1', 'b/1', 'c/1', 'a/2', 'b/2', 'a/3']);
   });
 
-  test('lets no owner take more workers than are left to others, and goes on when they come back', async () => {
+  test('lets no owner occupy more workers than are left for others, and continues when they are free again', async () => {
     const queue = owned();
     const taken: string[] = [];
     const work = () => void queue.take().then((key) => key !== undefined && taken.push(key));
@@ -122,7 +122,7 @@ describe('the queue', () => {
     expect(queue.depth).toBe(1);
   });
 
-  test('looks at no other key that waits when one is due, as most of many always wait', () => {
+  test('visits no other waiting key when one is due, since most of many keys always wait', () => {
     const { queue, clock } = makeQueue();
     for (let i = 0; i < 100; i += 1) queue.addAfter(`key-${i}`, 10 + i);
     const looks = vi.spyOn(Map.prototype, Symbol.iterator);
@@ -135,7 +135,7 @@ describe('the queue', () => {
     }
   });
 
-  test('of several times keeps also that one of them was urgent', async () => {
+  test('keeps the urgency of any of several times', async () => {
     const { clock, queue } = makeQueue();
     queue.addAfter('a', 20, 'low');
     queue.addAfter('a', 100, 'live');
@@ -165,7 +165,7 @@ describe('the queue', () => {
     expect(await fifth).toBe('e');
   });
 
-  test('what fails comes back as urgent as it was', async () => {
+  test('gives a failed key back with the urgency that it had', async () => {
     const { clock, queue } = makeQueue();
     queue.add('a', 'low');
     await queue.take();
@@ -176,7 +176,7 @@ describe('the queue', () => {
     expect([await queue.take(), await queue.take()]).toEqual(['b', 'a']);
   });
 
-  test('sends its takers home when it is closed', async () => {
+  test('releases its waiting workers when it is closed', async () => {
     const { queue } = makeQueue();
     const taken = queue.take();
     queue.close();
@@ -184,7 +184,7 @@ describe('the queue', () => {
     expect([await taken, await queue.take()]).toEqual([undefined, undefined]);
   });
 
-  test('refuses to be told of work that nobody was given', () => {
+  test('refuses the completion of work that was not handed out', () => {
     expect(() => makeQueue().queue.done('a')).toThrow('a was not being worked on');
   });
 });
@@ -285,7 +285,7 @@ function agree(model: Model, queue: Queue): void {
   expect(queue.depth).toBe(ready.length);
 }
 
-test('whatever is added, taken, done and waited for, no key is lost, doubled or worked on twice at once', async () => {
+test('no key is lost, duplicated or processed twice at once, in any order of calls', async () => {
   const key = fc.constantFrom(...KEYS);
   const commands = fc.commands(
     [

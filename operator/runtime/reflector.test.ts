@@ -137,7 +137,7 @@ describe('the reflector', () => {
       new ApiError({ status: 504, reason: 'Timeout', message: 'Too large resource version: 9, current: 4' }),
     ],
   ])(
-    'takes what there is when the storage was restored from a backup and the watch %s',
+    'accepts the present state when the storage was restored from a backup and the watch %s',
     async (_, answer) => {
       const play = scripted([
         page([thing('a', 9), thing('made since', 8)], 9),
@@ -168,7 +168,7 @@ describe('the reflector', () => {
     await play.end();
   });
 
-  test('asks again at once when the server has answered another, but once only until it hears something itself', async () => {
+  test('retries at once when the server has answered another request, but only once until it gets an answer itself', async () => {
     const away = new TransportError('no answer');
     const play = scripted([away, away, page([], 1), away, away, [event('ADDED', thing('a', 2))], away, []]);
     const failed = (times: number) =>
@@ -185,7 +185,7 @@ describe('the reflector', () => {
     await play.end();
   });
 
-  test('is not woken from a wait that the server itself has asked for', async () => {
+  test('does not shorten a wait that the server itself has asked for', async () => {
     const busy = new ApiError({
       status: 429,
       reason: 'TooManyRequests',
@@ -215,7 +215,7 @@ describe('the reflector', () => {
     await play.end();
   });
 
-  test('half a line is not lost: the next watch begins before it', async () => {
+  test('loses no event of half a line: the next watch begins before it', async () => {
     const play = scripted([
       page([], 1),
       [event('ADDED', thing('a', 2)), '{"type":"ADDED","obj'],

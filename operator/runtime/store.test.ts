@@ -15,7 +15,7 @@ function makeStore() {
 }
 
 describe('the store', () => {
-  test('tells a change with what was before, and nothing when nothing is newer', () => {
+  test('reports a change with the previous object, and nothing if nothing is newer', () => {
     const { store, changes } = makeStore();
     store.set(object('a', 1));
     store.set(object('a', 2));
@@ -37,7 +37,7 @@ describe('the store', () => {
     expect(store.get('a')).toBeDefined();
   });
 
-  test('becomes equal to a list and tells only differences', () => {
+  test('becomes equal to a list and reports only differences', () => {
     const { store, changes } = makeStore();
     store.set(object('kept', 1));
     store.set(object('gone', 2));
@@ -49,7 +49,7 @@ describe('the store', () => {
     ]);
   });
 
-  test('takes an older list for what there is, when the server’s storage was restored', () => {
+  test('accepts an older list when the server’s storage was restored', () => {
     const { store, changes } = makeStore();
     store.set(object('changed', 8));
     store.set(object('kept', 2));

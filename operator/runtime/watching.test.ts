@@ -90,7 +90,7 @@ test.concurrent.each<[string, Parameters<FaultProxy['fault']>[0]]>([
   ['has forgotten the version', ({ url }) => (isWatch(url) ? { kind: 'answer', status: 410 } : undefined)],
   ['has too much to do', () => ({ kind: 'answer', status: 429, retryAfter: 1 })],
   ['fails', () => ({ kind: 'answer', status: 503 })],
-])('a server that %s is followed again without a miss, and without a hot loop', async (_, fault) => {
+])('a server that %s is watched again without a missed event, and without a hot loop', async (_, fault) => {
   const { proxy, write, agreed, end } = await follow();
   for (let round = 0; round < 3; round++) {
     proxy.fault(fault);
@@ -107,7 +107,7 @@ test.concurrent.each<[string, Parameters<FaultProxy['fault']>[0]]>([
   await end();
 });
 
-test.concurrent('a watch that falls silent while it is open is noticed, and taken up where it was', async () => {
+test.concurrent('a watch that is open and silent is noticed, and continued from its version', async () => {
   const { proxy, write, agreed, end } = await follow();
   await eventually(() => proxy.asked.some(({ url }) => isWatch(url)), { what: 'it watches' });
   await write('before', 1);
@@ -124,7 +124,7 @@ test.concurrent('a watch that falls silent while it is open is noticed, and take
   await end();
 });
 
-test.concurrent('silence of a server that answers is no doubt of the view, and of one that does not it is', async () => {
+test.concurrent('silence of a server that answers requests does not invalidate the stores, and silence of one that does not answer does', async () => {
   const { proxy, health, agreed, end } = await follow();
   health.length = 0;
   const opened = () => proxy.asked.filter(({ url }) => isWatch(url)).length;

@@ -98,14 +98,14 @@ async function closed(): Promise<number> {
 const at = (port: number, address = '127.0.0.1') => `${address}:${port}`;
 
 describe.concurrent('the record of a node', () => {
-  test('is that walls stand when all that is allowed answers, and nothing else', async () => {
+  test('says that network policies are enforced if all allowed targets answer, and nothing else does', async () => {
     const { port, close } = await open();
     const found = await prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`, `-b=${at(await closed())}`);
     expect(found).toEqual({ code: 0, said: '' });
     close();
   });
 
-  test('names what was reached, of several addresses the one', async () => {
+  test('names the target that was reached, with the one of several addresses', async () => {
     const [store, one] = [await open(), await open()];
     const found = await prove(
       `+store=${at(store.port)}`,
@@ -128,7 +128,7 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
-  test('names what answers over UDP alone, such as a DNS server', async () => {
+  test('names a target that answers only over UDP, such as a DNS server', async () => {
     const [store, canary] = [await open(), await answering(Buffer.from([0, 1, 0x81, 0x80]))];
     const found = await prove(
       `+store=${at(store.port)}`,
@@ -145,7 +145,7 @@ describe.concurrent('the record of a node', () => {
     ['refuses how it is asked, as CoreDNS and Unbound do', (said) => (said[2] ?? 0) >> 3 === 2],
     ['knows its version, as dnsmasq does', (said) => said.includes('version')],
     ['knows the root', (said) => (said[2] ?? 0) >> 3 === 0 && said.length === 17],
-  ])('names a DNS server that has nobody to ask, and %s', async (_, knows) => {
+  ])('names a DNS server without an upstream, and %s', async (_, knows) => {
     const store = await open();
     const socket = createSocket('udp4');
     socket.on('message', (said, { port, address }) => {
@@ -161,7 +161,7 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
-  test('takes a question that comes back for no answer', async () => {
+  test('does not count a query that is echoed as an answer', async () => {
     const [store, mirror] = [await open(), await answering()];
     const found = await prove(`+store=${at(store.port)}`, `-a=${at(mirror.port)}/udp`);
     expect(found).toEqual({ code: 0, said: '' });
@@ -169,13 +169,13 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
-  test('is none where what is allowed does not answer: who reaches nothing has met no wall', async () => {
+  test('is no result if the allowed targets do not answer, since a pod without a network proves nothing', async () => {
     const away = await closed();
     const found = await prove(`+store=${at(away)}`, `-a=${at(dropping.port)}`);
     expect(found).toEqual({ code: 4, said: `not reached: store (127.0.0.1 port ${away})\n` });
   });
 
-  test('waits for what is allowed to come', async () => {
+  test('waits for the allowed targets to answer', async () => {
     const port = await closed();
     const found = prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`);
     await new Promise((resolve) => setTimeout(resolve, 500));
@@ -196,13 +196,13 @@ describe.concurrent('the record of a node', () => {
     '+store=postgres:5432',
     '+store=127.0.0.1:5432/sctp',
     '+store=127.0.0.1:/udp',
-  ])('cannot be had with the target %s', async (target) => {
+  ])('refuses the target %s', async (target) => {
     expect(await prove(target)).toEqual({ code: 2, said: `no target: ${target}\n` });
   });
 });
 
 describe.concurrent('a pod before tenant code', () => {
-  test('goes on when what is allowed has answered and the canary has not', async () => {
+  test('continues when the allowed target has answered and the canary has not', async () => {
     const { port, close } = await open();
     expect(await awaitWalls(`-the canary=${at(dropping.port)}`, `+store=${at(port)}`)).toEqual({
       code: 0,
@@ -211,12 +211,12 @@ describe.concurrent('a pod before tenant code', () => {
     close();
   });
 
-  test('goes on where what is allowed is away and the canary stays silent', async () => {
+  test('continues if the allowed target is unavailable and the canary stays silent', async () => {
     const found = await awaitWalls(`-the canary=${at(dropping.port)}`, `+store=${at(await closed())}`);
     expect(found).toEqual({ code: 0, said: '' });
   });
 
-  test('takes no silence for a wall before anything could be reached', async () => {
+  test('does not count silence as enforcement before anything could be reached', async () => {
     const [canary, store] = [await closed(), await closed()];
     const found = awaitWalls(`-the canary=${at(canary)}`, `+store=${at(store)}`);
     // The pod's network begins, and its plugin closes nothing.
@@ -226,7 +226,7 @@ describe.concurrent('a pod before tenant code', () => {
     for (const { close } of opened) close();
   });
 
-  test('waits while the canary answers, and goes on once it does not', async () => {
+  test('waits while the canary answers, and continues once it does not', async () => {
     const [canary, store] = [await open(), await open()];
     const found = awaitWalls(`-the canary=${at(canary.port)}`, `+store=${at(store.port)}`);
     let over = false;
@@ -240,7 +240,7 @@ describe.concurrent('a pod before tenant code', () => {
     store.close();
   });
 
-  test('ends, and says why, when the canary goes on answering', async () => {
+  test('fails with the reason if the canary keeps answering', async () => {
     const [canary, store] = [await open(), await open()];
     expect(await awaitWalls(`-the canary=${at(canary.port)}`, `+store=${at(store.port)}`)).toEqual({
       code: 3,
@@ -252,7 +252,7 @@ describe.concurrent('a pod before tenant code', () => {
 });
 
 describe('the canary', () => {
-  test('takes and ends every connection on each of its ports, and ends when told to', async () => {
+  test('accepts and closes every connection on each of its ports, and ends when told to', async () => {
     const ports = [await closed(), await closed()];
     const child = spawn(attest, ['listen', ...ports.map(String)], { stdio: 'inherit' });
     const ended = once(child, 'exit');
@@ -263,7 +263,7 @@ describe('the canary', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test('sends a question over UDP back as an answer, and never an answer', async () => {
+  test('answers a query over UDP, and never answers an answer', async () => {
     const port = await closed();
     const child = spawn(attest, ['listen', `${port}/udp`], { stdio: 'inherit' });
     const ended = once(child, 'exit');
@@ -281,14 +281,14 @@ describe('the canary', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test('does not begin without a port', async () => {
+  test('does not start without a port', async () => {
     expect(await run(attest, 'listen')).toMatchObject({ code: 2 });
     expect(await run(attest, 'listen', 'all')).toMatchObject({ code: 2 });
     expect(await run(attest, 'listen', '7001/sctp')).toMatchObject({ code: 2 });
   });
 });
 
-test('what is no order is refused', async () => {
+test('an unknown command is refused', async () => {
   expect(await run(attest, 'no')).toMatchObject({ code: 2, said: expect.stringContaining('usage') });
 });
 

@@ -193,7 +193,7 @@ describe('a gate that is closed names the nodes', () => {
   const said = (all: readonly Node[], input: GateInput = open) =>
     decideGate({ ...input, nodes: { health: 'current', all } }).message;
 
-  test('and what keeps pods from each', () => {
+  test('and what prevents pods on each', () => {
     const message = said([
       called('e', { spec: { taints: [{ key: 'gpu', value: 'a', effect: 'NoSchedule' }] } }),
       called('d', { spec: { unschedulable: true } }),
@@ -201,7 +201,7 @@ describe('a gate that is closed names the nodes', () => {
       called('b', { status: { ...node.status, conditions: [{ type: 'Ready', status: 'Unknown' }] } }),
     ]);
     expect(message).toContain(
-      ': "b" is not Ready; "c" is being deleted; "d" is cordoned; "e" has the taint gpu=a:NoSchedule, which the class does not tolerate. What runs goes on',
+      ': "b" is not Ready; "c" is being deleted; "d" is cordoned; "e" has the taint gpu=a:NoSchedule, which the class does not tolerate. Running Assistants continue',
     );
   });
 
@@ -211,7 +211,7 @@ describe('a gate that is closed names the nodes', () => {
     );
   });
 
-  test('that have not passed a probe, beside the one that has and rests', () => {
+  test('that have not passed a probe, and one that has but is not schedulable', () => {
     const of: GateInput['probes']['of'] = ({ metadata }) => ({
       verdict: metadata.name === 'a' ? 'passed' : 'failed',
     });
@@ -223,25 +223,25 @@ describe('a gate that is closed names the nodes', () => {
     ).toContain(': "a" is cordoned; "b" has not passed a probe.');
   });
 
-  test('that have no handler, beside one that has it and rests', () => {
+  test('that have no handler, and one that has it but is not schedulable', () => {
     expect(said([called('a', { spec: { unschedulable: true } }), called('b', runc)])).toContain(
       ': "a" is cordoned; "b" does not report handler "runsc".',
     );
   });
 
-  test('that it has selected, or the labels that no node has', () => {
+  test('that its class selects, or the labels that no node has', () => {
     const input = selecting({ nodeSelector: { sandbox: 'no', zone: 'a' } });
     expect(said([called('a')], input)).toContain(': no node has the labels sandbox=no, zone=a.');
     expect(said([])).toContain(': there is none.');
   });
 
-  test('all of five, and of six that there are others', () => {
+  test('up to five, and says of more that there are others', () => {
     const nodes = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => called(name, runc));
     expect(said(nodes.slice(0, 5))).toContain(': not "a", nor "b", nor "c", nor "d", nor "e". Install');
     expect(said(nodes)).toContain(' and others. Install');
   });
 
-  test('as many as a message holds, the same ones each time', () => {
+  test('as many as fit into a message, the same ones each time', () => {
     const all = Array.from({ length: 2_000 }, (_, i) => called(`node-${i}.${'x'.repeat(30)}`, runc));
     const message = said(all);
     expect(message.length).toBeLessThan(1_000);
@@ -257,14 +257,14 @@ describe('a gate that is open', () => {
   });
   const said = (...all: readonly Node[]) => decideGate({ ...open, nodes: { health: 'current', all } });
 
-  test('names the nodes to which the class sends pods that cannot start there', () => {
+  test('names the nodes that the class selects and on which pods cannot start', () => {
     const finding = said(named('c', 'runc'), named('a', 'runsc'), named('b', 'runc'));
     expect(finding.status).toBe('True');
     expect(finding.message).toContain('"b", "c"');
     expect(finding.message).toContain('sandbox.scheduling');
   });
 
-  test('says nothing of nodes where each has the handler', () =>
+  test('names no nodes if each has the handler', () =>
     expect(said(named('a', 'runsc'), named('b', 'runsc')).message).not.toContain('sandbox.scheduling'));
 });
 
@@ -310,13 +310,13 @@ describe('the sandbox is not lost', () => {
     ['but it is where every probe failed', withProofs({ a: 'failed' }), true],
   ])('%s', (_, input, lost) => expect(isLost(decideGate(input))).toBe(lost));
 
-  test('but walls that a probe went through are', () => {
+  test('but the network policies are if a probe got through', () => {
     const finding = { status: 'False', reason: 'EnforcementFailed', message: 'x' } as const;
     expect([isLost(finding), isLost({ ...finding, reason: 'EnforcementUnproven' })]).toEqual([true, false]);
   });
 });
 
-test('a refusal tells which node was asked and what was found there', () => {
+test('a refusal names the node that was probed and what was found there', () => {
   expect(decideGate(withProof({ verdict: 'failed', found: 'not in gVisor' })).message).toContain(
     'On node "n" a probe under RuntimeClass "gvisor" found: not in gVisor.',
   );
@@ -338,7 +338,7 @@ test('of several nodes a refusal names the first by name, so that it stays the s
     ).toContain('On node "a"');
 });
 
-test('what is kept of a node decides as the whole node does', () => {
+test('the stored part of a node gives the same decision as the whole node', () => {
   const whole = {
     ...node,
     spec: { ...node.spec, podCIDR: '10.0.0.0/24', unschedulable: false },

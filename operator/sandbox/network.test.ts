@@ -33,8 +33,8 @@ function ask(...services: readonly Service[]): Question | undefined {
 const [canary, postgres] = [service('canary', ['10.0.0.7', 'fd00::7']), service('postgres', ['10.0.0.5'])];
 const question = ask(canary, postgres) as Question;
 
-describe('what is asked of a node', () => {
-  test('is to reach PostgreSQL and the canary, and neither anything else nor the canary where it may not', () => {
+describe('the question to a node', () => {
+  test('is to reach PostgreSQL and the canary, and nothing else, nor the denied ports of the canary', () => {
     expect(question.container.command).toEqual([
       '/attest',
       'prove',
@@ -51,7 +51,7 @@ describe('what is asked of a node', () => {
     ]);
   });
 
-  test('is to reach the PostgreSQL that Assistants have, also where the Space does not run it', () => {
+  test('is to reach the PostgreSQL of the Assistants, also if the Space does not run it', () => {
     const stores = makeStores();
     stores.services.set(canary);
     const databaseServer = { host: 'pg', addresses: ['10.96.3.4', 'fd00::9'], port: 5433, egress: [] };
@@ -59,7 +59,7 @@ describe('what is asked of a node', () => {
     expect(asked?.container.command).toContain('+PostgreSQL=10.96.3.4,fd00::9:5433');
   });
 
-  test('is to reach the first PostgreSQL alone, so that another that is away stops nobody', () => {
+  test('is to reach only the first PostgreSQL, so that an unavailable further one blocks nothing', () => {
     const stores = makeStores();
     for (const one of [canary, postgres]) stores.services.set(one);
     const further = { host: 'pg-b', addresses: ['10.96.3.5'], port: 5433, egress: [] };
@@ -79,23 +79,23 @@ describe('what is asked of a node', () => {
     );
   });
 
-  test('is of those DNS servers that are not in the operator’s own pod', () => {
+  test('includes the DNS servers that are not in the operator’s own pod', () => {
     const all = ['10.96.0.10', 'fd00::a', '169.254.20.10', '127.0.0.53', '::1', '10.0.0.1:1053'];
     expect(dnsServersOf(all)).toEqual(['10.96.0.10', 'fd00::a', '169.254.20.10']);
   });
 
-  test('knows its node by the addresses that the kubelet tells it', () => {
+  test('has the addresses of its node from the kubelet', () => {
     expect(question.container.env).toEqual([
       { name: 'NODE', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'status.hostIPs' } } },
     ]);
   });
 
-  test('is of addresses alone, and of those that only look like the pod itself', () => {
+  test('includes only addresses, also those that only look like the pod itself', () => {
     const servers = ['10.127.0.1', '::1234', 'dns.example', '127.0.0.53', '::1'];
     expect(dnsServersOf(servers)).toEqual(['10.127.0.1', '::1234']);
   });
 
-  test('is nothing while there is no canary, no PostgreSQL, or one of another namespace', () => {
+  test('does not exist without a canary or PostgreSQL, or with one of another namespace', () => {
     expect(ask(canary)).toBeUndefined();
     expect(ask(postgres)).toBeUndefined();
     expect(ask(postgres, service('canary', ['None']))).toBeUndefined();
@@ -135,7 +135,7 @@ describe('a record', () => {
   }
   const judged = (pod: Pod) => proofOf(question, node, [pod]).verdict;
 
-  test('is believed as the operator made it', () => expect(judged(record())).toBe('passed'));
+  test('counts if its pod is as the operator created it', () => expect(judged(record())).toBe('passed'));
 
   test.each<[string, Pod]>([
     ['asked less', record({}, { command: ['/attest', 'prove', '+PostgreSQL=10.0.0.5:5432'] })],
@@ -151,7 +151,7 @@ describe('a record', () => {
     ['ran elsewhere', record({ nodeName: 'n2' })],
     ['ran outside the sandbox', record({ runtimeClassName: undefined })],
     ['was of another image', record({}, { image: 'registry.test/yes:1' })],
-  ])('proves nothing where its pod %s', (_, pod) => expect(judged(pod)).toBe('failed'));
+  ])('proves nothing if its pod %s', (_, pod) => expect(judged(pod)).toBe('failed'));
 
   test.each<[string, number, object]>([
     ['holds for its time', 59, { remove: [], make: false, lookAgainMs: 60_000 }],
@@ -182,7 +182,12 @@ describe('walls', () => {
 
   test.each<[string, Walls[], string, string]>([
     ['no node is there', [], 'Unknown EnforcementUnproven', 'A probe can be scheduled on no node'],
-    ['none was asked', [wall('a', { verdict: 'untried' })], 'Unknown EnforcementUnproven', '"a": a probe has'],
+    [
+      'none was asked',
+      [wall('a', { verdict: 'untried' })],
+      'Unknown EnforcementUnproven',
+      '"a": a probe has',
+    ],
     [
       'the scheduler has no place for the probe',
       [wall('a', { verdict: 'running', found: 'the scheduler does not assign its pod to that node' })],
@@ -219,7 +224,7 @@ describe('walls', () => {
       'two were not proved yet',
       [wall('b', { verdict: 'untried' }), wall('a', { verdict: 'untried' })],
       'Unknown EnforcementUnproven',
-      'Node "a": a probe is on its way',
+      'Node "a": a probe has not ended yet',
     ],
     [
       'it was reached on one that is cordoned',

@@ -104,7 +104,10 @@ export function decideNetwork(walls: readonly Walls[]): Finding {
     );
   }
   if (walls.some(({ proof }) => proof.verdict === 'passed'))
-    return yes('Ready', 'Network policies deny everything except what an Assistant needs, and a probe has confirmed it.');
+    return yes(
+      'Ready',
+      'Network policies deny everything except what an Assistant needs, and a probe has confirmed it.',
+    );
   const [first] = open;
   const why = first
     ? `Node "${first.node}": ${first.proof.found ?? 'a probe has not ended yet'}.`

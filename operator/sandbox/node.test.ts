@@ -51,7 +51,7 @@ describe('a node', () => {
       tainted({ key: 'zone', effect: 'NoExecute' }),
       'has the taint zone:NoExecute, which the class does not tolerate',
     ],
-  ])('is kept from by %s', (_, given, expected) => expect(obstacleOf(given, classWith())).toBe(expected));
+  ])('excludes pods by %s', (_, given, expected) => expect(obstacleOf(given, classWith())).toBe(expected));
 
   const taint: Taint = { key: 'a', value: 'x', effect: 'NoSchedule' };
   test.each<[string, Toleration, Taint, boolean]>([
@@ -73,7 +73,7 @@ describe('a node', () => {
     ['of this effect', { key: 'a', value: 'x', effect: 'NoSchedule' }, taint, true],
     ['of another effect', { key: 'a', value: 'x', effect: 'NoExecute' }, taint, false],
     ['of another effect, of everything', { operator: 'Exists', effect: 'NoExecute' }, taint, false],
-  ])('with a taint runs a class that is tolerant %s', (_, toleration, given, expected) => {
+  ])('with a taint accepts a class that tolerates it %s', (_, toleration, given, expected) => {
     expect(canRun(tainted(given), classWith({ tolerations: [toleration] }))).toBe(expected);
   });
 
@@ -85,7 +85,7 @@ describe('a node', () => {
     expect(obstacleOf(both, tolerant('a', 'b'))).toBeUndefined();
   });
 
-  test('that is away is judged by what it is when it is back', () => {
+  test('that is unavailable is judged as if it were back', () => {
     const away = node({
       metadata: { name: 'n1', labels: { a: '1' }, deletionTimestamp: 'now' },
       spec: {
@@ -103,8 +103,8 @@ describe('a node', () => {
   });
 });
 
-describe('of a node is kept', () => {
-  test('what gate and prober read, and nothing that a heartbeat changes', () => {
+describe('the stored part of a node', () => {
+  test('has what gate and prober read, and nothing that a heartbeat changes', () => {
     const at = '2026-01-01T00:00:00Z';
     const known = {
       metadata: {
@@ -134,7 +134,7 @@ describe('of a node is kept', () => {
     });
   });
 
-  test('nothing where it says nothing', () => {
+  test('is empty if the node reports nothing', () => {
     expect(trimNode({ metadata: { name: 'n1' } })).toStrictEqual({
       metadata: { name: 'n1' },
       spec: {},

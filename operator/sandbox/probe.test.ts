@@ -30,7 +30,7 @@ const made = (changed: SpaceNames = names, by?: Deployment) =>
   probeObject(sandboxQuestion(changed), node, by) as unknown as Required<Pod>;
 
 describe('a probe', () => {
-  test('is a pod of the class for one node, with the attester alone and no way to more', () => {
+  test('is a pod of the class for one node, with only the attester and no further rights', () => {
     expect(made()).toEqual({
       metadata: {
         ...{ name: probeName(question, node), namespace: 'home-system' },
@@ -55,7 +55,7 @@ describe('a probe', () => {
     });
   });
 
-  test('goes with the operator that made it, and is pulled as all that is the Space’s', () => {
+  test('is owned by its operator, and pulled with the Space’s pull Secrets', () => {
     expect(made(names, operator).metadata).toMatchObject({
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'home-operator', uid: 'o1' }],
     });
@@ -139,7 +139,7 @@ describe('the pod of a probe', () => {
     });
   });
 
-  test('has failed by what the attester said, or as the kubelet says', () => {
+  test('has failed with the message of the attester, or of the kubelet', () => {
     const end = { terminated: { exitCode: 3, message: 'reached\n', reason: 'Error' } };
     const containerStatuses = [status('other', { terminated: { exitCode: 9 } }), status('attest', end)];
     expect(judged(left({ phase: 'Failed', containerStatuses }))).toEqual({
@@ -154,7 +154,7 @@ describe('the pod of a probe', () => {
     );
   });
 
-  test('runs while it has not ended, and says what it waits for', () => {
+  test('is running while it has not ended, and shows what it waits for', () => {
     const placed = conditions(['PodScheduled', 'True'], ['Ready', 'False']);
     const running = { verdict: 'running' };
     expect(judged(left({ phase: 'Running', conditions: placed }))).toEqual(running);

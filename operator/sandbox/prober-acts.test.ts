@@ -80,7 +80,7 @@ describe('reconciling', () => {
     return networkQuestion(names, stores) as Question;
   };
 
-  test('a node without a probe makes one, that goes with the operator', async () => {
+  test('a node without a probe creates one, which the operator owns', async () => {
     const { stores, writer, reconcile, removed } = world();
     const metadata = { name: 'home-operator', namespace: 'home-system', uid: 'o1' };
     stores.deployments.set({ metadata });
@@ -91,33 +91,33 @@ describe('reconciling', () => {
     expect(removed()).toEqual([]);
   });
 
-  test('a node with the Services that probes connect to makes one for its network, too', async () => {
+  test('a node creates one for its network, too, if the Services that probes connect to exist', async () => {
     const { stores, reconcile, made } = world();
     for (const one of ['canary', 'postgres']) stores.services.set(service(one));
     await reconcile();
     expect(made().toSorted()).toEqual([probeName(network(), node), probeName(sandbox, node)]);
   });
 
-  test('a node that is gone makes none, and loses those that it had', async () => {
+  test('a node that is deleted creates none, and deletes its probes', async () => {
     const { stores, reconcile, made, removed } = world(probe('Succeeded'));
     stores.nodes.delete(makeKey(undefined, 'n1'), node);
     await reconcile();
     expect([made(), removed()]).toEqual([[], [probeName(sandbox, node)]]);
   });
 
-  test('a node that has what it needs makes nothing', async () => {
+  test('a node that has its probes creates nothing', async () => {
     const { reconcile, made, removed } = world(probe('Succeeded'));
     expect(await reconcile()).toEqual({});
     expect([made(), removed()]).toEqual([[], []]);
   });
 
-  test('a node on which a pod found itself outside is asked again', async () => {
+  test('a node on which a pod was outside the sandbox is probed again', async () => {
     const { reconcile, removed } = world(probe('Succeeded'), outside);
     await reconcile();
     expect(removed()).toEqual([probeName(sandbox, node)]);
   });
 
-  test('a network is proved again after six sweeps, and what is due first is waited for', async () => {
+  test('a network is probed again after six sweeps, and the next reconcile is at the earliest due time', async () => {
     const { stores, reconcile, removed } = world(probe('Failed'), probe('Succeeded', network()));
     for (const one of ['canary', 'postgres']) stores.services.set(service(one));
     expect(await reconcile()).toEqual({ requeueAfterMs: 30_000 });
@@ -129,7 +129,7 @@ describe('reconciling', () => {
     expect(removed()).toContain(probeName(network(), node));
   });
 
-  test('a probe that exists already is one, and any other refusal is told', async () => {
+  test('a probe that exists already is accepted, and any other refusal is reported', async () => {
     const { writer, reconcile } = world();
     const refusal = (reason: string) => new ApiError({ status: 409, reason, message: reason });
     writer.create.mockRejectedValueOnce(refusal('AlreadyExists'));
@@ -138,7 +138,7 @@ describe('reconciling', () => {
     await expect(reconcile()).rejects.toThrow('Conflict');
   });
 
-  test('a probe for any node is made where no node can be asked, and goes when one can', async () => {
+  test('a probe for any node is created if no node can be probed, and removed once one can', async () => {
     const { stores, reconcile, made, removed } = world();
     expect(await reconcile(ANY)).toStrictEqual({});
     expect(made()).toEqual([]);
@@ -171,7 +171,7 @@ describe('a change', () => {
   }
   const key = (pod: Pod) => makeKey(pod.metadata.namespace, pod.metadata.name);
 
-  test('of a node has it looked at, and whether one waits for any', () => {
+  test('of a node reconciles it, and the probe for any node', () => {
     const { stores, after } = connected();
     const other = { ...node, metadata: { name: 'n3', uid: 'u3' } };
     expect(after(() => stores.nodes.set(other))).toEqual([`${ANY} live`, 'n3 live']);
@@ -179,7 +179,7 @@ describe('a change', () => {
     expect(after(() => stores.nodes.set(listed, 'list'))).toEqual([`${ANY} low`, 'n4 low']);
   });
 
-  test('of a class, or of a Service that probes connect to, has every node looked at', () => {
+  test('of a class, or of a Service that probes connect to, reconciles every node', () => {
     const { stores, after } = connected();
     expect(after(() => stores.runtimeClasses.set(gvisor))).toEqual([`${ANY} live`, 'n1 live', 'n2 live']);
     const canary = service('canary');
@@ -190,7 +190,7 @@ describe('a change', () => {
     expect(after(() => stores.services.set(service('other')))).toEqual([]);
   });
 
-  test('of a pod has the node looked at that it probes, or that it found itself outside on', () => {
+  test('of a pod reconciles the node that it probes, or on which it was outside the sandbox', () => {
     const { stores, after } = connected();
     const waiting = waitingProbeObject(names) as unknown as Pod;
     expect(after(() => stores.pods.set(probe('Pending')))).toEqual(['n1 live']);
@@ -201,7 +201,7 @@ describe('a change', () => {
     expect(after(() => stores.pods.set(inside))).toEqual([]);
   });
 
-  test('of a pod that counts is noted for as long as it is there', () => {
+  test('of a pod outside the sandbox is remembered for as long as the pod exists', () => {
     const { stores, sightings } = connected();
     const inside = { ...outside, metadata: { name: 'other', namespace: 'a' }, status: { phase: 'Running' } };
     const noted = (act: () => void) => {

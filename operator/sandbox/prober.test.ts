@@ -48,7 +48,7 @@ describe('a probe', () => {
     ['node of the same name', { ...node, metadata: { name: 'n1', uid: 'u2' } }, names],
     ['attester', node, { ...names, attesterImage: 'registry.test/attester:2' }],
     ['class', node, { ...names, runtimeClass: 'sandbox' }],
-  ])('is another one for another %s', (_, other, otherNames) =>
+  ])('has another name for another %s', (_, other, otherNames) =>
     expect(probeName(sandboxQuestion(otherNames), other)).not.toBe(probeName(sandbox, node)),
   );
 
@@ -88,7 +88,7 @@ describe('a probe', () => {
       [probe({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False' }] })],
       { found: 'the scheduler does not assign its pod to that node' },
     ],
-  ])('is %s when that is what its pod says (%#)', (verdict, pods, more) =>
+  ])('is %s if its pod reports that (%#)', (verdict, pods, more) =>
     expect(proofOf(sandbox, node, pods)).toEqual({ verdict, ...more }),
   );
 
@@ -105,7 +105,7 @@ describe('a probe', () => {
     ],
     ['has a second container', forged({ containers: [container, container] })],
     ['starts something before', forged({ initContainers: [container] })],
-  ])('proves nothing when a pod of its name %s', (_, pod) =>
+  ])('proves nothing if a pod of its name %s', (_, pod) =>
     expect(proofOf(sandbox, node, [pod]).verdict).toBe('failed'),
   );
 });
@@ -260,7 +260,7 @@ describe('of a node', () => {
   ])('%s', (_, changes, expected) => expect(plan(changes)).toEqual(expected));
 });
 
-describe('where no node can be asked', () => {
+describe('if no node can be probed', () => {
   const waiting = (phase?: string, metadata: object = {}): Pod => {
     const made = waitingProbeObject(names) as unknown as Required<Pod>;
     return {
@@ -275,7 +275,7 @@ describe('where no node can be asked', () => {
     return { ...rest, remove: remove.length };
   };
 
-  test('a probe that names no node waits for one, where the class would send it', () => {
+  test('a probe without a node waits for one that the class selects', () => {
     const { metadata, spec } = waitingProbeObject(names) as unknown as Required<Pod>;
     expect(metadata.annotations).toBeUndefined();
     expect(spec).toMatchObject({ runtimeClassName: 'gvisor', restartPolicy: 'Never' });

@@ -11,7 +11,7 @@ const probe = (of: Node, phase: string): Pod[] => {
   return [{ metadata, spec: { ...spec, nodeName: 'n1' }, status: { phase } }];
 };
 
-test('a failure lasts while it is tried again, until a probe passes or the node is another one', () => {
+test('a failure counts while the probe is retried, until one passes or the node is another one', () => {
   const proofs = new Proofs();
   const [first, next] = [node('b1'), node('b2')];
   const verdicts = [
@@ -38,7 +38,7 @@ test('a node that is gone is forgotten', () => {
   expect(proofs.of(sandbox, node('b1'), []).verdict).toBe('untried');
 });
 
-test('a pass lasts while it is tried again where it holds for a time only, and not beyond a boot', () => {
+test('a pass of limited validity counts while the probe is repeated, and not beyond a boot', () => {
   const proofs = new Proofs({ keepsPasses: true });
   const [first, next] = [node('b1'), node('b2')];
   const verdicts = [

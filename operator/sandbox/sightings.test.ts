@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Sightings } from './sightings.ts';
 
-test('a pod is as old as the operator knows it for, whatever time it bears, and forgotten with its end', () => {
+test('the age of a pod counts from when the operator first saw it, whatever its timestamps, and is forgotten when it ends', () => {
   let now = 1_000;
   const sightings = new Sightings(() => now);
   const pod = { metadata: { name: 'p', uid: 'u', creationTimestamp: '2099-01-01T00:00:00Z' } };

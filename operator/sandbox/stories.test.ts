@@ -45,7 +45,7 @@ async function boot(): Promise<void> {
 }
 
 describe('a node', () => {
-  test('is asked once, and not again by another operator', async () => {
+  test('is probed once, and not again by another operator', async () => {
     await space.start();
     await space.settled();
     const first = await uidsOf();
@@ -58,7 +58,7 @@ describe('a node', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('is asked again after it came up again, and the old answer is taken away', async () => {
+  test('is probed again after it restarted, and the old probe is removed', async () => {
     await space.start();
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -71,7 +71,7 @@ describe('a node', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('that fails is told by name, nothing is scheduled, and all goes on when it passes', async () => {
+  test('that fails is reported by name and nothing is scheduled until it passes', async () => {
     space.fates.set(ATTESTER_IMAGE, 'crashes');
     await space.start();
     await space.capsule(home);
@@ -88,7 +88,7 @@ describe('a node', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('that is asked and has not answered keeps the gate closed', async () => {
+  test('that is being probed keeps the gate closed', async () => {
     space.fates.set(ATTESTER_IMAGE, 'pending');
     await space.start();
     await space.capsule(home);
@@ -100,7 +100,7 @@ describe('a node', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('that is gone leaves no probe behind', async () => {
+  test('that is deleted leaves no probe behind', async () => {
     await space.start();
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -122,10 +122,10 @@ describe('a node', () => {
   });
 });
 
-describe('walls', () => {
+describe('network policies', () => {
   const walls = () => uidsOf(NETWORK_PROBE);
 
-  test('are tried once on a node, and not again by another operator', async () => {
+  test('are tested once on a node, and not again by another operator', async () => {
     await space.start();
     await space.settled();
     const first = await walls();
@@ -138,7 +138,7 @@ describe('walls', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('that nobody has tried yet keep a Capsule from being Ready, and its Assistants from being scheduled', async () => {
+  test('that are not tested yet prevent a Capsule from being Ready, and its Assistants from being scheduled', async () => {
     space.fates.set(WALLS, 'pending');
     await space.start();
     await space.capsule(home);
@@ -150,7 +150,7 @@ describe('walls', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('that are open are told by node and by what was reached, and all goes on when they stand', async () => {
+  test('that are not enforced are reported with the node and what was reached, until they are enforced', async () => {
     space.fates.set(WALLS, 'crashes');
     await space.start();
     await space.capsule(home);
@@ -167,7 +167,7 @@ describe('walls', () => {
   });
 
   test.each(['keep', 'stop'] as const)(
-    'that fall stop nothing of what runs, unless it was said to stop: %s',
+    'that are no longer enforced stop running Assistants only if the chart says so: %s',
     async (onLoss) => {
       await space.start({ onLoss });
       const namespace = await space.settled();
@@ -187,7 +187,7 @@ describe('walls', () => {
     },
   );
 
-  test('whose record somebody took away are tried again, and hold until the answer', async () => {
+  test('whose probe somebody deleted are tested again, and count as enforced until the result', async () => {
     await space.start();
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -201,7 +201,7 @@ describe('walls', () => {
   });
 });
 
-describe('what runs when the sandbox is lost', () => {
+describe('a running Assistant when the sandbox is lost', () => {
   const lose = () => space.delete(RUNTIME_CLASS, space.names.runtimeClass);
   const find = () =>
     environment.server.client.call({
@@ -210,7 +210,7 @@ describe('what runs when the sandbox is lost', () => {
       body: { metadata: { name: space.names.runtimeClass }, handler: space.names.handler },
     });
 
-  test('goes on, unless it was said to stop', async () => {
+  test('continues, unless the chart says to stop', async () => {
     await space.start();
     const namespace = await space.settled();
     const [pod] = await space.list(POD, namespace);
@@ -225,7 +225,7 @@ describe('what runs when the sandbox is lost', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('is asked for anew when the sandbox is back, as the cluster itself would wait', async () => {
+  test('is applied again when the sandbox is back, sooner than the cluster itself would retry', async () => {
     space.fates.set(IMAGE, 'pending');
     await space.start();
     await space.capsule(home);
@@ -257,7 +257,7 @@ describe('what runs when the sandbox is lost', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('stops when that was said, and starts by itself with its database', async () => {
+  test('stops if the chart says so, and starts again by itself with its database', async () => {
     await space.start({ onLoss: 'stop' });
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
@@ -270,7 +270,7 @@ describe('what runs when the sandbox is lost', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('stops also where its manifest is understood no more, and starts again when both are mended', async () => {
+  test('stops also if its manifest is no longer valid, and starts again when both are repaired', async () => {
     await space.start({ onLoss: 'stop' });
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
@@ -304,7 +304,7 @@ describe('the only node', () => {
     });
   afterEach(() => cordon(false));
 
-  test('that is cordoned stops nobody, and one probe waits for another until it is back', async () => {
+  test('that is cordoned stops no Assistant, and a probe waits for another node until it is back', async () => {
     await space.start({ onLoss: 'stop' });
     const namespace = await space.settled();
     const [pod] = await space.list(POD, namespace);
@@ -342,7 +342,7 @@ describe('a node that is lost', () => {
     });
   afterEach(() => node('True'));
 
-  test('is named by the Assistant whose pod is on it, until it is back', async () => {
+  test('is named in the condition of the Assistant whose pod is on it, until it is back', async () => {
     await space.start();
     const namespace = await space.settled();
     const [name = ''] = (await space.list(POD, namespace)).map(({ metadata }) => metadata.name);
@@ -376,7 +376,7 @@ describe('a node that reports no handlers', () => {
   });
   afterEach(() => report([{ name: 'runc' }, { name: 'runsc' }]));
 
-  test('is not believed, and not even asked, unless the Space says so; then its probe alone opens the gate', async () => {
+  test('counts only if the chart allows it, and then its probe alone opens the gate', async () => {
     await space.start();
     await space.capsule(home);
     await space.assistant('ledger', { capsule: home });
@@ -391,7 +391,7 @@ describe('a node that reports no handlers', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('stays closed where its probe is not in the sandbox, though the Space believes probes', async () => {
+  test('keeps the gate closed if its probe is not in the sandbox, although the chart accepts probes', async () => {
     space.fates.set(ATTESTER_IMAGE, 'crashes');
     await space.start({ handlerReport: 'probe' });
     await space.capsule(home);
@@ -401,7 +401,7 @@ describe('a node that reports no handlers', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('is not asked where it reports others and lacks ours: what it says counts more than a probe', async () => {
+  test('is not probed if it reports other handlers and not ours, since the report counts more than a probe', async () => {
     await report([{ name: 'runc' }]);
     await space.start({ handlerReport: 'probe' });
     await space.capsule(home);

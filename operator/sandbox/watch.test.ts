@@ -21,7 +21,7 @@ const probe = (of: Node, phase: string, question: Question = sandboxQuestion(nam
 const current = { health: 'current' };
 const reflectors = { nodes: current, runtimeClasses: current, pods: current } as unknown as GateReflectors;
 
-test('says of each node that the class could bring a pod to what its probe has shown, and of no other', () => {
+test('has the probe result of each node that the class selects, and of no other', () => {
   const stores = makeStores();
   const gate = watchGate({ names, stores, reflectors, clock: systemClock }, () => {});
   expect(gate.proofs()).toEqual([]);
@@ -36,7 +36,7 @@ test('says of each node that the class could bring a pod to what its probe has s
   expect(gate.now().status).toBe('True');
 });
 
-test('a blindness closes the gate at once, and is told when it lasts', () => {
+test('a store that is not current closes the gate at once, and is reported if that lasts', () => {
   const stores = makeStores();
   const good = node('good');
   stores.nodes.set(good);
@@ -111,7 +111,7 @@ describe.each(['gate', 'network'] as const)('the %s', (which) => {
   const [passed, failed] = ['Succeeded', 'Failed'].map((phase) => probe(good, phase, question)) as [Pod, Pod];
   const ready = { gate: 'SandboxAvailable', network: 'Ready' }[which];
 
-  test('tells each other verdict, once, whatever it was that changed it', () => {
+  test('reports each changed verdict once, whatever changed it', () => {
     const stores = makeStores();
     const { watch, told } = watching(which, stores);
     for (const one of services) stores.services.set(fresh(one));
@@ -130,7 +130,7 @@ describe.each(['gate', 'network'] as const)('the %s', (which) => {
     expect(watch.now().status).not.toBe('True');
   });
 
-  test('looks again at a probe that comes or goes, and at no other pod', () => {
+  test('reads probes again when one is created or deleted, and for no other pod', () => {
     const stores = makeStores();
     const { looks } = watching(which, stores);
     for (const one of services) stores.services.set(fresh(one));
@@ -149,7 +149,7 @@ describe.each(['gate', 'network'] as const)('the %s', (which) => {
     expect(change(() => stores.runtimeClasses.set(fresh(gvisor)))).toBe(1);
   });
 
-  test('remembers a failure while it is tried again, until the node is gone', () => {
+  test('remembers a failure while the probe is retried, until the node is deleted', () => {
     const stores = makeStores();
     const { watch } = watching(which, stores);
     for (const one of services) stores.services.set(fresh(one));
@@ -165,7 +165,7 @@ describe.each(['gate', 'network'] as const)('the %s', (which) => {
     expect(watch.proofs()).toEqual(['untried']);
   });
 
-  test('has proofs of nodes that a pod of the class could come to, and of no others', () => {
+  test('has results of nodes that the class selects, and of no others', () => {
     const stores = makeStores();
     const { watch } = watching(which, stores);
     for (const one of services) stores.services.set(fresh(one));
@@ -179,7 +179,7 @@ describe.each(['gate', 'network'] as const)('the %s', (which) => {
   });
 });
 
-test('network policies that were proved on a node stay so while that is proved again', () => {
+test('network policies that were proved on a node count as proved while the probe is repeated', () => {
   const stores = makeStores();
   const { watch } = watching('network', stores);
   for (const one of services) stores.services.set(fresh(one));
@@ -192,7 +192,7 @@ test('network policies that were proved on a node stay so while that is proved a
   expect(watch.now().status).toBe('True');
 });
 
-test('nothing is known of network policies without a Service that probes connect to, and nothing else is looked at', () => {
+test('without a Service that probes connect to nothing is known about network policies, and no probe is read', () => {
   const stores = makeStores();
   stores.runtimeClasses.set(fresh(gvisor));
   stores.nodes.set(fresh(node('good')));

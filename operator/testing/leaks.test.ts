@@ -13,13 +13,13 @@ test.each<[string, unknown, RegExp | undefined]>([
   ['a canary', 'the horse is here', /logs hold canary 1/],
   ['a URL without a password', 'postgresql://127.0.0.1:5432/database', undefined],
   ['the digest of a token', 'sha256:0123456789abcdef', undefined],
-])('finds what must not be told, and nothing else: %s', (_, thing, said) => {
+])('finds secrets and nothing else: %s', (_, thing, said) => {
   const scan = () => nothingLeaked({ logs: ['fine', thing] }, ['battery', 'horse']);
   if (said) expect(scan).toThrow(said);
   else expect(scan).not.toThrow();
 });
 
-test('says where and never what', () => {
+test('says where a secret is, and never its value', () => {
   expect(() => nothingLeaked({ logs: [TOKEN] }, [])).toThrow(
     expect.objectContaining({ message: expect.not.stringContaining(TOKEN) }),
   );

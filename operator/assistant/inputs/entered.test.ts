@@ -14,14 +14,14 @@ const made = (changes: Partial<SecretObject> = {}): SecretObject => ({
 const judge = (secret: SecretObject | undefined) =>
   judgeInput({ key: 'bank', capsule: 'home', ref: { name: 'bank', key: 'value' }, secret });
 
-test('a Secret that was made to be this Capsule’s stored input is one', () => {
+test('a Secret with the type and label of a stored input of this Capsule is accepted', () => {
   const found = judge(made());
   expect(found).toMatchObject({ secret: 'bank', uid: 'u', resourceVersion: '7' });
   expect('value' in found && found.value.reveal()).toBe('correct horse');
   expect(JSON.stringify(found)).not.toContain('horse');
 });
 
-test('it is taken as long as it may be, with a mark of the byte order, and without what was not written', () => {
+test('a value of the maximum length is accepted, also with a byte order mark, and nothing is added to it', () => {
   const longest = judge(made({ data: { value: encoded('h'.repeat(8192)) } }));
   expect('value' in longest && longest.value.reveal().length).toBe(8192);
   const marked = judge(made({ data: { value: encoded('\ufeffhorse') } }));
@@ -33,7 +33,7 @@ test('it is taken as long as it may be, with a mark of the byte order, and witho
   });
 });
 
-describe('what an Assistant names', () => {
+describe('a Secret that an Assistant names', () => {
   const reading = async (storedInputs: unknown, keys: readonly string[]) => {
     const asked: string[] = [];
     const call = async ({ path }: { path: string }) => {
@@ -58,7 +58,7 @@ describe('what an Assistant names', () => {
   };
   const ref = (name: unknown, key: unknown = 'value') => ({ secretKeyRef: { name, key } });
 
-  test('is read from the Space’s namespace, each value under its key, and told of where there is none', async () => {
+  test('is read from the Space’s namespace, each value under its key, and reported if it is missing', async () => {
     const found = await reading({ bank: ref('bank'), mail: ref('gone') }, ['bank', 'mail', 'other']);
     expect(found.asked.toSorted()).toEqual([
       '/api/v1/namespaces/home/secrets/bank',
@@ -72,7 +72,7 @@ describe('what an Assistant names', () => {
     expect(found.problems[0]?.[2]).toContain('No Secret is bound for: other.');
   });
 
-  test('is read of no input that the manifest does not have', async () => {
+  test('is not read for an input that the manifest does not have', async () => {
     expect(await reading({ bank: ref('bank') }, [])).toEqual({ asked: [], values: [], problems: [] });
   });
 
@@ -86,7 +86,7 @@ describe('what an Assistant names', () => {
     ['a number', ref(1)],
     ['no key', { secretKeyRef: { name: 'bank' } }],
     ['a number for a key', ref('bank', 1)],
-  ])('is nothing where an older schema has let through %s', async (_, bound) => {
+  ])('is ignored if an older schema has let through %s', async (_, bound) => {
     const found = await reading({ bank: bound, also: bound }, ['bank', 'also']);
     expect([found.asked, found.values]).toEqual([[], []]);
     expect(found.problems.map(([key, reason]) => [key, reason])).toEqual([

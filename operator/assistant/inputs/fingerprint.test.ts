@@ -4,7 +4,7 @@ import { differs, fingerprintOf } from './fingerprint.ts';
 
 const value = new Secret('sk_live_canary_9f3b51');
 
-test('a fingerprint tells another value from its own, and is another each time', async () => {
+test('a fingerprint recognises its own value only, and differs each time it is computed', async () => {
   const [first, second] = [await fingerprintOf(value), await fingerprintOf(value)];
   expect(first).not.toBe(second);
   for (const fingerprint of [first, second]) {
@@ -13,7 +13,7 @@ test('a fingerprint tells another value from its own, and is another each time',
   }
 });
 
-test('a fingerprint has so little of its value that many others have the same', async () => {
+test('a fingerprint has so few bits that many values share it', async () => {
   const [, bits = ''] = (await fingerprintOf(value)).split('.');
   expect(Buffer.from(bits, 'base64url')).toHaveLength(3);
 });

@@ -16,7 +16,7 @@ const sealed = (changes: Partial<SealedInput> = {}): SealedInput => ({
   ...changes,
 });
 
-test('an input that came back from its host stays so while the manifest does not name it', async () => {
+test('an input that its host returned stays disabled while the manifest does not name it', async () => {
   let written: Record<string, string | null> = {};
   const context = {
     names: { space: 'home', systemNamespace: 'home-system' },

@@ -42,7 +42,7 @@ test('an input is missing or bound, whatever its name', async () => {
   expect(await judged(bound)).toBe('Ready');
 });
 
-test('a gateway that has sealed nothing anew has sealed nothing, whatever the name of an input', async () => {
+test('an empty answer of the gateway seals no input, whatever the name of the input', async () => {
   const replica = { key: 'a', address: '127.0.0.1', serving: true };
   const answer = { revision: 'r', reentry: [], resealed: {} };
   const gateways = egressGateways(() => [replica], (async () => answer) as never);

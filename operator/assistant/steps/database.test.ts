@@ -63,13 +63,13 @@ async function look({ host = 'main', rotate, authorities = 'of b' }: Given) {
 }
 
 describe('the database of an Assistant', () => {
-  it('is asked for once, and what is known of it makes the same pods again', async () => {
+  it('is requested once, and later reconciles create the same pods from the stored URL', async () => {
     const [one, two] = [await look({}), await look({})];
     expect(one).toMatchObject({ asked: [], written: [], events: [] });
     expect(two.revision).toBe(one.revision);
   });
 
-  it('may have moved to another server when its URL is asked for anew: Secret and pods get the new one', async () => {
+  it('may have moved to another server when its URL is requested again: Secret and pods get the new URL', async () => {
     const [before, moved] = [await look({}), await look({ host: 'pg-b', rotate: 'moved' })];
     expect(moved.asked).toEqual(['household/ledger']);
     expect(moved.written).toEqual([
@@ -82,7 +82,7 @@ describe('the database of an Assistant', () => {
     expect(moved.revision).not.toBe(before.revision);
   });
 
-  it('is verified by the authority of a server that came to the Space, too, wherever it is', async () => {
+  it('is also verified with the CA of a server that was added later, wherever the database is', async () => {
     const [before, more] = [await look({}), await look({ authorities: 'of b and of c' })];
     expect(more.asked).toEqual(['household/ledger']);
     expect(more.written).toEqual([

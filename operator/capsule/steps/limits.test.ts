@@ -25,7 +25,7 @@ const roles = () =>
     [home],
   );
 
-test('the limits of the spec hold from the moment they change, and what is used is told in coarse steps', async () => {
+test('the limits of the spec are effective as soon as they change, and usage is reported in coarse steps', async () => {
   const namespace = await space.settled();
   await eventually(async () => (await usage()) === '52Mi', { what: 'the usage of an empty Capsule' });
   expect(await roles()).toEqual([
