@@ -83,7 +83,7 @@ const FOREIGN = 'was not sent by a page of the console';
 const FIELDS = { value: 'S3cret-of-the-bank', digest: 'x', name: 'x', generation: '1' };
 
 describe('a forged request', () => {
-  it.each(ACTS)('to %s is refused from elsewhere, although its token is right', async (act) => {
+  it.each(ACTS)('to %s is refused from another site, although its token is right', async (act) => {
     const { origin } = environment;
     const fields = { ...FIELDS, form_token: await formTokenOf(environment, admin, act) };
     const was = await world();
@@ -103,7 +103,7 @@ describe('a forged request', () => {
     expect(await world()).toBe(was);
   });
 
-  it.each(ACTS)('to %s is refused without a token of this very session and address', async (act) => {
+  it.each(ACTS)('to %s is refused without a token of this session and address', async (act) => {
     const other = await environment.signedIn('admin');
     const was = await world();
     const tokens = [
@@ -124,7 +124,7 @@ describe('a forged request', () => {
     expect(await world()).toBe(was);
   });
 
-  it('is no act by GET', async () => {
+  it('changes nothing by GET', async () => {
     const was = await world();
     for (const act of ACTS) expect((await admin.get(`${act}?value=x`)).status, act).toBe(404);
     expect(await world()).toBe(was);
@@ -132,7 +132,7 @@ describe('a forged request', () => {
 });
 
 describe('a planted cookie', () => {
-  it('beside one’s own makes nobody of both, and never somebody else', async () => {
+  it('next to the real one makes both invalid, and never signs in somebody else', async () => {
     const [mine, planted] = [await environment.signedIn('viewer'), await environment.signedIn('admin')];
     const pair = [planted, mine].map((one) => `${SESSION}=${one.cookies.get(SESSION)}`);
     for (const cookie of [pair.join('; '), pair.toReversed().join('; ')]) {
@@ -141,7 +141,7 @@ describe('a planted cookie', () => {
     }
   });
 
-  it('from before somebody signed in opens no form of theirs', async () => {
+  it('from before a sign-in is not valid for forms after it', async () => {
     const attacker = await environment.signedIn('viewer');
     const known = await formTokenOf(environment, attacker, '/capsules/household/suspend');
     const victim = new Browser(environment.origin);
@@ -152,8 +152,8 @@ describe('a planted cookie', () => {
   });
 });
 
-describe('a link that is to lead elsewhere', () => {
-  it('leads to pages of the console alone, whoever follows it', async () => {
+describe('a link to another site', () => {
+  it('leads only to pages of the console, whoever follows it', async () => {
     const odd = [
       '//evil.org',
       '///evil.org/',
@@ -220,7 +220,7 @@ describe('a text of an author (stored XSS)', () => {
     for (const child of 'childNodes' in node ? node.childNodes : []) yield* elements(child);
   }
 
-  it.each(PAGES)('comes to no element, handler or address that runs, on %s', async (path) => {
+  it.each(PAGES)('becomes no element, handler or address that runs code, on %s', async (path) => {
     const { html } = await admin.get(path);
     const found = [...elements(parse(html))];
     expect(found.length).toBeGreaterThan(20);
@@ -241,7 +241,7 @@ describe('a text of an author (stored XSS)', () => {
     expect(html).not.toContain('\u202e');
   });
 
-  it('is on those pages: otherwise nothing was tried', async () => {
+  it('is shown on those pages, without which the test would prove nothing', async () => {
     for (const path of ['/', '/capsules/household', '/capsules/household/assistants/ledger'])
       expect((await admin.get(path)).text, path).toContain('<script>alert(1)</script>');
   });
@@ -283,7 +283,7 @@ describe('a page of another site, in a real browser', () => {
     await context.close();
   });
 
-  it('sends no form of ours as the person', async () => {
+  it('cannot send a form of the console as the person', async () => {
     const { context, page } = await windowOf(chromium, { environment }, 'admin');
     const token = await formTokenOf(environment, admin, '/capsules/household/suspend');
     body = `<form method="post" action="${environment.origin}/capsules/household/suspend"><input name="form_token" value="${token}"><button>Win</button></form>`;
@@ -296,7 +296,7 @@ describe('a page of another site, in a real browser', () => {
     await context.close();
   });
 
-  it('gets no hold of our window, and reads nothing of it', async () => {
+  it('gets no reference to the console’s window, and reads nothing of it', async () => {
     const { context, page } = await windowOf(chromium, { environment }, 'admin');
     await page.goto(elsewhere);
     const opened = context.waitForEvent('page');

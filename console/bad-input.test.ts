@@ -163,7 +163,7 @@ describe('the console', () => {
   });
 
   it.each(Object.entries(FORMS).filter(([, bad]) => bad === NOTHING))(
-    'takes nothing that somebody enters with %s',
+    '%s has no fields that somebody fills in',
     async (route) => {
       const who = await environment.signedIn('admin');
       const at = addressOf(route.replace('POST ', ''), 'household', 'asking');
@@ -174,9 +174,9 @@ describe('the console', () => {
   );
 });
 
-describe('a value out of bounds', () => {
+describe('an invalid value', () => {
   it.each(Object.entries(FORMS).flatMap(([route, bad]) => bad.map((one) => [route, ...one] as const)))(
-    'is told beside it: %s with %s',
+    'is reported at its field: %s with %s',
     async (route, _what, fields, status, says) => {
       const who = await environment.signedIn('admin');
       const at = addressOf(route.replace('POST ', ''), 'household', 'asking');
@@ -203,7 +203,7 @@ describe('a value out of bounds', () => {
     return (await who.get(page)).forms.find((form) => form.action === action)?.fields ?? {};
   }
 
-  it('leaves the page as it is while somebody reads it', async () => {
+  it('does not let the live update replace the page that reports it', async () => {
     const who = await environment.signedIn('admin');
     const page = await who.send(await who.get(CREDENTIALS), CREATE, { ...ENTERED, name: '' });
     expect([page.html.includes('live.js'), (await who.get(CREDENTIALS)).html.includes('live.js')]).toEqual([
@@ -214,23 +214,26 @@ describe('a value out of bounds', () => {
 });
 
 describe('a stale form', () => {
-  it.each(['rotate', 'select', 'delete'])('of a set is refused on top: %s', async (act) => {
-    const who = await environment.signedIn('admin');
-    const fields = filled(whole.store.fields());
-    const before = await who.get(CREDENTIALS);
-    const create = { name: `stale-${act}`, ...fields };
-    const seen = await who.send(before, CREATE, create);
-    const form = seen.forms.findLast(({ action }) => action === `${CREDENTIALS}/${act}`);
-    const stale = { ...form?.fields, generation: '7777' };
-    const { 'secret-access-key-id': id = '', 'secret-secret-access-key': key = '' } = fields;
-    const keys = act === 'rotate' ? { 'secret-access-key-id': id, 'secret-secret-access-key': key } : {};
-    const page = await forged(environment, who, `${CREDENTIALS}/${act}`, { ...stale, ...keys });
-    expect([page.status, page.text.includes('Somebody changed the sets after you opened the page')]).toEqual([
-      409,
-      true,
-    ]);
-    expectDecent(page);
-  });
+  it.each(['rotate', 'select', 'delete'])(
+    'of a credential set is refused at the top of the page: %s',
+    async (act) => {
+      const who = await environment.signedIn('admin');
+      const fields = filled(whole.store.fields());
+      const before = await who.get(CREDENTIALS);
+      const create = { name: `stale-${act}`, ...fields };
+      const seen = await who.send(before, CREATE, create);
+      const form = seen.forms.findLast(({ action }) => action === `${CREDENTIALS}/${act}`);
+      const stale = { ...form?.fields, generation: '7777' };
+      const { 'secret-access-key-id': id = '', 'secret-secret-access-key': key = '' } = fields;
+      const keys = act === 'rotate' ? { 'secret-access-key-id': id, 'secret-secret-access-key': key } : {};
+      const page = await forged(environment, who, `${CREDENTIALS}/${act}`, { ...stale, ...keys });
+      expect([
+        page.status,
+        page.text.includes('Somebody changed the sets after you opened the page'),
+      ]).toEqual([409, true]);
+      expectDecent(page);
+    },
+  );
 });
 
 describe('a session that ended while somebody filled in a form', () => {
@@ -248,23 +251,26 @@ describe('a session that ended while somebody filled in a form', () => {
   it.each<[string, (who: Browser) => void]>([
     ['with its time', () => {}],
     ['in another window', (who) => void who.cookies.delete('__Host-space-session')],
-  ])('is told, and all but secrets is there after signing in: it ended %s', async (_, end) => {
-    const { who, page } = await interrupted(end);
-    expect([page.status, page.text.includes('Your session has ended, and nothing was changed')]).toEqual([
-      422,
-      true,
-    ]);
-    expectDecent(page);
-    const kept = await unsealed(environment, who, 'kept', z.unknown());
-    expect(JSON.stringify(kept)).toContain('papers-of-mia');
-    expect(JSON.stringify(kept)).not.toContain(SECRET);
-    const again = await who.send(page, '/sign-in', { token: environment.tokens.admin });
-    expect([again.status, again.path]).toEqual([200, CREDENTIALS]);
-    expectKept(again);
-    expectDecent(again);
-    expect(again.html).not.toContain('live.js');
-    expect((await who.get(CREDENTIALS)).html).not.toContain('papers-of-mia');
-  });
+  ])(
+    'is reported, and the form is restored after the sign-in, except secrets: it ended %s',
+    async (_, end) => {
+      const { who, page } = await interrupted(end);
+      expect([page.status, page.text.includes('Your session has ended, and nothing was changed')]).toEqual([
+        422,
+        true,
+      ]);
+      expectDecent(page);
+      const kept = await unsealed(environment, who, 'kept', z.unknown());
+      expect(JSON.stringify(kept)).toContain('papers-of-mia');
+      expect(JSON.stringify(kept)).not.toContain(SECRET);
+      const again = await who.send(page, '/sign-in', { token: environment.tokens.admin });
+      expect([again.status, again.path]).toEqual([200, CREDENTIALS]);
+      expectKept(again);
+      expectDecent(again);
+      expect(again.html).not.toContain('live.js');
+      expect((await who.get(CREDENTIALS)).html).not.toContain('papers-of-mia');
+    },
+  );
 
   it('keeps nothing of a form that another site sent', async () => {
     const who = await environment.signedIn('admin');
@@ -274,8 +280,8 @@ describe('a session that ended while somebody filled in a form', () => {
   });
 });
 
-describe('a broker that goes away', () => {
-  it('is told on top, and what was entered is there when it is back', async () => {
+describe('a broker that becomes unavailable', () => {
+  it('is reported at the top, and the form is restored when it is back', async () => {
     const port = Number(new URL(whole.brokerUrl).port);
     const line = await openTcpProxy({ port });
     const { origin } = await environment.start({ OBJECT_STORE_URL: `http://127.0.0.1:${line.port}` });
@@ -306,7 +312,7 @@ const pathsOf = (capsule: string, assistant: string) =>
 const sent = (who: Browser, { method, path }: { readonly method: string; readonly path: string }) =>
   method === 'GET' ? who.get(path) : forged(environment, who, path, { ...ENTERED, generation: '1' });
 
-describe('an API server that goes away', () => {
+describe('an API server that becomes unavailable', () => {
   let line: TcpProxy;
   let who: Browser;
 
@@ -326,9 +332,9 @@ describe('an API server that goes away', () => {
   });
 });
 
-describe('a name that nothing has', () => {
+describe('a name without an object', () => {
   it.each(pathsOf('nowhere', 'nobody').filter(({ hasNames }) => hasNames))(
-    '$method $path says that there is no such thing',
+    '$method $path answers that it was not found',
     async (route) => {
       const page = await sent(await environment.signedIn('admin'), route);
       expect([404, 503]).toContain(page.status);

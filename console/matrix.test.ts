@@ -216,7 +216,7 @@ describe('the console', () => {
   });
 
   it.each(Object.entries(TABLE))(
-    '%s is shown to those who may, and refused to all others',
+    '%s is shown to people with the right, and refused to all others',
     async (key, row) => {
       const well = key.startsWith('GET') ? 'shown' : 'taken';
       const found: Partial<Record<Person, unknown>> = {};
@@ -234,13 +234,13 @@ describe('the console', () => {
     },
   );
 
-  it('gives whoever has the verb on one Capsule the credentials of no other', async () => {
+  it('gives a person with the verb on one Capsule no credentials of another', async () => {
     const page = await all.as.keeper.get('/capsules/workshop/credentials');
     expect([page.status, page.text.includes('This requires the verb credentials')]).toEqual([403, true]);
   });
 
   it.each(Object.entries(OUTSIDE))(
-    '%s is the same for everybody, but for what they may read',
+    '%s is the same for everybody, except for what they may read',
     async (_key, row) => {
       const found: Partial<Record<Person, unknown>> = {};
       for (const person of PEOPLE) found[person] = await row.ask(all, person);

@@ -22,8 +22,8 @@ afterAll(async () => {
   await line.close();
 });
 
-describe('one person who asks for a hundred pages at once', () => {
-  it('has a few of them made at one time, in however many sessions, and waits for some', async () => {
+describe('one person who requests a hundred pages at once', () => {
+  it('gets a few at a time, in any number of sessions, and waits for the others', async () => {
     const agent = new Agent({ connections: 50 });
     const windows: Browser[] = [];
     for (const one of await Promise.all([1, 2].map(() => environment.signedIn('viewer', origin)))) {

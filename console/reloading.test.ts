@@ -36,7 +36,7 @@ afterAll(async () => {
 
 describe('a console that reloads', () => {
   it.each(['style.css', 'live.js'])(
-    'serves %s as it was changed, under another name, to whoever has signed in',
+    'serves the changed %s under another name, and people stay signed in',
     async (name) => {
       const address = async () => {
         const page = await browser.get('/sandbox');

@@ -177,7 +177,7 @@ afterAll(() => all?.close());
 const NO_PAGE = /^\/(?:assets|healthz|live|sign-in|diagnostics\/archive)/;
 
 describe('a section of a page', () => {
-  it('is in a row here, of every page that the console has', () => {
+  it('has a row here, for every page of the console', () => {
     const routes = all.routes.flatMap((route) => (route.startsWith('GET ') ? [route.slice(4)] : []));
     const pages = routes.filter((path) => !NO_PAGE.test(path));
     const shapes = pages.map((path) => new RegExp(`^${path.replace(/:[a-z]+/g, '[a-z]+')}$`));
@@ -186,7 +186,7 @@ describe('a section of a page', () => {
   });
 
   it.each(Object.entries(PAGES))(
-    'of %s is given to those who may, and to all others as is said here',
+    'of %s is shown to people with the right, and to all others as defined here',
     async (path, wanted) => {
       for (const person of GUESTS) {
         const page = await as[person].get(path);
@@ -203,7 +203,7 @@ describe('a section of a page', () => {
   );
 
   it.each(Object.entries(AROUND))(
-    'Sandbox shows %s by the right on it, and by no other',
+    'Sandbox shows %s with the right on it, and with no other',
     async (name, rule) => {
       const somebody = await guest(`of-${rule.resources[0]}`, [], [rule]);
       const given = sectionsOf((await somebody.get('/sandbox')).html);

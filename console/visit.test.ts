@@ -5,7 +5,7 @@ import { KeptLists } from './kubernetes/kept-lists.ts';
 import { UNSEEN } from './machinery/machinery.ts';
 import { visit } from './visit.ts';
 
-it('who may do something to all, and not to this one, may not: an authorizer is asked by name', async () => {
+it('a person who may act on all objects but not on this one may not: the authorizer is asked with the name', async () => {
   const kubernetes: Kubernetes = {
     ask: async (_, { body }) => {
       const { spec } = body as { spec: { resourceAttributes: { name?: string } } };

@@ -9,12 +9,12 @@ beforeAll(async () => {
 afterAll(() => broker.close());
 
 describe('a broker that was taken over', () => {
-  it('is shown while it keeps to the form', async () => {
+  it('is shown while its answers have the specified form', async () => {
     const page = await broker.sent('look', WHOLE);
     for (const words of ['archive', 's3.bank.org', 'Secret access key']) expect(page).toContain(words);
   });
 
-  it('pushes no byte of a key into a page, wherever in its answers it puts it', async () => {
+  it('cannot put a byte of a key into a page, wherever it is in its answers', async () => {
     await fc.assert(
       fc.asyncProperty(acts, replies, async (act, answers) => {
         expect(await broker.sent(act, answers)).not.toContain(CANARY);

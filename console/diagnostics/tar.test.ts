@@ -9,7 +9,7 @@ async function* entries(...all: readonly Entry[]): AsyncGenerator<Entry> {
 }
 
 describe('an archive', () => {
-  it('is one that tar reads, with every byte of its files', async () => {
+  it('can be read by tar, with every byte of its files', async () => {
     const long = { name: 'pods/home-services.json', content: 'ü'.repeat(5_000) };
     const bytes = await buffer(tar(entries(long, { name: 'empty.txt', content: '' }), AT));
     const run = (...args: readonly string[]) =>
@@ -23,7 +23,7 @@ describe('an archive', () => {
     expect(run('xOf', '-', long.name)).toBe(long.content);
   });
 
-  it('takes no name that leads out of it', async () => {
+  it('refuses a file name that leads out of it', async () => {
     await expect(buffer(tar(entries({ name: 'a\0b', content: '' }), AT))).rejects.toThrow(TypeError);
     await expect(buffer(tar(entries({ name: '../b', content: '' }), AT))).rejects.toThrow(TypeError);
     await expect(buffer(tar(entries({ name: '/b', content: '' }), AT))).rejects.toThrow(TypeError);

@@ -55,7 +55,7 @@ async function asked(answers: Readonly<Record<string, unknown>>) {
   }
 }
 
-test('what each replica has counted is one sum, with the last time of each kind of call', async () => {
+test('the counts of all replicas are summed, with the last time of each kind of call', async () => {
   const at = (minute: number) => `2026-01-01T00:0${minute}:00Z`;
   const bank = { host: 'api.bank.org', input: 'bank', ending: 'ok', count: 2, last_at: at(3) };
   const told = (since: number, forgotten: number, ...calls: object[]) => ({
@@ -77,7 +77,7 @@ test('what each replica has counted is one sum, with the last time of each kind 
   });
 });
 
-test('a name is looked up as it is, an address without its brackets, and both asked at the usual port', async () => {
+test('a name is resolved as it is, an address without its brackets, and both are called at the default port', async () => {
   const names: string[] = [];
   for (const url of ['http://[::1]:1', 'http://a.svc', 'http://a.svc:1']) {
     const lookup = async (host: string) => {
@@ -92,7 +92,7 @@ test('a name is looked up as it is, an address without its brackets, and both as
   expect(names).toEqual(['::1', 'a.svc', 'a.svc']);
 });
 
-test('each address that a name has is asked, by the name itself if nobody says otherwise', async () => {
+test('each address of a name is called, verified by that name unless another is configured', async () => {
   const server = createServer((_, response) => response.writeHead(503).end());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

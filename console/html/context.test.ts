@@ -4,7 +4,7 @@ import { holesOf, TemplateError } from './context.ts';
 /** A dollar sign is a place for a value. */
 const holes = (text: string) => holesOf(text.split('$'));
 
-describe('the places of a template', () => {
+describe('the placeholders of a template', () => {
   it.each([
     ['<p class="a">text</p>', []],
     ['$', ['content']],
@@ -25,18 +25,21 @@ describe('the places of a template', () => {
   it.each([
     ...['action', 'background', 'cite', 'data', 'formaction', 'href', 'manifest', 'ping', 'poster'],
     ...['src', 'srcset', 'xlink:href', 'HREF'],
-  ])('are whole addresses in %s, in which no other text stands', (name) => {
+  ])('are whole URLs in %s, without other text', (name) => {
     expect(holes(`<a ${name}="$">`)).toEqual(['url']);
     for (const text of [`/x$`, `$/x`, `$$`, `#$`])
       expect(() => holes(`<a ${name}="${text}">`)).toThrow(/^a Url is the whole of /);
     expect(holes(`<a ${name}="/x" title="$">`)).toEqual(['attribute']);
   });
 
-  it.each(['onclick', 'onload', 'style', 'srcdoc', 'http-equiv', 'OnClick'])('are none in %s', (name) => {
-    expect(() => holes(`<p ${name}="$">`)).toThrow(/^no value may stand in the attribute /);
-  });
+  it.each(['onclick', 'onload', 'style', 'srcdoc', 'http-equiv', 'OnClick'])(
+    'are not allowed in %s',
+    (name) => {
+      expect(() => holes(`<p ${name}="$">`)).toThrow(/^no value may stand in the attribute /);
+    },
+  );
 
-  it.each(['data-on', 'xstyle', 'styles', 'data-href', 'hrefs'])('are texts in %s', (name) => {
+  it.each(['data-on', 'xstyle', 'styles', 'data-href', 'hrefs'])('are plain text in %s', (name) => {
     expect(holes(`<p ${name}="$">`)).toEqual(['attribute']);
   });
 });
@@ -44,7 +47,7 @@ describe('the places of a template', () => {
 describe('a template', () => {
   it.each([
     ...['script', 'style', 'iframe', 'noscript', 'template', 'xmp', 'plaintext', 'noembed', 'scriPT'],
-  ])('makes no %s', (name) => {
+  ])('cannot create %s', (name) => {
     expect(() => holes(`<${name}>`)).toThrow(/^no template makes a /);
     expect(() => holes(`<${name} a="$">`)).toThrow(/^no template makes a /);
   });
@@ -72,7 +75,7 @@ describe('a template', () => {
     ['<p ', 'the template ends within a tag'],
     ['<p class="a', 'the template ends within a tag'],
     ['<p class="$', 'the template ends within a tag'],
-  ])('is not %s', (text, message) => {
+  ])('cannot be %s', (text, message) => {
     expect(() => holes(text)).toThrow(TemplateError);
     expect(() => holes(text)).toThrow(new TemplateError(message));
   });

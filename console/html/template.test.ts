@@ -65,7 +65,7 @@ const page = (text: string, url: Url) => html`<section title="${text}" data-name
 describe('a page made by the template', () => {
   const plain = shape(parsed(page('x', Url.path`/y`).toString()));
 
-  it('has the same tags and attributes whatever texts are put into it', () => {
+  it('has the same tags and attributes whatever texts are inserted', () => {
     fc.assert(
       fc.property(hostile, (text) => {
         expect(shape(parsed(page(text, Url.path`/capsules/${text}?q=${text}`).toString()))).toEqual(plain);
@@ -74,7 +74,7 @@ describe('a page made by the template', () => {
     );
   });
 
-  it('leads only to a path of the console below what the template names, whatever is put into a path', () => {
+  it('links only to paths of the console below the one in the template, whatever is inserted', () => {
     fc.assert(
       fc.property(hostile, (text) => {
         const url = new URL(Url.path`/capsules/${text}/x?q=${text}`.text, 'https://console.test');
@@ -87,7 +87,7 @@ describe('a page made by the template', () => {
     );
   });
 
-  it('leads outside only by https', () => {
+  it('links to the outside only with https', () => {
     fc.assert(
       fc.property(fc.oneof(hostile, fc.webUrl()), (text) => {
         const url = Url.external(text);
@@ -104,7 +104,7 @@ describe('a page made by the template', () => {
       expect(Url.external(text), text).toBeUndefined();
   });
 
-  it('shows what turns or hides text by its code point', () => {
+  it('shows characters that turn or hide text by their code points', () => {
     expect(html`<p>${'a\u202eb\u200bc\u0000'}</p>`.toString()).toBe('<p>a⟨U+202E⟩b⟨U+200B⟩c⟨U+0000⟩</p>');
   });
 });
@@ -113,7 +113,7 @@ describe('a value', () => {
   const between = (value: Value) => html`<p>${value}</p>`.toString();
   const quoted = (value: Value) => html`<p title="${value}">`.toString();
 
-  it('is written where it stands, and what is not there is not', () => {
+  it('is written at its place, and a missing one writes nothing', () => {
     expect(html`plain`.toString()).toBe('plain');
     expect(html`${'a'}-${'b'}<p title="${'c'}">${1}</p>.`.toString()).toBe('a-b<p title="c">1</p>.');
     for (const nothing of [undefined, null, false] as const) {
@@ -128,7 +128,7 @@ describe('a value', () => {
     expect(script(Url.path`/a.js?b&c`).toString()).toBe('<script src="/a.js?b&amp;c" defer></script>');
   });
 
-  it('stands between attributes as a flag that is on or off', () => {
+  it('is allowed between attributes as a flag that is on or off', () => {
     expect(html`<input ${flag('required', true)}>`.toString()).toBe('<input required>');
     expect(html`<input ${flag('required', false)}>`.toString()).toBe('<input >');
   });

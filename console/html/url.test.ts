@@ -12,7 +12,7 @@ describe('a path of the console', () => {
     expect(Url.path`/a/${'\ud800'}`.text).toBe('/a/%EF%BF%BD');
   });
 
-  it('is never led to its parent by a name of dots', () => {
+  it('never leads to its parent by a name of dots', () => {
     for (const [name, segment] of [
       ['.', '%252E'],
       ['..', '%252E%252E'],
@@ -29,7 +29,7 @@ describe('a path of the console', () => {
     },
   );
 
-  it('is not one with something else behind a value', () => {
+  it('may not have more text after a value', () => {
     expect(() => Url.path`/a/${'x'}:b`).toThrow(TypeError);
     expect(() => Url.path`/a/${'x'}b/${'y'} `).toThrow(TypeError);
   });
@@ -49,7 +49,7 @@ it('a place on the same page is an id of ours', () => {
 });
 
 describe('an external address', () => {
-  it('is one of https, as it is sent over the wire', () => {
+  it('has to be https, and is normalised as browsers send it', () => {
     expect(Url.external('HTTPS://Bücher.example:443/a b')?.text).toBe('https://xn--bcher-kva.example/a%20b');
     expect(Url.external('https://Bücher.example:8443/')?.host).toBe('xn--bcher-kva.example:8443');
   });

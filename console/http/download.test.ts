@@ -8,7 +8,7 @@ import { expect, it } from 'vitest';
 import { sendDownload } from './download.ts';
 import { Download } from './outcome.ts';
 
-it('a file whose reader stops reading ends in time, and makes room for the next', async () => {
+it('a download whose reader stops reading is ended in time, and frees its slot', async () => {
   let ended = 0;
   let isOver = false;
   async function* endless() {

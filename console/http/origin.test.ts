@@ -3,7 +3,7 @@ import { Origins } from './origin.ts';
 
 const origins = new Origins(['https://localhost:8443', 'https://console.example']);
 
-test('a request is ours that names one of our hosts, with its port where it has one', () => {
+test('a request is accepted if it names one of the console’s hosts, with the port if there is one', () => {
   for (const [host, address] of [
     ['localhost:8443', 'https://localhost:8443'],
     ['console.example', 'https://console.example'],
@@ -22,7 +22,7 @@ describe('a form', () => {
   test.each<[string, Parameters<Origins['isFromOurPage']>[0]]>([
     ['a browser that tells the origin alone', { host, origin }],
     ['a browser that tells the kind of site, too', { host, origin, 'sec-fetch-site': 'same-origin' }],
-  ])('is ours from %s', (_, headers) => {
+  ])('is accepted from %s', (_, headers) => {
     expect(origins.isFromOurPage(headers)).toBe(true);
   });
 

@@ -19,8 +19,8 @@ class Reader extends EventEmitter {
 const enter = (turns: Turns, person: string, reader = new Reader()) =>
   turns.enter(person, reader as unknown as ServerResponse);
 
-describe('who asks for many pages at once', () => {
-  it('has a few of them made at one time, others wait, and more are refused; another person has theirs', async () => {
+describe('a person who requests many pages at once', () => {
+  it('gets a few at a time, others wait, and more are refused; another person is not affected', async () => {
     const turns = new Turns();
     const [reader, leaving] = [new Reader(), [] as (() => void)[]];
     let waiting = 0;
@@ -41,7 +41,7 @@ describe('who asks for many pages at once', () => {
     expect(await enter(turns, 'mia')).toBeTypeOf('function');
   });
 
-  it('has no more of them by leaving before they are made', async () => {
+  it('gets no more of them by disconnecting before they are ready', async () => {
     const turns = new Turns();
     const readers = Array.from({ length: 8 }, () => new Reader());
     const leaving = await Promise.all(readers.map((one) => enter(turns, 'eve', one)));
@@ -56,7 +56,7 @@ describe('who asks for many pages at once', () => {
     await next;
   });
 
-  it('waits for nothing once they have left', async () => {
+  it('stops waiting after a disconnect', async () => {
     const turns = new Turns();
     for (let count = 0; count < 8; count += 1) await enter(turns, 'eve');
     const gone = new Reader();
@@ -65,7 +65,7 @@ describe('who asks for many pages at once', () => {
     await expect(waited).rejects.toThrow();
   });
 
-  it('and does not read an answer keeps its place for a while, and is left then', async () => {
+  it('and does not read an answer keeps the slot for a limited time', async () => {
     const turns = new Turns(20);
     const slow = new Reader();
     const leaving = [await enter(turns, 'eve', slow)];

@@ -11,7 +11,7 @@ import { capsulesPath } from './space.ts';
 
 const PATH = capsulesPath('home');
 
-describe('a list that is kept', () => {
+describe('a cached list', () => {
   let environment: TestEnvironment;
   let made: Subjects;
   let api: Kubernetes;
@@ -46,7 +46,7 @@ describe('a list that is kept', () => {
     await environment?.close();
   });
 
-  it('is read once, and follows what is made, changed and deleted', async () => {
+  it('is read once, and follows creations, changes and deletions', async () => {
     expect(await look()).toEqual(['first True']);
     await made.capsule('another', {}, [condition('Ready', 'False', 'Waiting')]);
     await eventually(async () => (await look()).join() === 'another False,first True', {
@@ -63,12 +63,12 @@ describe('a list that is kept', () => {
     await eventually(async () => (await look()).join() === 'first True', { what: 'its end' });
   });
 
-  it('is refused as soon as the person may not look', async () => {
+  it('is refused as soon as the person loses the right', async () => {
     await look();
     await expect(lists.rows(watcher, callerOf('nobody'), PATH)).rejects.toMatchObject({ status: 403 });
   });
 
-  it('is read anew after an act of the person, and when they were told of a change that it has not', async () => {
+  it('is read again after a change by the person, and if it lacks a change that they were notified about', async () => {
     await look();
     wholes();
     await look();
@@ -81,7 +81,7 @@ describe('a list that is kept', () => {
     expect(wholes()).toBe(1);
   });
 
-  it('is read once for all pages that one person opens at the same time, each with rights of its own', async () => {
+  it('is read once for all pages that one person opens at the same time, each with its own check of rights', async () => {
     lists.forget(watcher);
     asked.length = 0;
     const pages = [look(), look(), look(), look()];
@@ -92,14 +92,14 @@ describe('a list that is kept', () => {
     expect(wholes()).toBe(1);
   });
 
-  it('is not another person’s, even while it is read', async () => {
+  it('is not shared with another person, even while it is read', async () => {
     lists.forget(watcher);
     wholes();
     await Promise.all([look(), lists.rows({ id: 'a third' }, callerOf('viewer'), PATH)]);
     expect(wholes()).toBe(2);
   });
 
-  it('is read anew after an act of the person, or a change that they were told of, while it was read', async () => {
+  it('is read again if the person changed something or was notified about a change while it was read', async () => {
     for (const meanwhile of [
       () => lists.forget(watcher),
       () => lists.expect(watcher, PATH, '999999999999999'),
@@ -114,7 +114,7 @@ describe('a list that is kept', () => {
     lists.forget(watcher);
   });
 
-  it('is read by each of those who waited where the first is refused', async () => {
+  it('is read by each waiting request if the first is refused', async () => {
     lists.forget(watcher);
     const refused = lists.rows(watcher, callerOf('nobody'), PATH);
     const other = look();
@@ -122,7 +122,7 @@ describe('a list that is kept', () => {
     expect(await other).toEqual(['first True']);
   });
 
-  it('is nobody else’s', async () => {
+  it('is not shared with other people', async () => {
     await look();
     wholes();
     await lists.rows({ id: 'somebody else' }, callerOf('viewer'), PATH);

@@ -4,7 +4,7 @@ import type { Ask } from './client.ts';
 import { runningManifest } from './running.ts';
 
 it.each(['', 'no JSON', '{', 'null', '[]', '{}'])(
-  'a manifest of what runs that is %j is none',
+  'a running manifest that is %j is ignored',
   async (text) => {
     const volumes = [{ projected: { sources: [{ configMap: { name: 'post-manifest-1' } }] } }];
     const visit = {

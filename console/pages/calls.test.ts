@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 describe('the calls of an Assistant, on its page', () => {
-  it('are told by host with why they were refused, and with the line that its author would add', async () => {
+  it('are shown by host with the reasons of refusals, and with the line that its author could add', async () => {
     const { text } = await viewer.get(LEDGER);
     expect(text).toContain('tracking.example – 2 its manifest does not name this host host_denied –');
     expect(text).toContain('an IP address, or another port – 1');
@@ -51,31 +51,31 @@ describe('the calls of an Assistant, on its page', () => {
     expect(text).toContain('"allowed_hosts": ["rates.ecb.org","tracking.example"]');
   });
 
-  it('offer nothing that lets a host through', async () => {
+  it('offer no action that allows a host', async () => {
     const { forms } = await viewer.get(LEDGER);
     expect(forms.map(({ action }) => action)).toEqual(['/sign-out']);
   });
 
-  it('of one that called nobody are told as none', async () => {
+  it('of an Assistant without calls are shown as none', async () => {
     const { text } = await viewer.get('/capsules/household/assistants/silent');
     expect(text).toContain('It has called no host outside since the gateway began to count.');
   });
 
-  it('are nobody’s to see who may not get the Assistant', async () => {
+  it('are hidden from a person who may not get the Assistant', async () => {
     const nobody = await environment.signedIn('nobody');
     const { status, html } = await nobody.get(LEDGER);
     expect(status).toBe(403);
     expect(html).not.toContain('tracking.example');
   });
 
-  it('are not known while no replica answers, and the page is there all the same', async () => {
+  it('are shown as unknown while no replica answers, on an otherwise complete page', async () => {
     const other = await environment.start({ EGRESS_URL: `http://127.0.0.1:${await freePort()}` });
     const { status, text } = await (await environment.signedIn('viewer', other.origin)).get(LEDGER);
     expect(status).toBe(200);
     expect(text).toContain('The egress gateway did not answer');
   });
 
-  it('are not known where the gateway does not know our token', async () => {
+  it('are shown as unknown if the gateway refuses the console’s token', async () => {
     const file = environment.write('other', 'spc_obs_0123456789012345678901234567890123456789012');
     const other = await environment.start({ EGRESS_OBSERVER_TOKEN_FILE: file });
     const { text } = await (await environment.signedIn('viewer', other.origin)).get(LEDGER);

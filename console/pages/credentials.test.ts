@@ -28,7 +28,7 @@ afterAll(() => whole.close());
 const PAGE = '/capsules/household/credentials';
 
 describe('credential sets', () => {
-  it('are none of a Capsule whose principal the console may not read yet, which the log tells', async () => {
+  it('cannot be shown for a Capsule whose principal the console may not read yet, which is logged', async () => {
     const admin = await environment.signedIn('admin');
     const begun = environment.log.length;
     const page = await admin.get('/capsules/elsewhere/credentials');
@@ -39,7 +39,7 @@ describe('credential sets', () => {
     expect(told).toContain('"code":"HTTP_403"');
   });
 
-  it('are drawn as the broker says, tried out, kept, rotated, selected and deleted; no value comes back', async () => {
+  it('have the broker’s form and can be verified, stored, rotated, selected and deleted; no value is returned', async () => {
     const who = await environment.signedIn('capsule-admin');
     const fields = whole.store.fields();
     let page = await who.get(PAGE);
@@ -69,7 +69,7 @@ describe('credential sets', () => {
       for (const value of [id, secret, principal]) expect(text).not.toContain(value);
   });
 
-  it('that fail are told beside the field, with all that is no secret kept', async () => {
+  it('that fail are reported at the field, and the form keeps everything except secrets', async () => {
     const who = await environment.signedIn('capsule-admin');
     const cases: [Record<string, string>, string, string][] = [
       [{ 'secret-access-key': 'wrong-secret-access-key' }, 'access-key-id', 'does not accept this key'],
@@ -88,7 +88,7 @@ describe('credential sets', () => {
     }
   });
 
-  it('that somebody else changed meanwhile are left, and shown as they are now', async () => {
+  it('that somebody else has changed are not changed, and shown in their new state', async () => {
     const [one, other] = [await environment.signedIn('capsule-admin'), await environment.signedIn('admin')];
     const mine = await one.get(PAGE);
     await other.send(await other.get(PAGE), `${PAGE}/create`, {
@@ -130,7 +130,7 @@ describe('credential sets', () => {
     );
   });
 
-  it('that somebody changed who may write on no Capsule, or without the console, are of nobody known', async () => {
+  it('that were changed without a record, for lack of rights or without the console, are shown without a name', async () => {
     const one = await environment.signedIn('capsule-admin');
     const may = (verbs: readonly string[]) => ({
       apiGroups: ['platform.space'],
@@ -154,8 +154,8 @@ describe('credential sets', () => {
   });
 });
 
-describe('a broker that is away', () => {
-  it('is told of as such, and as nothing that the console did', async () => {
+describe('a broker that is unavailable', () => {
+  it('is reported as such, and not as a fault of the console', async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
     const { origin } = await environment.start({ OBJECT_STORE_URL: url });
     const who = new Browser(origin);
@@ -170,8 +170,8 @@ describe('a broker that is away', () => {
   });
 });
 
-describe('a broker whose authority is exchanged', () => {
-  it('is believed by the new one, without a restart', async () => {
+describe('a broker whose CA is exchanged', () => {
+  it('is trusted with the new one, without a restart', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
     const [before, after] = ['before', 'after'].map((name) => makeAuthority(directory, name));
     const { cert, key } = after!.sign('localhost', ['DNS:localhost']);
@@ -218,7 +218,7 @@ describe('a broker that was taken over', () => {
   });
   afterAll(() => void evil.close());
 
-  it('pushes no value into a page or the log', async () => {
+  it('cannot put a value into a page or the log', async () => {
     const who = new Browser(origin);
     const token = environment.tokens.admin;
     await who.send(await who.get('/sign-in'), '/sign-in', { token });
@@ -247,7 +247,7 @@ describe('a broker that was taken over', () => {
     expect(environment.log.join('')).not.toContain(CANARY);
   });
 
-  it('that hangs up in the middle of an act is told of as away, and in the log by its code', async () => {
+  it('that disconnects during a change is reported as unavailable, and logged with the code', async () => {
     const who = new Browser(origin);
     await who.send(await who.get('/sign-in'), '/sign-in', { token: environment.tokens.admin });
     const whole = { inventory_generation: 1, selected: null, sets: [RECORD], trace_id: 'a'.repeat(32) };

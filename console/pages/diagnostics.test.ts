@@ -103,7 +103,7 @@ async function fetched(browser: Browser) {
 }
 
 describe('the archive', () => {
-  it('holds states, names, versions and times of what the person may read', async () => {
+  it('contains states, names, versions and times of what the person may read', async () => {
     const { answer, text, file } = await fetched(admin);
     expect(answer.headers['content-disposition']).toBe(
       'attachment; filename="space-home-diagnostics.tar.gz"',
@@ -128,7 +128,7 @@ describe('the archive', () => {
     });
   });
 
-  it('holds nothing of Secrets, environments, arguments, annotations, messages, notes and texts of manifests', async () => {
+  it('contains nothing of Secrets, environments, arguments, annotations, messages, notes and texts of manifests', async () => {
     const { text } = await fetched(admin);
     expect(text).not.toContain(CANARY);
     expect(text).not.toContain(Buffer.from(CANARY).toString('base64'));
@@ -146,19 +146,19 @@ describe('the archive', () => {
     ]);
   });
 
-  it('is nobody’s who is not signed in', async () => {
+  it('requires a sign-in', async () => {
     const { statusCode, headers } = await request(`${environment.origin}/diagnostics/archive`);
     expect([statusCode, headers.location]).toEqual([303, '/sign-in?to=%2Fdiagnostics%2Farchive']);
   });
 
-  it('is told on its page, list by list', async () => {
+  it('is described on its page, list by list', async () => {
     const { text } = await (await environment.signedIn('viewer')).get('/diagnostics');
     expect(text).toContain('assistants home included');
     expect(text).toContain('nodes the cluster left out you may not list these');
   });
 });
 
-describe('archives at one time', () => {
+describe('archives at the same time', () => {
   const visitOf = (user: string) =>
     ({ session: { user }, names: environmentNames, may: async () => true }) as unknown as Visit;
   const environmentNames = {
@@ -168,7 +168,7 @@ describe('archives at one time', () => {
     servicesNamespace: 't',
   };
 
-  it('are one of a person and four in all, however fast they are asked for', async () => {
+  it('are at most one for a person and four in all, however fast they are requested', async () => {
     const route = diagnosticsRoutes(() => new Date(0)).find(({ path }) => path.endsWith('/archive'));
     const ask = (user: string) => route!.run(visitOf(user)) as Promise<Download>;
     const [first, second] = await Promise.allSettled([ask('eve'), ask('eve')]);
@@ -182,7 +182,7 @@ describe('archives at one time', () => {
   });
 });
 
-describe('the archive of a Space that has no end', () => {
+describe('the archive of an endless Space', () => {
   const { session, names } = {
     session: { user: 'sam' },
     names: { namespace: 'home', systemNamespace: 's', servicesNamespace: 't' },
@@ -203,7 +203,7 @@ describe('the archive of a Space that has no end', () => {
     return JSON.parse(entries.at(-1)?.content ?? '').files as { missing?: string }[];
   };
 
-  it('is bounded in objects and in bytes', async () => {
+  it('has a limited number of objects and bytes', async () => {
     const files = await filesOf(
       endless(() => {}),
       () => new Date(0),
@@ -212,7 +212,7 @@ describe('the archive of a Space that has no end', () => {
     expect(files.slice(1).every(({ missing }) => missing === 'too much')).toBe(true);
   });
 
-  it('asks for so few objects at a time that four archives of the largest manifests fit into memory', async () => {
+  it('reads so few objects at a time that four archives of the largest manifests fit into memory', async () => {
     const limits: number[] = [];
     const visit = endless(() => {});
     const asking = {
@@ -227,7 +227,7 @@ describe('the archive of a Space that has no end', () => {
     expect(4 * Math.max(...limits) * 65_536 * 4).toBeLessThan(64 * 1024 * 1024);
   });
 
-  it('is bounded in time', async () => {
+  it('is limited in time', async () => {
     let minutes = 0;
     const files = await filesOf(
       endless(() => {

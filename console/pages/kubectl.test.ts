@@ -54,7 +54,7 @@ describe('the same with kubectl', () => {
     expect(commands(html)).toMatch(/^kubectl /m);
   });
 
-  it('has what a stored input, its binding, suspending and resuming take', async () => {
+  it('contains the commands for a stored input, its binding, suspending and resuming', async () => {
     const told = commands((await admin.get(ASKING)).html);
     for (const line of [
       'kubectl -n home create secret generic household.asking.bank --type=platform.space/stored-input --from-file=value=FILE',
@@ -73,7 +73,7 @@ describe('the same with kubectl', () => {
 
   // The API server takes no such name; an object that was stored before that rule has it still.
   it.each(['$(touch FILE)', "'; touch FILE; '", '`touch FILE`', 'x;touch FILE #'])(
-    'does nothing else in a shell where the Capsule of an Assistant is %s',
+    'runs nothing else in a shell if the Capsule of an Assistant is %s',
     (form) => {
       const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
       const made = join(directory, 'made');
@@ -91,7 +91,7 @@ describe('the same with kubectl', () => {
     },
   );
 
-  it('ends a page with a form that was not taken', async () => {
+  it('ends a page with a refused form', async () => {
     const refused = [
       [ASKING, `${ASKING}/inputs/bank`, { value: 'aaaa' }],
       [HOUSEHOLD, `${HOUSEHOLD}/quota`, { database: 'much' }],
@@ -104,7 +104,7 @@ describe('the same with kubectl', () => {
     }
   });
 
-  it('ends a page that says what went wrong, with what tells more of it', async () => {
+  it('ends an error page, with commands that show more', async () => {
     const missing = await admin.get('/capsules/nowhere');
     expect([missing.status, commands(missing.html)]).toEqual([
       404,

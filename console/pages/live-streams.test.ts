@@ -47,8 +47,8 @@ async function listen(browser: Browser | undefined, page = '/', origin = environ
 const touch = (name: string) =>
   made.patch('capsules', name, { metadata: { annotations: { touched: String(Math.random()) } } });
 
-describe('who listens to a page', () => {
-  it('is told that it is another by now, and nothing of what is on it', async () => {
+describe('a client that listens to a page', () => {
+  it('is told that the page has changed, and nothing of its content', async () => {
     const listener = await listen(await environment.signedIn('viewer'));
     expect(listener).toMatchObject({ status: 200, type: 'text/event-stream; charset=utf-8' });
     await touch('household');
@@ -59,7 +59,7 @@ describe('who listens to a page', () => {
     listener.leave();
   });
 
-  it('of one Capsule is not told of another', async () => {
+  it('of one Capsule is not told about another', async () => {
     const viewer = await environment.signedIn('viewer');
     const [household, all] = [await listen(viewer, '/capsules/household/credentials'), await listen(viewer)];
     await touch('workshop');
@@ -71,12 +71,12 @@ describe('who listens to a page', () => {
     all.leave();
   });
 
-  it('and may not look, or is nobody, is told so once', async () => {
+  it('without the right or a sign-in gets a final answer', async () => {
     for (const browser of [undefined, await environment.signedIn('nobody')])
       expect((await listen(browser)).status).toBe(204);
   });
 
-  it('and asks for the head alone takes no stream’s place', async () => {
+  it('with a HEAD request uses no stream', async () => {
     const viewer = await environment.signedIn('viewer');
     const cookie = [...viewer.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const ask = () => request(`${environment.origin}/live`, { method: 'HEAD', headers: { cookie } });
@@ -88,7 +88,7 @@ describe('who listens to a page', () => {
     for (const one of streams) one.leave();
   });
 
-  it('in many windows has four streams at the same time', async () => {
+  it('in many windows gets four streams at the same time', async () => {
     const viewer = await environment.signedIn('viewer');
     const all = [];
     for (let count = 0; count < 4; count += 1) all.push(await listen(viewer));
@@ -99,7 +99,7 @@ describe('who listens to a page', () => {
     await eventually(async () => (await listen(viewer)).status === 200, { what: 'a place is free again' });
   });
 
-  it('in many sessions has twelve streams, and leaves others theirs', async () => {
+  it('in many sessions gets twelve streams, and does not affect others', async () => {
     const sessions = [];
     for (let count = 0; count < 4; count += 1) sessions.push(await environment.signedIn('deployer'));
     const all = [];
@@ -111,7 +111,7 @@ describe('who listens to a page', () => {
     for (const one of [...all, other]) one.leave();
   });
 
-  it('is told nothing more once they have signed out', async () => {
+  it('gets nothing more after the sign-out', async () => {
     const viewer = await environment.signedIn('viewer');
     const listener = await listen(viewer);
     expect(listener.status).toBe(200);
@@ -119,7 +119,7 @@ describe('who listens to a page', () => {
     await eventually(listener.isOver, { what: 'the stream ends', within: 20_000 });
   });
 
-  it('is told nothing more when the session ends', async () => {
+  it('gets nothing more when the session ends', async () => {
     const wait = { SESSION_MINUTES: '5' };
     let shift = 0;
     const { origin, stop } = await environment.start(wait, () => new Date(Date.now() + shift));
@@ -131,7 +131,7 @@ describe('who listens to a page', () => {
     await stop();
   });
 
-  it('does not keep a console from its end', async () => {
+  it('does not delay the end of a console', async () => {
     const { origin, stop } = await environment.start();
     const listener = await listen(await environment.signedIn('viewer', origin), '/', origin);
     expect(listener.status).toBe(200);

@@ -38,8 +38,8 @@ const tell = (message: string) =>
     body: { status: { conditions: [condition('Ready', 'False', 'Waiting', message)] } },
   });
 
-describe('a page that somebody looks at', () => {
-  it('shows what changed, keeps what is unfolded and the focus, and is not loaded anew', async () => {
+describe('an open page', () => {
+  it('shows what changed, keeps opened details and the focus, and is not reloaded', async () => {
     const { context, page } = await windowOf(browser, { environment }, 'admin');
     await page.goto(ASKING);
     await page.evaluate('globalThis.isTheSame = true');
@@ -53,7 +53,7 @@ describe('a page that somebody looks at', () => {
     await context.close();
   });
 
-  it('waits with it for somebody who is typing', async () => {
+  it('does not update while somebody is typing', async () => {
     const { context, page } = await windowOf(browser, { environment }, 'admin');
     await page.goto(ASKING);
     const field = page.locator('main input:not([type=hidden])').first();
@@ -72,7 +72,7 @@ describe('a page that somebody looks at', () => {
     await context.close();
   });
 
-  it('shows what changed again once an API server is back that was away', async () => {
+  it('updates again once an unavailable API server is back', async () => {
     const { url } = environment.policyServer.server;
     const port = Number(new URL(url).port);
     const line = await openTcpProxy({ port });

@@ -34,17 +34,17 @@ const shown = (count: number, query: string) => {
 };
 
 describe('a long table', () => {
-  it('is looked through on its own page, also where it stands in the answer to a form', () => {
+  it('is searched on its own page, also if it is in the answer to a form', () => {
     expect(shown(101, '').html).toContain('<form method="get" action="/capsules">');
   });
 
-  it('is a table and nothing else as long as it fits on a page', () => {
+  it('has no search field and no parts as long as it fits on a page', () => {
     const { html, names } = shown(100, '');
     expect(names).toHaveLength(100);
     expect(html).not.toContain('<form');
   });
 
-  it('comes in parts, each of which leads to those beside it', () => {
+  it('has parts, each with links to the previous and the next', () => {
     const { html, names } = shown(250, 'part=2');
     expect([names[0], names.at(-1), names.length]).toEqual(['capsule-0101', 'capsule-0200', 100]);
     expect(html).toContain('101 to 200 of 250 Capsules');
@@ -58,11 +58,11 @@ describe('a long table', () => {
     ['part=1e9', 'capsule-0201'],
     ['part=NaN', 'capsule-0001'],
     ['part=1.9', 'capsule-0001'],
-  ])('shows the nearest part that there is for %s', (query, first) => {
+  ])('shows the nearest existing part for %s', (query, first) => {
     expect(shown(250, query).names[0]).toBe(first);
   });
 
-  it('finds a part of a name in all of it, and says so when there is none', () => {
+  it('finds a part of a name in all rows, and says if there is none', () => {
     expect(shown(250, 'name=-0249').names).toEqual(['capsule-0249']);
     const { html, names } = shown(250, 'name=%3Cb%3E');
     expect(names).toEqual([]);

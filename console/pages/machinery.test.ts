@@ -39,7 +39,7 @@ beforeAll(async () => {
 afterAll(() => environment?.close());
 
 describe('Repairs', () => {
-  it('has the Space’s own programs, nodes and probes, counted, with why and since when', async () => {
+  it('lists and counts the Space’s own programs, nodes and probes, with reason and time', async () => {
     const { text } = await admin.get('/');
     for (const says of [
       'Repairs 6 to repair',
@@ -54,13 +54,13 @@ describe('Repairs', () => {
     expect(text).not.toMatch(/Program home-operator|Node sound/);
   });
 
-  it('has of these what somebody may see, and no more', async () => {
+  it('lists of these only what the person may see', async () => {
     const { text } = await viewer.get('/');
     expect(text).toContain('Repairs 2 to repair');
     expect(text).not.toMatch(/Program|Node bare|Probe/);
   });
 
-  it('sees within the page what was mended, and on others within seconds', async () => {
+  it('shows a repair at once, and on other pages within seconds', async () => {
     await environment.policyServer.server.client.call({
       method: 'PATCH',
       path: '/apis/apps/v1/namespaces/home-services/statefulsets/postgres/status',
@@ -77,7 +77,7 @@ describe('a quota that is exceeded', () => {
     (await made.get('/apis/platform.space/v1/namespaces/home/capsules/household')).spec.quota;
   const action = '/capsules/household/quota';
 
-  it('is raised where it is found, by one act', async () => {
+  it('can be raised where it is reported, with one form', async () => {
     const page = await admin.get('/');
     expect(
       page.forms.filter((form) => form.action === action).map(({ fields }) => Object.keys(fields)),
@@ -90,7 +90,7 @@ describe('a quota that is exceeded', () => {
     expect(await quota()).toMatchObject({ database: '2Gi', assistants: 1 });
   });
 
-  it('is what admission takes: what is refused stands in its field, with why', async () => {
+  it('is validated by admission, and a refused value stays in its field with the reason', async () => {
     const page = await admin.send(await admin.get('/capsules/household'), action, { database: 'much' });
     expect(page.status).toBe(422);
     expect(page.html).toMatch(/id="quota-household-database-problem" role="alert">Nothing was changed\./);
@@ -111,7 +111,7 @@ describe('a quota that is exceeded', () => {
 });
 
 describe('the page of sandbox and brokers', () => {
-  it('tells the gate’s verdict, nodes, probes, programs and versions', async () => {
+  it('shows the gate’s verdict, nodes, probes, programs and versions', async () => {
     const { text } = await admin.get('/sandbox');
     for (const says of [
       'Sandbox: whether Assistants are scheduled Sandbox available SandboxAvailable A probe ran in the sandbox',
@@ -127,7 +127,7 @@ describe('the page of sandbox and brokers', () => {
       expect(text).toContain(says);
   });
 
-  it('says which role what is missing takes', async () => {
+  it('names the roles that the hidden parts require', async () => {
     const { text } = await viewer.get('/sandbox');
     expect(text).toContain('Sandbox available');
     expect(text).toContain('You may not see these: this requires the role home-space-cluster.');
@@ -135,7 +135,7 @@ describe('the page of sandbox and brokers', () => {
     expect(text).not.toMatch(/db-broker 0 of 2|containerd/);
   });
 
-  it('is told of what changes on it', async () => {
+  it('is notified about its changes', async () => {
     const cookie = [...admin.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const stop = new AbortController();
     const { body } = await fetch(`${environment.origin}/live?page=/sandbox`, {
@@ -154,7 +154,7 @@ describe('the page of sandbox and brokers', () => {
 });
 
 describe('certificates', () => {
-  it('are told with the days that they have left, and to repair when they end soon', async () => {
+  it('are shown with the days that they are still valid, and as repairs when they expire soon', async () => {
     const pki = await makePki();
     const broker = createServer({ ...(await pki.issue('localhost')), ca: pki.authority });
     broker.listen(0, '127.0.0.1');
@@ -180,7 +180,7 @@ describe('certificates', () => {
     await pki.remove();
   });
 
-  it('of all services are there: what is shown in a handshake, else what the program of keys told, else that nobody did', async () => {
+  it('of all services are shown: from the handshake, else from the record of the program of keys, else as unknown', async () => {
     const pki = await makePki();
     const broker = createServer({ ...(await pki.issue('localhost')), ca: pki.authority });
     broker.listen(0, '127.0.0.1');

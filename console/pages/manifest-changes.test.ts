@@ -24,7 +24,7 @@ it('names what is added, removed and changed, each with its pointer', () => {
   ]);
 });
 
-it('names nothing where only the order is another', () => {
+it('names nothing if only the order differs', () => {
   const same = {
     network: { allowed_hosts: ['b.org', 'a.org'] },
     stored_inputs: { bank: { routes: [{ path: '/v1', method: 'GET' }], host: 'a.org' } },
@@ -33,7 +33,7 @@ it('names nothing where only the order is another', () => {
   expect(manifestChanges(old, same)).toEqual([]);
 });
 
-it('names a part as a whole where one of the two has nothing of it', () => {
+it('names a part as a whole if only one manifest has it', () => {
   const { stored_inputs: _, ...next } = old;
   expect(manifestChanges(old, next)).toEqual([
     { pointer: '/stored_inputs', before: JSON.stringify(old.stored_inputs), after: undefined },

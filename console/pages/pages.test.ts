@@ -85,7 +85,7 @@ describe('Repairs', () => {
       expect((await as.viewer.get(path)).text).toMatch(/Repairs 4 to repair/);
   });
 
-  it('leads an approver to the review, and resumes what is suspended', async () => {
+  it('links an approver to the review, and resumes suspended objects', async () => {
     const page = await as['capsule-admin'].get('/');
     expect(page.text).toContain('Review what it may do, and approve');
     expect((await as.deployer.get('/')).text).not.toContain('Review what it may do');
@@ -100,7 +100,7 @@ describe('Repairs', () => {
 });
 
 describe('Capsules', () => {
-  it('says of each how it is and when it was made', async () => {
+  it('shows for each its state and when it was created', async () => {
     const { text } = await as.viewer.get('/capsules');
     expect(text).toMatch(/broken .*BrokerUnreachable 0 of 0 ready – – \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
     expect(text).toMatch(/household Ready 1 of 3 ready 900Mi 1Gi \d{4}-\d\d-\d\d/);
@@ -108,7 +108,7 @@ describe('Capsules', () => {
 });
 
 describe('a Capsule', () => {
-  it('that no operator has looked at yet is told of as such, and since no time', async () => {
+  it('that no operator has reconciled yet is shown as such, without a time', async () => {
     const path = '/apis/platform.space/v1/namespaces/home/capsules';
     const unseen = { apiVersion: 'platform.space/v1', kind: 'Capsule', metadata: { name: 'unseen' } };
     await environment.policyServer.create(path, unseen);
@@ -119,14 +119,14 @@ describe('a Capsule', () => {
     await environment.policyServer.server.client.call({ method: 'DELETE', path: `${path}/unseen`, body: {} });
   });
 
-  it('shows its quota beside its use, as a bar', async () => {
+  it('shows quota and usage, with a bar', async () => {
     const { html, text } = await as.viewer.get(HOUSEHOLD);
     expect(html).toMatch(/<meter aria-label="Database"[^>]*value="88">/);
     expect(html).toMatch(/<meter aria-label="Assistants"[^>]*value="60">/);
     expect(text).toContain('kubectl -n home describe capsule household');
   });
 
-  it('shows the same on the page of each of its Assistants, who share it', async () => {
+  it('shows the same on the page of each of its Assistants, which share the quota', async () => {
     const { html, text } = await as.viewer.get(at('ledger'));
     expect(html).toMatch(/<meter aria-label="Database"[^>]*value="88">/);
     expect(text).toContain('Usage of the whole Capsule');
@@ -134,14 +134,14 @@ describe('a Capsule', () => {
 });
 
 describe('an Assistant', () => {
-  it('shows what its own database and files take, and says where nobody has measured them', async () => {
+  it('shows the usage of its own database and files, and says if it is not measured', async () => {
     expect((await as.viewer.get(at('ledger'))).text).toMatch(/Its database 312Mi Its own files 3Gi/);
     expect((await as.viewer.get(at('waiting'))).text).toMatch(
       /Its database not measured yet Its own files not measured yet/,
     );
   });
 
-  it('shows who installed it, where that was written, and who approved it', async () => {
+  it('shows who installed it, if recorded, and who approved it', async () => {
     const page = await as.viewer.get(at('ledger'));
     expect(page.text).toContain('Installed by admin .');
     expect((await as.viewer.get(at('waiting'))).text).toContain('It is not recorded who installed it');
@@ -149,7 +149,7 @@ describe('an Assistant', () => {
 });
 
 describe('approval', () => {
-  it('names exactly the manifest that was seen, and nothing when it is another by now', async () => {
+  it('is for exactly the manifest that was shown, and refused if it has changed', async () => {
     await made.assistant('moving', { capsule: 'household' });
     const seen = await as['capsule-admin'].get(at('moving'));
     await made.patch('assistants', 'moving', {
@@ -178,7 +178,7 @@ describe('approval', () => {
     expect(text).toContain('It is not recorded who installed it');
   });
 
-  it('of which nobody wrote down who gave it is told as such', async () => {
+  it('without a recorded approver is shown as such', async () => {
     await made.assistant('quiet', { capsule: 'household' });
     const { spec } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/quiet');
     const digest = `sha256:${manifestDigest(spec.manifest)}`;
@@ -200,13 +200,13 @@ describe('approval', () => {
     expect(text).not.toContain('By admin');
   });
 
-  it('is not offered under another Capsule’s address', async () => {
+  it('is not offered at the address of another Capsule', async () => {
     expect((await as.admin.get('/capsules/broken/assistants/moving')).status).toBe(404);
   });
 });
 
 describe('an Assistant', () => {
-  it('is drawn with everything that it may reach, and in words', async () => {
+  it('is shown with everything that it may reach, as a picture and in words', async () => {
     const { html, text } = await as.viewer.get(at('waiting'));
     expect(html).toContain('<svg class="picture wide"');
     for (const words of [
@@ -218,7 +218,7 @@ describe('an Assistant', () => {
       expect(text).toContain(words);
   });
 
-  it('that is hostile comes to no markup and shows what deceives', async () => {
+  it('that is hostile becomes no markup, and its deceptive characters are shown', async () => {
     for (const path of ['/', HOUSEHOLD, at('hostile')]) {
       const { html } = await as.admin.get(path);
       expect(withoutOurs(html), path).not.toMatch(/<script|<img|\u202e|href="javascript/i);
@@ -231,14 +231,14 @@ describe('an Assistant', () => {
   });
 });
 
-describe('what happened', () => {
+describe('the history', () => {
   const NAME = 'system:serviceaccount:home:capsule-admin';
   const done = (what: string) =>
     new RegExp(`${what} \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC By ${NAME} , with the console`);
   const object = async (kind: string, name: string) =>
     made.get(`/apis/platform.space/v1/namespaces/home/${kind}/${name}`);
 
-  it('tells who suspended, resumed and gave more to what, on its own page', async () => {
+  it('shows who suspended, resumed and changed the quota, on the page of the object', async () => {
     const who = as['capsule-admin'];
     await made.capsule('lively', { quota: { database: '1Gi' } });
     await made.assistant('lively', { capsule: 'lively' });
@@ -257,7 +257,7 @@ describe('what happened', () => {
     });
   });
 
-  it('loses no line and no act where two write at once, and keeps the last 20', async () => {
+  it('loses no line and no change if two write at once, and keeps the last 20', async () => {
     const acts = Array.from({ length: 6 }, async (_, index) => {
       const who = await environment.signedIn(index % 2 === 0 ? 'capsule-admin' : 'admin');
       await who.send(await who.get('/capsules/lively'), '/capsules/lively/quota', {
@@ -276,7 +276,7 @@ describe('what happened', () => {
     expect(await lines()).toHaveLength(20);
   });
 
-  it('tells failures that Events and conditions know, who made it and who approved, and takes no line of another form for an act', async () => {
+  it('shows failures of Events and conditions, the creator and the approver, and ignores lines of another form', async () => {
     const digest = `sha256:${manifestDigest(manifest('failing') as never)}`;
     await made.assistant(
       'failing',
@@ -318,7 +318,7 @@ describe('what happened', () => {
   });
 });
 
-describe('what is new in a manifest', () => {
+describe('the differences of a manifest', () => {
   const NAMESPACE = 'home-household-0a1b2c3d';
   const next = manifest('wider', {
     platform: { ...manifest('wider').platform, version: '1.1.0' },
@@ -333,7 +333,7 @@ describe('what is new in a manifest', () => {
     await running(environment, NAMESPACE, runs);
   });
 
-  it('is told against what runs, powers first, and then every change', async () => {
+  it('are shown against the running one, powers first, and then every change', async () => {
     const token = await environment.person('auditor', [{ ...reader, resources: ['capsules', 'assistants'] }]);
     const rules = [
       { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] },
@@ -354,7 +354,7 @@ describe('what is new in a manifest', () => {
     expect(order).not.toContain(-1);
   });
 
-  it('is not known to who may not see the Capsule, and the page says so', async () => {
+  it('are hidden from a person who may not see the Capsule, and the page says so', async () => {
     const token = await environment.person('stranger', [{ ...reader, resources: ['assistants'] }]);
     const { status, text } = await (await environment.signedInWith(token)).get(at('wider'));
     expect(status).toBe(200);
@@ -379,7 +379,7 @@ describe('a stored input', () => {
     keeper = await environment.signedIn('admin');
   });
 
-  it('is refused beside its field when it is no value, and shown nowhere', async () => {
+  it('is refused at its field if it is invalid, and shown nowhere', async () => {
     const page = await keeper.send(await keeper.get(at('asking')), field, { value: 'aaaa' });
     expect(page.status).toBe(422);
     expect(page.text).toContain('is too easy to guess');
@@ -387,7 +387,7 @@ describe('a stored input', () => {
     expect(page.html).not.toContain('aaaa');
   });
 
-  it('is stored as what the operator believes, bound, replaced, and never read back', async () => {
+  it('is stored in the form that the operator accepts, bound, replaced, and never read back', async () => {
     const [first, second] = ['S3cret-of-the-bank', 'An0ther-of-the-bank'];
     const page = await keeper.send(await keeper.get(at('asking')), field, { value: first });
     expect(page.status).toBe(200);
@@ -413,7 +413,7 @@ describe('a stored input', () => {
     }
   });
 
-  it('says what it was entered for, each time anew, also with the same value and where somebody else made the Secret', async () => {
+  it('has the digest of its definition, new with each entry, also with the same value and if somebody else created the Secret', async () => {
     await made.assistant('same', {
       capsule: 'household',
       manifest: manifest('same', { stored_inputs: { bank: input() } }),
@@ -442,7 +442,7 @@ describe('a stored input', () => {
     }
   });
 
-  it('is not stored for another host than the person saw, nor into another Secret', async () => {
+  it('is not stored for another host than the person saw, or into another Secret', async () => {
     const bank = { secretKeyRef: { name: 'moved', key: 'value' } };
     await made.assistant('elsewhere', {
       capsule: 'household',
@@ -471,7 +471,7 @@ describe('a stored input', () => {
     }
   });
 
-  it('may be called as what every object has, and nobody takes it for one that was entered', async () => {
+  it('may have the name of a property of every object, and does not count as entered', async () => {
     const asks = manifest('named', { stored_inputs: { constructor: input(), bank: input() } });
     const bank = { secretKeyRef: { name: 'of-the-bank', key: 'value' } };
     await made.assistant('named', {

@@ -12,4 +12,4 @@ it.each([
   ['1e3', undefined],
   ['<b>', undefined],
   [undefined, undefined],
-])('%s comes to %s', (quantity, amount) => expect(amountOf(quantity)).toBe(amount));
+])('%s is %s', (quantity, amount) => expect(amountOf(quantity)).toBe(amount));

@@ -26,7 +26,7 @@ describe.each([
   ['light', 390],
   ['dark', 390],
 ] as const)('every page, %s, %i px wide', (scheme, width) => {
-  it('has nothing that axe finds wrong, and does not run over the side', async () => {
+  it('passes axe, and does not overflow to the side', async () => {
     const { context, page } = await windowOf(browser, scene, 'admin', { scheme, width, ...bypassing });
     const stranger = await browser.newContext({
       ...bypassing,
@@ -54,7 +54,7 @@ describe.each([
 });
 
 describe('without script', () => {
-  it('somebody enters a stored input, approves a manifest and keeps a credential set', async () => {
+  it('a person enters a stored input, approves a manifest and stores a credential set', async () => {
     const { context, page } = await windowOf(browser, scene, 'admin', { script: false });
     await page.getByRole('link', { name: 'Enter the stored input' }).click();
     await page.getByLabel('Value', { exact: true }).fill('S3cret-of-the-bank');
@@ -83,7 +83,7 @@ describe('without script', () => {
 });
 
 describe('by keyboard alone', () => {
-  it('somebody skips the sidebar, replaces a stored input, and selects and deletes a credential set', async () => {
+  it('a person skips the sidebar, replaces a stored input, and selects and deletes a credential set', async () => {
     const { context, page } = await windowOf(browser, scene, 'admin');
     await page.keyboard.press('Tab');
     expect(await page.locator(':focus').textContent()).toBe('Skip to the content');

@@ -31,14 +31,14 @@ afterAll(() => environment.close());
 describe('a quota', () => {
   const action = `${HOUSEHOLD}/quota`;
 
-  it('that somebody else changed meanwhile stays as they left it, where only another one was entered', async () => {
+  it('that somebody else has changed is not overwritten if only another one was entered', async () => {
     const old = await admin.get(HOUSEHOLD);
     await made.patch('capsules', 'household', { spec: { quota: { storage: '40Gi' } } });
     expect((await admin.send(old, action, { database: '2Gi' })).status).toBe(200);
     expect(await quotaOf()).toEqual({ database: '2Gi', storage: '40Gi', assistants: 5 });
   });
 
-  it('that nobody entered another number for is not changed, and the page says so', async () => {
+  it('without a new number is not changed, and the page says so', async () => {
     const old = await admin.get(HOUSEHOLD);
     await made.patch('capsules', 'household', { spec: { quota: { database: '4Gi' } } });
     const page = await admin.send(old, action);
@@ -47,7 +47,7 @@ describe('a quota', () => {
     expect((await quotaOf()).database).toBe('4Gi');
   });
 
-  it('that was entered when the session had ended is there again after the sign-in', async () => {
+  it('that was entered after the end of the session is restored after the sign-in', async () => {
     const who = await environment.signedIn('capsule-admin');
     const old = await who.get(HOUSEHOLD);
     who.cookies.delete(SESSION);
@@ -74,7 +74,7 @@ describe('a stored input whose Secret somebody deleted', () => {
       [condition('Ready', 'False', 'InputSecretNotFound', 'The Secret is missing.')],
     );
 
-  it('is entered anew into one of the same name', async () => {
+  it('is stored in a new one of the same name', async () => {
     await asking('bereft', 'household.bereft.bank');
     const value = 'S3cret-of-the-bank';
     const page = await admin.send(await admin.get(at('bereft')), `${at('bereft')}/inputs/bank`, { value });
@@ -89,7 +89,7 @@ describe('a stored input whose Secret somebody deleted', () => {
     });
   });
 
-  it('is not entered into a new one of a name that somebody chose, and the page says which is missing', async () => {
+  it('is not stored in a new one of a name that somebody chose, and the page names the missing Secret', async () => {
     await asking('chosen', 'of-somebody');
     const value = 'S3cret-of-the-bank';
     const page = await admin.send(await admin.get(at('chosen')), `${at('chosen')}/inputs/bank`, { value });

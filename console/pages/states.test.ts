@@ -238,12 +238,12 @@ const STATES: Readonly<Record<string, State>> = {
     says: 'This is not the address of the console',
     reach: (page) => page.goto(`${console_.origin.replace('localhost', '127.0.0.1')}/`),
   },
-  'a broker that is away': {
+  'a broker that is unavailable': {
     says: 'The credential sets cannot be shown now',
     reach: (page) =>
       without(toBroker, portOf(whole.brokerUrl), async () => void (await page.goto(CREDENTIALS))),
   },
-  'an API server that is away': {
+  'an API server that is unavailable': {
     says: 'The API server is unavailable',
     reach: (page) =>
       without(
@@ -297,7 +297,7 @@ async function wrongIn({ says, by = 'admin', reach }: State): Promise<readonly s
   }
 }
 
-describe('in a Space with nothing in it axe finds nothing wrong with', () => {
+describe('in an empty Space axe finds nothing wrong with', () => {
   it.each(Object.entries(EMPTY))('%s', async (_, state) => {
     expect(await wrongIn(state)).toEqual([]);
   });
@@ -329,7 +329,7 @@ describe('axe finds nothing wrong with', () => {
     expect(await wrongIn(state)).toEqual([]);
   });
 
-  it('no route of the console, each of which a state above has gone to', () => {
+  it('all routes of the console, each of which a state above visits', () => {
     const pages = console_.routes.filter((route) => !NO_PAGES.includes(route));
     expect(pages.filter((route) => !isVisited(route))).toEqual([]);
     expect(NO_PAGES.filter((route) => !console_.routes.includes(route))).toEqual([]);

@@ -34,14 +34,17 @@ async function told(failure: KubernetesError): Promise<unknown> {
   return storeInput.run(visit as unknown as Visit).catch((error: unknown) => error);
 }
 
-it('a binding that the API server refuses is told with what it takes', async () => {
+it('a refused binding is reported with the rights that it requires', async () => {
   const error = await told(new KubernetesError(403, 'Forbidden', 'needs deploy'));
   expect(error).toMatchObject({ status: 403, title: 'Stored, but not bound', quoted: 'needs deploy' });
 });
 
-it.each([0, 500, 504])('a binding that the API server does not answer (%s) is no refusal', async (status) => {
-  const error = await told(new KubernetesError(status, 'Unreachable', 'it gave no answer'));
-  expect(error).toBeInstanceOf(PageError);
-  expect(error).toMatchObject({ status: 503, title: 'Stored, but perhaps not bound' });
-  expect((error as PageError).advice).not.toContain('deploy');
-});
+it.each([0, 500, 504])(
+  'a binding without an answer of the API server (%s) is not reported as refused',
+  async (status) => {
+    const error = await told(new KubernetesError(status, 'Unreachable', 'it gave no answer'));
+    expect(error).toBeInstanceOf(PageError);
+    expect(error).toMatchObject({ status: 503, title: 'Stored, but perhaps not bound' });
+    expect((error as PageError).advice).not.toContain('deploy');
+  },
+);

@@ -24,8 +24,8 @@ function told(conditions: readonly Condition[]): readonly string[] {
   return [...page.matchAll(/Conditions? [^<]* became [^<]*\./g)].map(([line]) => line);
 }
 
-describe('conditions in what happened', () => {
-  it('are one line where they became the same, for the same reason, within a minute', () => {
+describe('conditions in the history', () => {
+  it('are one line if they became the same, for the same reason, within a minute', () => {
     expect(
       told([
         condition('NamespaceReady', '2026-11-22T20:00:03Z'),
@@ -40,7 +40,7 @@ describe('conditions in what happened', () => {
     ]);
   });
 
-  it('are not one line where one of them is a fault', () => {
+  it('are not one line if one of them is a fault', () => {
     const at = '2026-11-22T20:00:03Z';
     const reason = 'BrokerUnreachable';
     expect(

@@ -40,8 +40,8 @@ async function comeBack(who: Browser, to = '/capsules') {
   return who.once('GET', await issuer.goThrough(String(sent.headers['location'])));
 }
 
-describe('an issuer whose authority is exchanged', () => {
-  it('is believed by the new one, without a restart', async () => {
+describe('an issuer whose CA is exchanged', () => {
+  it('is trusted with the new one, without a restart', async () => {
     const port = await freePort();
     const elsewhere = `http://localhost:${port}`;
     const strange = readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8');
@@ -55,7 +55,7 @@ describe('an issuer whose authority is exchanged', () => {
 });
 
 describe('a picture or a frame of another site', () => {
-  it('uses up nobody’s attempts to sign in', async () => {
+  it('does not use up the attempts to sign in', async () => {
     const port = await freePort();
     const ours = `http://localhost:${port}`;
     await environment.start({
@@ -87,8 +87,8 @@ describe('a picture or a frame of another site', () => {
   });
 });
 
-describe('by the word of an issuer', () => {
-  it('one is known to the API server by name and groups, each with the prefix, and may what they may', async () => {
+describe('with an issuer', () => {
+  it('a person has name and groups with the prefix at the API server, and their rights', async () => {
     const who = new Browser(origin);
     const back = await comeBack(who);
     expect(back.status).toBe(200);
@@ -104,14 +104,14 @@ describe('by the word of an issuer', () => {
     expect((await stranger.get('/capsules')).status).toBe(403);
   });
 
-  it('nobody is in a group that is not named, nor in one of the cluster’s own', async () => {
+  it('a person is in no group that is not configured, and in none of the cluster’s own', async () => {
     issuer.claims = { sub: 'mia', groups: ['system:masters', 'others', 'oidc:stewards'] };
     const who = new Browser(origin);
     await comeBack(who);
     expect((await who.get('/capsules')).status).toBe(403);
   });
 
-  it('an answer is taken once, by the browser that was sent, with the state that it was given', async () => {
+  it('an answer is accepted once, from the browser that began, with its state', async () => {
     const who = new Browser(origin);
     const sent = await who.once('GET', '/sign-in/issuer');
     const location = new URL(String(sent.headers['location']));
@@ -133,7 +133,7 @@ describe('by the word of an issuer', () => {
     expect(again.cookies.has(SESSION)).toBe(false);
   });
 
-  it('somebody in several groups is in each of them, also for the stream of a page', async () => {
+  it('a person in several groups is in each of them, also for the stream of a page', async () => {
     issuer.claims = { sub: 'mia', groups: ['cluster-owners', 'stewards'] };
     const who = new Browser(origin);
     await comeBack(who);
@@ -144,7 +144,7 @@ describe('by the word of an issuer', () => {
     expect(statusCode).toBe(200);
   });
 
-  it('somebody in eighty groups that count is signed in, and stays so', async () => {
+  it('a person in eighty configured groups is signed in, and stays signed in', async () => {
     issuer.claims = { sub: 'mia', groups: [...MANY, 'stewards'] };
     const who = new Browser(origin);
     expect((await comeBack(who)).status).toBe(200);
@@ -152,7 +152,7 @@ describe('by the word of an issuer', () => {
     expect([page.path, page.status]).toEqual(['/capsules', 200]);
   });
 
-  it('whoever set out in two windows is signed in by the later, also when the other comes back first', async () => {
+  it('a sign-in in two windows succeeds with the later one, also if the other returns first', async () => {
     const who = new Browser(origin);
     const [first, second] = [
       await who.once('GET', '/sign-in/issuer'),
@@ -164,7 +164,7 @@ describe('by the word of an issuer', () => {
     expect(who.cookies.has(SESSION)).toBe(true);
   });
 
-  it('one gets a new session, whatever the browser brought, and goes to a page of ours alone', async () => {
+  it('a sign-in creates a new session, whatever cookies came, and redirects only to pages of the console', async () => {
     const who = new Browser(origin);
     who.cookies.set(SESSION, 'planted');
     const back = await comeBack(who, 'https://evil.test/\r\nx: y');
@@ -174,7 +174,7 @@ describe('by the word of an issuer', () => {
     expect((await who.get('/')).text).toContain('oidc:mia');
   });
 
-  it('the cookie of the trip is lax and the session’s strict, and no page may be framed', async () => {
+  it('the cookie for the redirect is lax and that of the session strict, and no page may be framed', async () => {
     const who = new Browser(origin);
     const sent = await who.once('GET', '/sign-in/issuer');
     expect(String(sent.headers['set-cookie'])).toMatch(/__Host-space-trip=.*HttpOnly; Secure; SameSite=Lax/);
@@ -187,7 +187,7 @@ describe('by the word of an issuer', () => {
     }
   });
 
-  it('nothing of an answer is in the log, and an issuer that refuses is told of without its words', async () => {
+  it('nothing of an answer is in the log, and a refusal of the issuer is reported without its text', async () => {
     const who = new Browser(origin);
     await who.once('GET', '/sign-in/issuer');
     const refused = await who.once(
@@ -201,7 +201,7 @@ describe('by the word of an issuer', () => {
     expect(log).not.toMatch(/code=|eyJ/);
   });
 
-  it('there is none where it is not set', async () => {
+  it('the console offers none if none is configured', async () => {
     const plain = new Browser(environment.origin);
     expect((await plain.once('GET', '/sign-in/issuer')).status).toBe(404);
     expect((await plain.get('/sign-in')).text).not.toContain('Sign in with localhost');

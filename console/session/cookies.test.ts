@@ -4,7 +4,7 @@ import { endCookie, readCookie, setCookie } from './cookies.ts';
 
 const NAME = '__Host-space-session';
 
-test('a cookie is of this host alone, sent over TLS, hidden from scripts, and not sent by other sites', () => {
+test('a cookie is only for this host, sent over TLS, hidden from scripts, and not sent by other sites', () => {
   const response = { cookie: vi.fn(), clearCookie: vi.fn() };
   const attributes = { path: '/', secure: true, httpOnly: true, sameSite: 'strict' };
   setCookie(response as unknown as Response, 'session', 'value', 60);

@@ -51,8 +51,8 @@ async function personBy(options: Partial<IssuerOptions>, claims: Record<string, 
   return asked.finish(answer, proof);
 }
 
-describe('an issuer that says something else of itself', () => {
-  it('is heard after some minutes, and as it was before while it is away', async () => {
+describe('an issuer that changes its discovery document', () => {
+  it('is read again after some minutes, and the old document is used while it is unavailable', async () => {
     const pki = await makePki();
     const port = await freePort();
     const url = `https://localhost:${port}`;
@@ -86,14 +86,14 @@ describe('an issuer that says something else of itself', () => {
 });
 
 describe('an issuer', () => {
-  it('names somebody, and of their groups those that count', async () => {
+  it('names a person and the configured ones of their groups', async () => {
     const groups = ['others', 'stewards', 'system:masters', 'oidc:owners'];
     expect(await personBy({}, { groups })).toEqual({ user: 'oidc:mia', groups: ['oidc:stewards'] });
     expect(await personBy({}, { groups: 'owners' })).toMatchObject({ groups: ['oidc:owners'] });
     expect(await personBy({}, {})).toMatchObject({ groups: [] });
   });
 
-  it.each(['state', 'nonce', 'verifier'] as const)('is not believed with another %s', async (which) => {
+  it.each(['state', 'nonce', 'verifier'] as const)('is refused with another %s', async (which) => {
     real.claims = { sub: 'mia' };
     const asked = issuer();
     const { answer, proof } = await answered(asked);
@@ -101,14 +101,14 @@ describe('an issuer', () => {
     await expect(asked.finish(answer, { ...proof, [which]: other })).rejects.toThrow(IssuerError);
   });
 
-  it('is not believed without the state', async () => {
+  it('is refused without the state', async () => {
     const asked = issuer();
     const { answer, proof } = await answered(asked);
     answer.searchParams.delete('state');
     await expect(asked.finish(answer, proof)).rejects.toThrow(IssuerError);
   });
 
-  it('is not believed where it answers for another', async () => {
+  it('is refused if it answers for another issuer', async () => {
     const asked = issuer();
     const { answer, proof } = await answered(asked);
     answer.searchParams.set('iss', 'https://other.test');
@@ -130,7 +130,7 @@ describe('an issuer', () => {
     },
   );
 
-  it('puts nobody in a group of the cluster’s own, whatever is counted', async () => {
+  it('puts nobody in a group of the cluster’s own, whatever is configured', async () => {
     const options = { prefix: '', groups: ['system:masters', 'stewards'] };
     const { groups } = await personBy(options, { groups: ['system:masters', 'stewards'] });
     expect(groups).toEqual(['stewards']);
@@ -144,14 +144,14 @@ describe('an issuer', () => {
     },
   );
 
-  it('names somebody by a verified address, or one of which it does not say', async () => {
+  it('names a person by an address that is verified or has no statement about it', async () => {
     const user = 'oidc:mia@example.org';
     const email = 'mia@example.org';
     expect(await personBy({ userClaim: 'email' }, { email, email_verified: true })).toMatchObject({ user });
     expect(await personBy({ userClaim: 'email' }, { email })).toMatchObject({ user });
   });
 
-  it('names nobody by a claim that is no text', async () => {
+  it('names nobody by a claim that is not a string', async () => {
     for (const name of [undefined, '', 7, ['mia']])
       await expect(personBy({ userClaim: 'name' }, { name })).rejects.toThrow(IssuerError);
   });

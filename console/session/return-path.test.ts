@@ -9,7 +9,7 @@ test.each([
   '/capsules/home-1/credentials',
   '/capsules/home/assistants/ledger',
   '/capsules/home/assistants/a.b-1',
-])('after the sign-in a person comes to %s', (wanted) => {
+])('after the sign-in a person is redirected to %s', (wanted) => {
   expect(returnPath(wanted).text).toBe(wanted);
 });
 
@@ -30,11 +30,11 @@ test.each([
   '/capsules/home/assistants/a/b',
   '/capsules/home?x',
   `/capsules/${'a'.repeat(41)}`,
-])('and to the first page where they wanted %s', (wanted) => {
+])('a person who requested %s is redirected to the first page', (wanted) => {
   expect(returnPath(wanted).text).toBe('/');
 });
 
-test('and to the page of an archive, which is no page itself', () => {
+test('a person who requested an archive is redirected to its page', () => {
   expect(returnPath('/diagnostics/archive').text).toBe('/diagnostics');
 });
 
@@ -44,6 +44,6 @@ test.each([
   ['/capsules/home/credentials/select', '/capsules/home/credentials'],
   ['/capsules/home/quota', '/capsules/home'],
   ['/sign-out', '/'],
-])('a form at %s is of the page %s', (path, page) => {
+])('a form at %s belongs to the page %s', (path, page) => {
   expect(pageOfAct(path).text).toBe(page);
 });

@@ -15,14 +15,14 @@ const sealed = sealedBy([first]);
 const seal = async (value = 'x', seconds = 60) => (await sealed.seal('session', { a: value }, seconds)) ?? '';
 const open = (text: string, by = sealed, purpose: Purpose = 'session') => by.open(purpose, text, schema);
 
-describe('what a browser keeps', () => {
-  test('is opened as it was sealed, and cannot be read', async () => {
+describe('a sealed cookie', () => {
+  test('opens to what was sealed, and cannot be read', async () => {
     const text = await seal('a value');
     expect(await open(text)).toEqual({ a: 'a value' });
     expect(Buffer.from(text.split('.')[3] ?? '', 'base64url').toString('latin1')).not.toContain('value');
   });
 
-  test('is opened for its purpose, in its Space, with its key, in its form and unchanged alone', async () => {
+  test('opens only for its purpose, in its Space, with its key, in its form and unchanged', async () => {
     const text = await seal();
     expect(await open(text, sealed, 'trip')).toBeUndefined();
     expect(await open(text, sealedBy([first], 0, 'other'))).toBeUndefined();
@@ -33,7 +33,7 @@ describe('what a browser keeps', () => {
       expect(await open(other)).toBeUndefined();
   });
 
-  test('is opened with each of the keys, and sealed with the first', async () => {
+  test('opens with each of the keys, and is sealed with the first', async () => {
     const text = await seal();
     expect(await open(text, sealedBy([second, first]))).toEqual({ a: 'x' });
     const newer = (await sealedBy([second, first]).seal('session', { a: 'x' }, 60)) ?? '';
@@ -59,7 +59,7 @@ describe('what a browser keeps', () => {
     expect(await open('x'.repeat(3_901))).toBeUndefined();
   });
 
-  test('is refused with anything else than a time when it was sealed and one when it expires', async () => {
+  test('is refused without valid times of sealing and expiry', async () => {
     const name = createHash('sha256').update('space-console kid\0').update(first.reveal()).digest('hex');
     const audience = 'space-console/home/session';
     const derived = new Uint8Array(hkdfSync('sha256', first.reveal(), '', audience, 32));
@@ -79,7 +79,7 @@ describe('what a browser keeps', () => {
     expect(await open(await made((jwt) => jwt.setExpirationTime(at + 60)))).toBeUndefined();
   });
 
-  test('says nothing of a fault that is not in what was kept', async () => {
+  test('does not hide errors of other causes', async () => {
     const text = await seal();
     const failing = new Sealed({
       space: 'home',

@@ -18,8 +18,8 @@ const sessionOf = (user: string, id: string): Session => ({
   proof: { token: new Secret('x') },
 });
 
-describe('sessions that were signed out of', () => {
-  it('are as many as one person likes, and those of others stay ended', () => {
+describe('sessions after a sign-out', () => {
+  it('may be many of one person, and those of others stay ended', () => {
     const ended = new EndedSessions();
     ended.add(sessionOf('mia', 'of-mia'), 0);
     for (let count = 0; count < 10_100; count += 1) ended.add(sessionOf('eve', `eve-${count}`), 0);
@@ -28,7 +28,7 @@ describe('sessions that were signed out of', () => {
     expect(ended.has('eve-0')).toBe(false);
   });
 
-  it('are forgotten with their time', () => {
+  it('are forgotten when they would have expired', () => {
     const ended = new EndedSessions();
     ended.add(sessionOf('mia', 'of-mia'), 0);
     ended.add(sessionOf('eve', 'of-eve'), 1_001);
@@ -41,7 +41,7 @@ describe('sessions that were signed out of', () => {
     expect([also.has('of-mia'), also.has('another')]).toEqual([false, true]);
   });
 
-  it('are ten thousand at most', () => {
+  it('are at most ten thousand', () => {
     const ended = new EndedSessions();
     for (let count = 0; count < 10_000; count += 1) ended.add(sessionOf('eve', `eve-${count}`), 0);
     expect(ended.has('eve-0')).toBe(true);
@@ -51,7 +51,7 @@ describe('sessions that were signed out of', () => {
 });
 
 describe('the token of a form', () => {
-  it('is that of its session and its address, and no other', () => {
+  it('is valid only for its session and its address', () => {
     const [key, other] = [newFormKey(), newFormKey()];
     const token = formToken(key, '/a');
     expect(isFormToken(token, key, '/a')).toBe(true);
@@ -62,26 +62,29 @@ describe('the token of a form', () => {
       expect(isFormToken(given, key, '/a')).toBe(false);
   });
 
-  it('comes of a key that is new each time, as is the id of a session', () => {
+  it('is derived from a key that is new for each session, as is the id', () => {
     expect(new Set([newFormKey(), newFormKey(), newId(), newId()]).size).toBe(4);
     expect([newFormKey().length, newId().length]).toEqual([43, 22]);
   });
 });
 
 describe('a Kubernetes token', () => {
-  it.each(['a', 'A.b_c~d+e/f-1==', 'x'.repeat(2_600)])('may be one: %#', (text) => {
+  it.each(['a', 'A.b_c~d+e/f-1==', 'x'.repeat(2_600)])('may have the form: %#', (text) => {
     expect(bearer.safeParse(text).success).toBe(true);
   });
-  it.each(['', '=', 'a b', 'a\n', '\na', 'a=b', 'ä', 'x'.repeat(2_601)])('is none: %#', (text) => {
-    expect(bearer.safeParse(text).success).toBe(false);
-  });
+  it.each(['', '=', 'a b', 'a\n', '\na', 'a=b', 'ä', 'x'.repeat(2_601)])(
+    'may not have the form: %#',
+    (text) => {
+      expect(bearer.safeParse(text).success).toBe(false);
+    },
+  );
 });
 
-describe('what a browser keeps of a session', () => {
+describe('the cookie of a session', () => {
   const stored = { id: 'i', shown: { token: 'abc' }, user: 'mia', formKey: 'f', ends: 1 };
   const isSession = (changes: object) => storedSession.safeParse({ ...stored, ...changes }).success;
 
-  it('is a token, or a person whom the issuer has named', () => {
+  it('contains a token, or a person whom the issuer has named', () => {
     const { shown: _, ...rest } = stored;
     const { proof, ...session } = sessionOfStored(storedSession.parse(stored));
     expect(session).toEqual(rest);
@@ -93,7 +96,7 @@ describe('what a browser keeps of a session', () => {
     });
   });
 
-  it('has nothing else, and nothing longer', () => {
+  it('contains nothing else, and nothing longer', () => {
     expect(isSession({ user: 'u'.repeat(512), shown: { groups: ['g'.repeat(256)] } })).toBe(true);
     for (const changes of [
       { user: 'u'.repeat(513) },

@@ -32,7 +32,7 @@ function strangeAuthority(): string {
 }
 
 describe('signing in', () => {
-  it('takes a token that the API server knows, and says whose it is', async () => {
+  it('accepts a token that the API server knows, and shows its user', async () => {
     const who = browser();
     const page = await signIn(who, environment.tokens.viewer);
     expect(page.status).toBe(200);
@@ -40,7 +40,7 @@ describe('signing in', () => {
     expect(page.text).toContain('Nothing needs repair.');
   });
 
-  it('refuses what is nobody’s, and shows nothing of it again', async () => {
+  it('refuses an unknown token, and shows nothing of it', async () => {
     for (const token of [
       '',
       'x',
@@ -74,14 +74,14 @@ describe('signing in', () => {
     for (const part of environment.tokens.viewer.split('.')) expect(line).not.toContain(part);
   });
 
-  it('is asked for only so often from one address', async () => {
+  it('is limited in attempts from one address', async () => {
     const { origin } = await environment.start({ SIGN_INS_PER_MINUTE: '3' });
     const who = new Browser(origin);
     for (let i = 0; i < 3; i += 1) expect((await signIn(who, 'wrong')).status).toBe(422);
     expect((await signIn(who, environment.tokens.viewer)).status).toBe(429);
   });
 
-  it('says so when the API server is away, or does not let the console ask', async () => {
+  it('reports if the API server is unavailable, or refuses the console’s request', async () => {
     for (const settings of [
       { KUBERNETES_URL: 'https://127.0.0.1:1' },
       { KUBERNETES_TOKEN_FILE: environment.write('nobodys', environment.tokens.nobody) },
@@ -93,7 +93,7 @@ describe('signing in', () => {
     }
   });
 
-  it('says in the log by its code why the API server gave no answer, and nothing of what was sent', async () => {
+  it('logs the code of a failed request to the API server, and nothing of what was sent', async () => {
     const { origin } = await environment.start({ KUBERNETES_URL: 'https://127.0.0.1:1' });
     const begun = environment.log.length;
     expect((await signIn(new Browser(origin), environment.tokens.viewer)).status).toBe(503);
@@ -101,7 +101,7 @@ describe('signing in', () => {
     expect(told).toContain('"code":"ECONNREFUSED"');
   });
 
-  it('goes by an authority of the API server that was exchanged, without a restart', async () => {
+  it('trusts an exchanged CA of the API server, without a restart', async () => {
     const authority = readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8');
     const KUBERNETES_CA_FILE = environment.write('api-ca.crt', strangeAuthority());
     const { origin } = await environment.start({ KUBERNETES_CA_FILE });
@@ -118,7 +118,7 @@ describe('signing in', () => {
       expect(environment.log.join('')).not.toContain(token);
   });
 
-  it('goes on to a page of the console and nowhere else', async () => {
+  it('redirects to a page of the console and nowhere else', async () => {
     const wanted = [
       ['/capsules', '/capsules'],
       ['/capsules/household', '/capsules/household'],
@@ -142,7 +142,7 @@ describe('signing in', () => {
 });
 
 describe('a session', () => {
-  it('is a new one for whoever signs in, whatever cookie came before', async () => {
+  it('is new after each sign-in, whatever cookie came before', async () => {
     const attacker = await environment.signedIn('viewer');
     const planted = attacker.cookies.get(SESSION) ?? '';
     const victim = browser();
@@ -163,7 +163,7 @@ describe('a session', () => {
     expect((await copy.get('/')).path).toMatch(/^\/sign-in/);
   });
 
-  it('leaves no cookie of ours behind, and ends none of another program at the same host', async () => {
+  it('leaves no cookie of the console behind, and removes none of another program at the same host', async () => {
     const who = await environment.signedIn('viewer');
     const page = await who.get('/');
     const fields = new URLSearchParams(page.forms[0]!.fields).toString();
@@ -181,7 +181,7 @@ describe('a session', () => {
     expect(headers['clear-site-data']).not.toContain('cookies');
   });
 
-  it('ends with its time, whatever is done in it', async () => {
+  it('ends at its time, whatever is done in it', async () => {
     let at = new Date();
     const { origin } = await environment.start({ SESSION_MINUTES: '5' }, () => at);
     const who = new Browser(origin);
@@ -192,7 +192,7 @@ describe('a session', () => {
     expect((await who.get('/')).path).toMatch(/^\/sign-in/);
   });
 
-  it('outlives a new key, and not the loss of its own', async () => {
+  it('stays valid with a new key, and not after the loss of its own', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)].map((key) => key.toString('base64url'));
     const first = await environment.start({ SESSION_KEYS_FILE: environment.write('first', `${old}\n`) });
     const who = new Browser(first.origin);
@@ -209,7 +209,7 @@ describe('a session', () => {
     }
   });
 
-  it('is no other Space’s, and no other cookie of ours', async () => {
+  it('is not valid in another Space, or as another cookie', async () => {
     const who = await environment.signedIn('viewer');
     const cookie = who.cookies.get(SESSION) ?? '';
     const other = new Browser((await environment.start({ SPACE_NAME: 'lab' })).origin);
@@ -220,7 +220,7 @@ describe('a session', () => {
     expect((await who.get('/')).path).toMatch(/^\/sign-in/);
   });
 
-  it('is refused when a byte of its cookie is another', async () => {
+  it('is refused if a byte of its cookie is changed', async () => {
     const who = await environment.signedIn('viewer');
     const cookie = who.cookies.get(SESSION) ?? '';
     for (const at of [10, Math.floor(cookie.length / 2), cookie.length - 4]) {
@@ -235,7 +235,7 @@ describe('a form', () => {
   const out = (who: Browser, fields: Record<string, string>, headers?: Record<string, string>) =>
     who.post('/sign-out', fields, headers);
 
-  it('is taken from a page of the console alone', async () => {
+  it('is accepted only from a page of the console', async () => {
     const who = await environment.signedIn('viewer');
     const fields = (await who.get('/')).forms[0]!.fields;
     const { origin } = environment;
@@ -263,7 +263,7 @@ describe('a form', () => {
     expect((await who.get('/')).text).toContain('home:viewer');
   });
 
-  it('to sign in is taken only from the browser that asked for it', async () => {
+  it('to sign in is accepted only from the browser that requested it', async () => {
     const [mine, theirs] = [browser(), browser()];
     const page = await theirs.get('/sign-in');
     await mine.get('/sign-in');
@@ -272,7 +272,7 @@ describe('a form', () => {
     expect(mine.cookies.has(SESSION)).toBe(false);
   });
 
-  it('to sign in may be open in two windows, and either is taken', async () => {
+  it('to sign in may be open in two windows, and either is accepted', async () => {
     for (const which of [0, 1]) {
       const who = browser();
       const windows = [await who.get('/sign-in?to=/capsules'), await who.get('/sign-in')];
@@ -281,7 +281,7 @@ describe('a form', () => {
     }
   });
 
-  it('that is far too long leaves its connection to the next request', async () => {
+  it('that is far too long leaves its connection usable for the next request', async () => {
     const { origin } = environment;
     const agent = new Agent({ connections: 1, pipelining: 1 });
     const who = new Browser(origin, agent);
@@ -293,7 +293,7 @@ describe('a form', () => {
     await agent.close();
   });
 
-  it('that breaks off is refused, and no failure of the console', async () => {
+  it('that breaks off is refused, and not reported as a failure of the console', async () => {
     const { origin, log } = environment;
     const begun = log.length;
     const { hostname, port, host } = new URL(origin);
@@ -336,7 +336,7 @@ describe('every answer', () => {
     expect(CONTENT_SECURITY_POLICY).not.toMatch(/unsafe|https?:|\*/);
   });
 
-  it('has no script and no style in the page, but a file of ours', async () => {
+  it('has no script and no style in the page, only files of the console', async () => {
     const who = await environment.signedIn('admin');
     for (const path of ['/', '/capsules', '/sign-in'])
       expect(withoutOurs((await who.get(path)).html)).not.toMatch(
@@ -344,7 +344,7 @@ describe('every answer', () => {
       );
   });
 
-  it('shows no stack and no path for what cannot be', async () => {
+  it('shows no stack trace and no path for an impossible request', async () => {
     const who = await environment.signedIn('viewer');
     for (const path of [
       '/capsules/%',
@@ -371,7 +371,7 @@ describe('every answer', () => {
     }
   });
 
-  it('is refused under a name that somebody else has for our address', async () => {
+  it('is refused under a foreign name that points to the console’s address', async () => {
     const who = await environment.signedIn('viewer');
     const answer = await who.once('GET', '/', undefined, { host: 'rebound.evil.org' });
     expect(answer.status).toBe(421);
@@ -380,7 +380,7 @@ describe('every answer', () => {
 });
 
 describe('the stylesheet', () => {
-  it('is one of ours, by a name that changes with it', async () => {
+  it('is served by the console, under a name that changes with its content', async () => {
     const { html } = await browser().get('/sign-in');
     const [, path = ''] = /href="(\/assets\/[0-9a-f]{16}\/style\.css)"/.exec(html) ?? [];
     const sheet = await browser().once('GET', path);
