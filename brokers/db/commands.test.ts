@@ -22,7 +22,7 @@ const command = (name: string, args: string[] = [], input = '') =>
   COMMANDS[name]!.run(fixture.broker.servers, trace, args, async () => input);
 
 describe('rotation', () => {
-  it('gives the new URL at the next create and the same one ever after; the old one opens nothing', async () => {
+  it('gives the new URL at the next create and the same one afterwards; the old one no longer works', async () => {
     const capsule = await fixture.broker.capsule('rotating');
     const before: string = (await capsule.create('rotating', 'app')).json.database_url;
     expect(await command('rotate', ['rotating', 'app'])).toEqual({ marked: 1 });
@@ -36,7 +36,7 @@ describe('rotation', () => {
     expect((await capsule.create('rotating', 'app')).json.database_url).toBe(after.json.database_url);
   });
 
-  it('puts out who has the old password, and leaves no way back', async () => {
+  it('ends sessions with the old password, which no longer works', async () => {
     const capsule = await fixture.broker.capsule('stolen');
     const before: string = (await capsule.create('stolen', 'app')).json.database_url;
     const { username: name } = new URL(before);
@@ -65,7 +65,7 @@ describe('rotation', () => {
     for (const thief of thieves) await thief.end().catch(() => undefined);
   });
 
-  it('lets nobody in who has shown the old password and waits at the door while it changes', async () => {
+  it('refuses a login that has sent the old password and is not complete when it changes', async () => {
     const capsule = await fixture.broker.capsule('door');
     const before: string = (await capsule.create('door', 'app')).json.database_url;
     await command('rotate', ['door', 'app', '--end-sessions']);
@@ -115,7 +115,7 @@ describe('rotation', () => {
     expect(await sqlstate(second.json.database_url)).toBe('ok');
   });
 
-  it('moves everything to a new derivation key, after which the old one may go', async () => {
+  it('moves everything to a new derivation key, after which the old one may be removed', async () => {
     const capsule = await fixture.broker.capsule('keyring');
     const before: string = (await capsule.create('keyring', 'app')).json.database_url;
     const path = join(fixture.mounts.directory, 'derivation');
@@ -151,7 +151,7 @@ describe('an administrator', () => {
     expect(JSON.stringify(lines)).not.toContain(password);
   });
 
-  it('closes what is retained, which then stays closed, and opens it again', async () => {
+  it('closes a retained database, which then stays closed, and opens it again', async () => {
     const capsule = await fixture.broker.capsule('kept');
     const url: string = (await capsule.create('kept', 'app')).json.database_url;
     const session = await connect(url);
@@ -167,7 +167,7 @@ describe('an administrator', () => {
     expect((await capsule.create('kept', 'app')).json.database_url).toBe(url);
   });
 
-  it('closes what its tenant keeps a lock on', async () => {
+  it('closes a database on which its tenant holds a lock', async () => {
     const capsule = await fixture.broker.capsule('clinging');
     const url: string = (await capsule.create('clinging', 'app')).json.database_url;
     const { username: name } = new URL(url);
@@ -180,7 +180,7 @@ describe('an administrator', () => {
     await command('drop', ['clinging']);
   });
 
-  it('drops what is retained, and its id is free', async () => {
+  it('drops a retained database, and its id is free', async () => {
     const capsule = await fixture.broker.capsule('doomed');
     await capsule.create('doomed', 'app');
     await command('close', ['doomed']);
@@ -196,7 +196,7 @@ describe('an administrator', () => {
     expect(await census(fixture.server.superuserUrl)).toEqual([]);
   });
 
-  it('replaces a lost principal, which never works again', async () => {
+  it('replaces a lost principal, which is never valid again', async () => {
     const lost = await fixture.broker.capsule('lost');
     const found = newToken('dbp').reveal();
     expect(await command('replace-principal', ['lost'], `${found}\n`)).toEqual({ replaced: true });
@@ -206,7 +206,7 @@ describe('an administrator', () => {
     await expect(command('replace-principal', ['lost'], 'short')).rejects.toThrow(/one token/);
   });
 
-  it('leaves an audit row for every act, which nobody changes', async () => {
+  it('leaves an audit row for every command, which cannot be changed', async () => {
     const rows = await fixture.registry<{ operation: string }>(
       "SELECT DISTINCT operation FROM broker.audit WHERE authority = 'administrator' AND trace_id = $1 ORDER BY 1",
       [trace],
@@ -227,7 +227,7 @@ describe('an administrator', () => {
     }
   });
 
-  it('runs commands in the container, and is told how', async () => {
+  it('runs commands in the container, which prints its usage', async () => {
     const run = (...args: string[]) =>
       new Promise<{ code: number | string | null | undefined; out: string; err: string }>((resolve) => {
         const env = { PATH: process.env['PATH'], ...fixture.mounts.environment };

@@ -94,7 +94,7 @@ function wave(): Set<Socket>[] {
   ];
 }
 
-it('half-open, slow, oversized, garbled and pipelined requests end, keep nobody out and leave nothing', async () => {
+it('half-open, slow, oversized, garbled and pipelined requests are ended, block no other caller and leave nothing', async () => {
   const held: number[] = [];
   for (let round = 0; round < 2; round += 1) {
     const floods = wave();
@@ -109,7 +109,7 @@ it('half-open, slow, oversized, garbled and pipelined requests end, keep nobody 
   expect(second - first).toBeLessThan(MEBIBYTE);
 });
 
-it('a request that comes before the one before it was answered ends the connection', async () => {
+it('a request that arrives before the previous one was answered ends the connection', async () => {
   const sockets = flood(1, REFUSED.repeat(2));
   let text = '';
   for (const socket of sockets) socket.on('data', (chunk) => (text += chunk));
@@ -118,7 +118,7 @@ it('a request that comes before the one before it was answered ends the connecti
   await served();
 });
 
-it('connections beyond the limit are closed unheard, and those of a modest address are served, old ones and new', async () => {
+it('connections beyond the limit are closed without reading a request, and those of an address with few are served, old ones and new', async () => {
   const kept = connect(Number(new URL(broker.url).port), '127.0.0.1');
   let text = '';
   kept.on('data', (chunk) => {

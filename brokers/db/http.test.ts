@@ -106,14 +106,14 @@ describe('a refusal', () => {
     expect([...shapes][0]).toContain('[403,');
   });
 
-  it('comes before the body is looked at', async () => {
+  it('comes before the body is read', async () => {
     const reply = await fixture.broker
       .as(undefined)
       .post('/v1/capsules/drop', '{not json', { 'content-type': 'text/plain' });
     expect(reply.status).toBe(403);
   });
 
-  it('is not got round by a second Authorization header, a query or a body', async () => {
+  it('cannot be bypassed with a second Authorization header, a query or a body', async () => {
     const good = `Bearer ${fixture.mounts.provisioner}`;
     const body = '{"capsule_id":"x"}';
     const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
@@ -249,7 +249,7 @@ describe('a hostile request', () => {
     ['a broken escape', () => head('/%zz', good(), json), 404, 'not_found'],
     ['another method', () => head(path, good(), json).replace('POST', 'DELETE'), 405, 'method_not_allowed'],
     ['HEAD for a GET', () => head('/healthz').replace('POST', 'PUT'), 405, 'method_not_allowed'],
-  ])('is told no more than a code: %s', async (_, bytes, status, code) => {
+  ])('is answered with only a code: %s', async (_, bytes, status, code) => {
     const started = performance.now();
     const answer = await raw(bytes());
     expect(performance.now() - started).toBeLessThan(5_000);
@@ -259,13 +259,13 @@ describe('a hostile request', () => {
     expect(answer.toLowerCase()).not.toContain('express');
   });
 
-  it('that never ends its head is ended', async () => {
+  it('with an endless head is ended', async () => {
     const answer = await raw('POST /v1/capsules/drop HTTP/1.1\r\nHost: x\r\nX-Slow: ', { end: false });
     expect(answer).toMatch(/^HTTP\/1.1 400 /);
     expect(answer).toMatch(ERROR);
   });
 
-  it('gets no invitation to send a body that nobody will read', async () => {
+  it('is not asked for a body that will not be read', async () => {
     const refused = await raw(head(path, json, 'Expect: 100-continue', 'Content-Length: 2'));
     expect(refused).toMatch(/^HTTP\/1.1 403 /);
     const invited = await raw(
@@ -277,7 +277,7 @@ describe('a hostile request', () => {
 });
 
 describe('every request', () => {
-  it('has one log line with its trace, and nothing of what it carried', async () => {
+  it('has one log line with its trace id, and nothing of its content', async () => {
     const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
     const reply = await fixture.broker.provisioner.post(
       '/v1/capsules/finalize?token=canary',
@@ -292,7 +292,7 @@ describe('every request', () => {
     expect(JSON.stringify(lines)).not.toMatch(/canary|spc_prv/);
   });
 
-  it('of a kubelet that asks for health is told at debug alone', async () => {
+  it('of a kubelet for health is logged only at level debug', async () => {
     const quiet = await fixture.replica({ environment: { LOG_LEVEL: 'info' } });
     for (const { url, log } of [quiet, fixture.broker]) {
       const before = log.length;

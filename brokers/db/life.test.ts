@@ -60,7 +60,7 @@ describe('start-up refuses to listen', () => {
     await fixture.sql(close);
   });
 
-  it('unless the open database was accepted by name', async () => {
+  it('unless the settings accept the open database by name', async () => {
     await fixture.sql('GRANT CONNECT ON DATABASE postgres TO PUBLIC');
     const broker = await fixture.replica({ environment: { ACCEPT_OPEN_DATABASES: 'postgres' } });
     expect(broker.log.join('')).toContain('accepted although open to PUBLIC: postgres');
@@ -93,7 +93,7 @@ describe('start-up refuses to listen', () => {
     await expect(attempt).rejects.toThrow(/driver document/);
   });
 
-  it('and names a bad setting without quoting it', async () => {
+  it('with a bad setting, which is named and not quoted', async () => {
     const attempt = startTestBroker(fixture.mounts, { environment: { LISTEN_PORT: 'canary' } });
     await expect(attempt).rejects.toThrow(/LISTEN_PORT/);
     await attempt.catch((error: Error) => expect(error.message).not.toContain('canary'));
@@ -101,7 +101,7 @@ describe('start-up refuses to listen', () => {
 });
 
 describe('while it runs', () => {
-  it('takes a new administrator password and two provisioner tokens from their files', async () => {
+  it('reads a new administrator password and two provisioner tokens from their files', async () => {
     const capsule = await fixture.broker.capsule('files');
     await fixture.sql("ALTER ROLE space_broker PASSWORD 'rotated-password'");
     const url = new URL(fixture.server.brokerUrl);
@@ -128,7 +128,7 @@ describe('while it runs', () => {
     expect((await fixture.broker.as(next).finalize('unknown')).status).toBe(403);
   });
 
-  it('shares its work with a replica: one of 64 creates makes the database', async () => {
+  it('shares its work with a replica: one of 64 creates creates the database', async () => {
     const replica = await fixture.replica();
     try {
       const capsule = await fixture.broker.capsule('pair');
@@ -156,7 +156,7 @@ describe('while it runs', () => {
     expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
   });
 
-  it('says that it cannot now when the server has no connection left, and lives on', async () => {
+  it('answers 503 while the server has no connection left, and continues', async () => {
     const capsule = await fixture.broker.capsule('full');
     const held = [];
     for (;;) {
@@ -175,7 +175,7 @@ describe('while it runs', () => {
     expect((await capsule.create('full', 'app')).status).toBe(200);
   });
 
-  it('keeps within ten connections, and those of its watches', async () => {
+  it('uses at most ten connections, and those of its watches', async () => {
     const capsule = await fixture.broker.capsule('many');
     await Promise.all(Array.from({ length: 40 }, (_, i) => capsule.create('many', `app${i % 12}`)));
     const [row] = await fixture.sql<{ n: number }>(
@@ -184,7 +184,7 @@ describe('while it runs', () => {
     expect(row!.n).toBeLessThanOrEqual(12);
   });
 
-  it('limits a Capsule that asks too often, and says when to come back', async () => {
+  it('limits a Capsule that sends too many requests, with Retry-After', async () => {
     const environment = {
       CAPSULE_REQUESTS_PER_SECOND: '1',
       CAPSULE_REQUESTS_BURST: '3',
@@ -206,7 +206,7 @@ describe('while it runs', () => {
     await limited.stop();
   });
 
-  it('ends what it has begun when it is told to stop, and takes nothing new', async () => {
+  it('completes what it has begun when it is told to stop, and accepts nothing new', async () => {
     const replica = await fixture.replica();
     const capsule = await fixture.broker.capsule('drain');
     const caller = replica.as(capsule.token);
@@ -238,7 +238,7 @@ describe('its certificate', () => {
       call.end();
     });
 
-  it('follows its files, both or not at all, and the health check believes it no more than a caller does', async () => {
+  it('follows its files, both or neither, and the health check verifies it like a caller', async () => {
     const { directory } = fixture.mounts;
     const [authority, foreign] = [makeAuthority(directory, 'authority'), makeAuthority(directory, 'foreign')];
     const [one, two] = [authority.sign('one', [`DNS:${NAME}`]), authority.sign('two', [`DNS:${NAME}`])];

@@ -24,7 +24,7 @@ const setBack = () =>
   fixture.registry('DELETE FROM broker.database; INSERT INTO broker.database SELECT * FROM saved');
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
-it('makes no name and no password a second time, so that no old URL opens a new database', async () => {
+it('never reuses a name or a password, so that no old URL opens a new database', async () => {
   const capsule = await fixture.broker.capsule('reused');
   await save();
   const before: string = (await capsule.create('reused', 'app')).json.database_url;
@@ -45,7 +45,7 @@ it('makes no name and no password a second time, so that no old URL opens a new 
   expect(await sqlstate(rotated)).toBe('28P01');
 });
 
-it('serves a workload anew whose database it has forgotten, and tells of the one that is left', async () => {
+it('serves a workload whose database it has forgotten with a new one, and lists the unknown one', async () => {
   const capsule = await fixture.broker.capsule('forgotten');
   await save();
   const before: string = (await capsule.create('forgotten', 'app')).json.database_url;
@@ -62,7 +62,7 @@ it('serves a workload anew whose database it has forgotten, and tells of the one
   await expect(command('drop-unknown', nameOf(after.json.database_url))).rejects.toThrow(/no unknown/);
 });
 
-it('gives a workload the database back that it has forgotten, under a new password, and nobody else', async () => {
+it('returns a forgotten database to its workload with a new password, and to nobody else', async () => {
   const capsule = await fixture.broker.capsule('adopted');
   await save();
   const before: string = (await capsule.create('adopted', 'app')).json.database_url;
@@ -78,7 +78,7 @@ it('gives a workload the database back that it has forgotten, under a new passwo
   expect(await census(fixture.server.superuserUrl)).toEqual([]);
 });
 
-it('gives back a database that took the place of the one it remembers', async () => {
+it('returns a database that replaced the one in the registry', async () => {
   const capsule = await fixture.broker.capsule('replaced');
   await capsule.create('replaced', 'app');
   await save();

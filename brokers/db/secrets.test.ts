@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('no token, password, key or URL comes out anywhere but in the answer to its owner', async () => {
+it('no token, password, key or URL appears anywhere except in the answer to its owner', async () => {
   const { broker, mounts, server } = fixture;
   const principal = newToken('dbp').reveal();
   const wrong = newToken('dbp').reveal();

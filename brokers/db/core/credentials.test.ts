@@ -8,7 +8,7 @@ const workload = { capsule: 'home', app: 'ledger' };
 
 const first = { generation: 1, epoch: '' };
 
-it('a password is the same for ever, and another for every other key, space, workload, generation and epoch', () => {
+it('a password is always the same, and differs for every other key, space, workload, generation and epoch', () => {
   const password = passwordOf(key, 'space', workload, first).reveal();
   expect(passwordOf(key, 'space', workload, first).reveal()).toBe(password);
   const others = [
@@ -22,7 +22,7 @@ it('a password is the same for ever, and another for every other key, space, wor
   expect(password).toMatch(/^[A-Za-z0-9_-]{43}$/);
 });
 
-it('a verifier repeats and does not hold the password', async () => {
+it('a verifier is deterministic and does not contain the password', async () => {
   const password = passwordOf(key, 'space', workload, first);
   const verifier = await scramVerifier(key, password);
   expect(await scramVerifier(key, password)).toBe(verifier);
@@ -32,12 +32,12 @@ it('a verifier repeats and does not hold the password', async () => {
   expect(verifier).not.toContain(password.reveal());
 });
 
-it('the name of a key tells nothing of it', () => {
+it('the name of a key reveals nothing of it', () => {
   expect(key.id).toMatch(/^[0-9a-f]{16}$/);
   expect(key.id).not.toBe(other.id);
 });
 
-it('a URL opens what it was made of', () => {
+it('a URL parses to the parts that it was built from', () => {
   fc.assert(
     fc.property(fc.nat(65_535), fc.constantFrom('postgres', '10.0.0.1', '::1'), (port, host) => {
       const url = new URL(

@@ -6,7 +6,7 @@ import { checkedName, databaseName, isNameOf } from './names.ts';
 const key = new Secret(Buffer.alloc(32, 7));
 const id = fc.stringMatching(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/).filter((text) => text.length <= 40);
 
-it('names are short, safe, without ids in them, and differ wherever a part does', () => {
+it('names are short, safe and without ids, and differ if any part differs', () => {
   const seen = new Map<string, string>();
   fc.assert(
     fc.property(id, id, id, fc.constantFrom('0123456789ab', 'ba9876543210'), (space, capsule, app, epoch) => {
@@ -22,7 +22,7 @@ it('names are short, safe, without ids in them, and differ wherever a part does'
   );
 });
 
-it('a-b with c is not a with b-c', () => {
+it('the names for a-b with c and for a with b-c differ', () => {
   const one = databaseName(key, 's', { capsule: 'a-b', app: 'c' }, 'e');
   expect(databaseName(key, 's', { capsule: 'a', app: 'b-c' }, 'e')).not.toBe(one);
 });
@@ -37,6 +37,6 @@ it.each([
   'spc_ä',
   '"; spc_a',
   'xspc_a',
-])('the name %j enters no statement', (name) => {
+])('the name %j is refused in a statement', (name) => {
   expect(() => checkedName(name)).toThrow();
 });

@@ -48,11 +48,11 @@ describe('a Capsule', () => {
     ['that has not freed as much as it may fill', tidying, 1_090 * MI],
     ['that has freed exactly as much', tidying, 1_084 * MI],
     ['that fills all that it may', tidying, 1_100 * MI],
-  ])('%s is left as it is', (_, state, used) => {
+  ])('%s is unchanged', (_, state, used) => {
     expect(decideQuota(state, used, LIMIT, 1_000)).toBe(state);
   });
 
-  it('is closed behind a quarter more than its limit and what deleting needs, and not before', () => {
+  it('is closed above its limit plus a quarter and what deleting needs, and not before', () => {
     const high = { ...tidying, ceiling: 2_000 * MI };
     expect(decideQuota(high, 1_266 * MI, LIMIT, 0).door).toBe('tidying');
     expect(decideQuota(high, 1_266 * MI + 1, LIMIT, 0)).toEqual({ ...high, door: 'closed' });
@@ -67,7 +67,7 @@ describe('a Capsule', () => {
     expect(doorsOf(door, 20)).toEqual({ open, connections });
   });
 
-  it('cannot pass its limit by more than a quarter, a slack, and what it writes between two looks', () => {
+  it('cannot exceed its limit by more than a quarter, a slack, and what it writes between two checks', () => {
     const writes = fc.array(
       fc.record({ bytes: fc.integer({ min: -20, max: 200 }), pause: fc.nat(4_000_000) }),
       {

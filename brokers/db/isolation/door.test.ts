@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('a tenant is turned away from every database but its own before it takes a place there', async () => {
+it('a tenant is refused at every database except its own before it occupies a connection there', async () => {
   const urlOf = async (id: string): Promise<string> => {
     const capsule = await fixture.broker.capsule(id);
     return (await capsule.create(id, 'app')).json.database_url;

@@ -28,7 +28,7 @@ const database = (change: Partial<NonNullable<Isolation['database']>>): Isolatio
 });
 
 describe('drift', () => {
-  it('is nothing where all is as it must be', () => {
+  it('is empty if everything is as registered', () => {
     expect(decideRepairs(right, 5)).toEqual([]);
   });
 
@@ -72,7 +72,7 @@ describe('drift', () => {
       /ALLOW_CONNECTIONS true CONNECTION LIMIT 1$/,
     ],
     ["another limit than its Capsule's", { ...right, connections: 7 }, 'role', /CONNECTION LIMIT 7 /],
-  ])('mends %s', (_, isolation, kind, statement) => {
+  ])('repairs %s', (_, isolation, kind, statement) => {
     const repair = decideRepairs(isolation, 5).find((one) => one.kind === kind);
     expect(repair?.statements.join('\n')).toMatch(new RegExp(statement.source, 'm'));
   });
@@ -82,7 +82,7 @@ describe('drift', () => {
     ['a database that is gone', { ...right, database: null }],
     ['an interrupted drop', database({ invalid: true })],
     ['a database of somebody else', database({ ours: false })],
-  ])('says that %s is lost, and touches nothing', (_, isolation) => {
+  ])('reports that %s is lost, and changes nothing', (_, isolation) => {
     expect(decideRepairs(isolation, 5)).toEqual([{ kind: 'lost', statements: [] }]);
   });
 });

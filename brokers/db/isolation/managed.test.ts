@@ -58,7 +58,7 @@ describe.each(MAJORS)('on a provider’s PostgreSQL %s, without any superuser', 
     mounts.remove();
   });
 
-  it('gives its two roles what they need, and nothing to anybody else', async () => {
+  it('grants its two roles what they need, and nothing to others', async () => {
     const reserved = Number(major) >= 16 ? ['pg_use_reserved_connections'] : [];
     const { space_broker, space_objectstore, master } = await rolesOf(server.superuserUrl);
     expect(space_broker).toBe(
@@ -79,7 +79,7 @@ describe.each(MAJORS)('on a provider’s PostgreSQL %s, without any superuser', 
     expect(await query(server.superuserUrl, taken)).toEqual([]);
   });
 
-  it('makes, shuts in, measures and drops a database, and lets nobody else in', async () => {
+  it('creates, isolates, measures and drops a database, and lets nobody else in', async () => {
     const broker = await start();
     try {
       const one = await broker.capsule('one');
@@ -106,14 +106,14 @@ describe.each(MAJORS)('on a provider’s PostgreSQL %s, without any superuser', 
     }
   });
 
-  it('tells what the provider left open, and is not told to accept', async () => {
+  it('reports what the provider left open and the settings do not accept', async () => {
     const refused = start({ ACCEPT_OPEN_DATABASES: '' });
     await expect(refused).rejects.toThrow(
       /PUBLIC may connect to template1: REVOKE CONNECT ON DATABASE "template1" FROM PUBLIC; .*acceptOpenDatabases/,
     );
   });
 
-  it('has a registry for the object store, which opens nothing else', async () => {
+  it('has a registry for the object store, whose role can connect to nothing else', async () => {
     expect(await sqlstate(as(server.superuserUrl, 'space_objectstore', 'space_objectstore'))).toBe('ok');
     expect(await sqlstate(as(server.superuserUrl, 'space_objectstore', 'space_registry'))).toBe('42501');
   });
@@ -156,14 +156,14 @@ describe('start-up refuses to listen', () => {
     await query(server.superuserUrl, mend);
   });
 
-  it('where no Assistant could have a connection', async () => {
+  it('if no Assistant could have a connection', async () => {
     const environment = { ROLE_CONNECTION_LIMIT: '166' };
     await expect(startTestBroker(mounts, { environment })).rejects.toThrow(
       /max_connections is 230, of which 65 .* may have 166: ALTER SYSTEM/,
     );
   });
 
-  it('behind a pool of connections', async () => {
+  it('behind a connection pooler', async () => {
     const pool = await poolBefore(server.port);
     const url = new URL(server.brokerUrl);
     url.port = String(pool.port);

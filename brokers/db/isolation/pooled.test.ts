@@ -41,7 +41,7 @@ const KINDS = [
 ] as const;
 const CASES = MODES.flatMap((mode) => KINDS.map((kind) => [mode, ...kind] as const));
 
-describe('a pool of connections in front of the server', () => {
+describe('a connection pooler in front of the server', () => {
   it.each(CASES)(
     'in %s mode, which %s settings, is refused by the database broker',
     async (mode, _, dropsSettings, why) => {

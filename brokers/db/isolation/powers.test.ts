@@ -62,13 +62,13 @@ afterAll(async () => {
   mounts?.remove();
 });
 
-it('a server that was set up has the two roles of the Space, and lets nobody into what is not theirs', () => {
+it('a server after the setup has the two roles of the Space, and lets nobody into databases of others', () => {
   const roles = { space_broker: BROKER, space_objectstore: OBJECT_STORE };
   expect(fresh).toEqual([roles, CLOSED, [LOGS_NOTHING]]);
 });
 
 describe('with a database', () => {
-  it('a tenant has a role without any power, and is alone in its database', async () => {
+  it('a tenant has a role without rights on the server, and is alone in its database', async () => {
     expect(await tenant()).toEqual([ROLE, own()]);
     const [roles, databases, settings] = await picture();
     expect(Object.keys(roles)).toHaveLength(4);
@@ -87,7 +87,7 @@ describe('with a database', () => {
     ]);
   });
 
-  it('what spares are cloned from is nobody’s, and lets tenants use the public schema of their clones', async () => {
+  it('the template of spares is closed to everybody, and lets tenants use the public schema of their clones', async () => {
     const databases = await databasesOf(server.superuserUrl);
     const [template = ''] = await query<{ name: string }>(
       server.superuserUrl,
@@ -99,21 +99,21 @@ describe('with a database', () => {
     );
   });
 
-  it('what is closed is shut twice, and opened again as it was', async () => {
+  it('a closed database is closed in two ways, and opened again as it was', async () => {
     await command('close');
     expect(await tenant()).toEqual(['5 connections', own('shut 5 connections')]);
     await command('open');
     expect(await tenant()).toEqual([ROLE, own()]);
   });
 
-  it('another number of connections is that of role and database', async () => {
+  it('a changed connection limit applies to role and database', async () => {
     expect((await limits({ connections: 3 })).status).toBe(200);
     expect(await tenant()).toEqual(['LOGIN 3 connections', own('3 connections')]);
     expect((await limits({})).status).toBe(200);
     expect(await tenant()).toEqual([ROLE, own()]);
   });
 
-  it('what somebody changed by hand is put back, all of it', async () => {
+  it('everything that somebody changed by hand is restored', async () => {
     const sql = (text: string) => query(server.superuserUrl, text);
     await sql('CREATE ROLE friend; CREATE ROLE guest');
     await sql(`GRANT friend TO space_broker WITH ADMIN OPTION`);
@@ -135,14 +135,14 @@ describe('with a database', () => {
     expect(members).toEqual([]);
   });
 
-  it('a role that was silenced, and has another password, is let in again by the next create', async () => {
+  it('a disabled role with another password can log in again after the next create', async () => {
     await query(server.superuserUrl, `ALTER ROLE ${name} NOLOGIN PASSWORD 'another'`);
     const again = await capsule.create('walls', 'ledger');
     expect(again).toMatchObject({ status: 200, json: { created: false } });
     expect(await sqlstate(again.json.database_url)).toBe('ok');
   });
 
-  it('a registry that was opened to everybody is closed', async () => {
+  it('a registry that was opened to everybody is closed again', async () => {
     const registry = async () => (await databasesOf(server.superuserUrl))['space_registry'];
     await query(server.superuserUrl, 'GRANT CONNECT ON DATABASE space_registry TO PUBLIC');
     expect(await registry()).toBe('of space_broker: - CONNECT');
@@ -150,7 +150,7 @@ describe('with a database', () => {
     expect(await registry()).toBe('of space_broker:');
   });
 
-  it('a membership that a superuser gave is told as one that cannot be mended', async () => {
+  it('a membership that a superuser granted is reported as one that cannot be repaired', async () => {
     await query(server.superuserUrl, `GRANT ${name} TO guest`);
     const unrepaired = async () => [...(await broker.metric('space_db_drift_unrepaired')).keys()];
     const before = broker.log.length;

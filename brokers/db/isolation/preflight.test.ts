@@ -68,7 +68,7 @@ const safe: ServerFacts = {
 const WANTED = { acceptedOpen: [], connections: 5 };
 
 describe('preflight', () => {
-  it('lets a safe server pass', () => {
+  it('accepts a safe server', () => {
     const findings = judge(safe, WANTED);
     expect(findings).toEqual({ refusals: [], warnings: [] });
     expect(() => requireSafe(findings)).not.toThrow();
@@ -130,13 +130,13 @@ describe('preflight', () => {
       { settings: { ...safe.settings, [setting]: WRONG[setting] ?? Number.NaN } },
       new RegExp(`^${setting} should be .* ALTER SYSTEM SET ${setting} = '${value}'$`),
     ]),
-  ])('warns of %s and says the SQL that mends it', (_, change, sentence) => {
+  ])('warns of %s with the SQL that repairs it', (_, change, sentence) => {
     const { refusals, warnings } = judge({ ...safe, ...change }, WANTED);
     expect(refusals).toEqual([]);
     expect(warnings).toEqual([expect.stringMatching(sentence)]);
   });
 
-  it('asks no server for what its version does not have', () => {
+  it('requires of no server what its version does not have', () => {
     const { reserved_connections: _, max_notify_queue_pages: __, ...settings } = safe.settings;
     expect(judge({ ...safe, version: 150_010, settings }, WANTED).warnings).toEqual([]);
     expect(judge({ ...safe, version: 160_010, settings }, WANTED).warnings).toHaveLength(1);

@@ -14,25 +14,25 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
   });
   afterAll(() => fixture.close());
 
-  it('leave the preflight nothing to say', () => {
+  it('leave the preflight no warnings', () => {
     expect(fixture.broker.log.filter((line) => line.includes('preflight'))).toEqual([]);
   });
 
-  it('put out whoever does not log in', async () => {
+  it('end connections that do not log in', async () => {
     const socket = connectSocket({ port: fixture.server.port, host: '127.0.0.1' });
     socket.on('error', () => undefined);
     socket.resume();
     await once(socket, 'close');
   });
 
-  it('keep a broker out that is a member of a superuser, until that is revoked as it says', async () => {
+  it('refuse a broker that is a member of a superuser, until that is revoked as the message says', async () => {
     await fixture.sql('CREATE ROLE "the boss" SUPERUSER; GRANT "the boss" TO space_broker');
     await expect(fixture.replica()).rejects.toThrow(/REVOKE "the boss" FROM "space_broker"/);
     await fixture.sql('REVOKE "the boss" FROM "space_broker"');
     await (await fixture.replica()).stop();
   });
 
-  it('keep what a query shares with its helpers out of /dev/shm, which a container has 64 MiB of', async () => {
+  it('keep the memory that a query shares with its workers out of /dev/shm, which has 64 MiB in a container', async () => {
     const session = await connect(fixture.server.superuserUrl);
     await session.query(`CREATE TABLE wide AS SELECT generate_series(1, 100000) AS i; ANALYZE wide;
       SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
@@ -47,7 +47,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
     await expect(asleep).rejects.toThrow();
   });
 
-  it('are told by name where they are missing, and the SQL that is told mends them', async () => {
+  it('are reported by name if they are missing, with SQL that repairs them', async () => {
     const wrong = {
       temp_file_limit: '-1',
       tcp_user_timeout: '0',

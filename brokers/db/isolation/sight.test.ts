@@ -35,7 +35,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
     await fixture.close();
   });
 
-  it('a tenant sees names, settings and that a session of another is there, and nothing of what it does or has', async () => {
+  it('a tenant sees names, settings and the existence of sessions of others, and nothing of what they do or have', async () => {
     const { rows } = await observer.query<{ relation: string }>(
       `SELECT oid::regclass::text AS relation FROM pg_class
        WHERE relkind IN ('r', 'v', 'm') AND has_table_privilege(oid, 'SELECT')`,

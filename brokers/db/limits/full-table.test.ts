@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { connect, openFixture, sqlstate } from '../testing/postgres.ts';
 
-it('the watch ends whoever has filled the table of locks, though nobody can log in any more', async () => {
+it('the watch ends the session that has filled the lock table, although nobody can log in any more', async () => {
   // So small a table is full long before the watch looks again.
   const environment = { WATCH_INTERVAL_MS: '4000', ROLE_LOCKS: '100000' };
   const fixture = await openFixture(

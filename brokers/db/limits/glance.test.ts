@@ -6,7 +6,7 @@ import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgre
 const BOUND = 10_000;
 const LOCKS = `SELECT count(pg_advisory_lock(i)) FROM (SELECT generate_series(1, 100000000) AS i) AS streamed`;
 
-describe('between two looks', () => {
+describe('between two checks', () => {
   let fixture: Fixture;
   let url: string;
   const ended = () => fixture.broker.log.filter((line) => line.includes('"session ended"')).length;
@@ -19,7 +19,7 @@ describe('between two looks', () => {
   });
   afterAll(() => fixture.close());
 
-  it('whoever takes more locks than it may is ended, and so are those after it', async () => {
+  it('a session with more locks than it may have is ended, and so are later ones', async () => {
     for (let round = 0; round < 3; round += 1) {
       const before = ended();
       const client = await connect(url);
@@ -31,7 +31,7 @@ describe('between two looks', () => {
     }
   });
 
-  it('nobody else is ended', async () => {
+  it('no other session is ended', async () => {
     const calm = await fixture.broker.capsule('calm');
     const { database_url } = (await calm.create('calm', 'app')).json;
     const client = await connect(database_url);

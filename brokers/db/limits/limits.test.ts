@@ -49,7 +49,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
   });
   afterAll(() => fixture.close());
 
-  it('are told and set by the provisioner alone, and setting them again changes nothing', async () => {
+  it('are read and set only by the provisioner, and setting them again changes nothing', async () => {
     const { capsule } = await capsuleWithApp('told');
     const first = await limits('told');
     expect(first.json).toEqual({
@@ -78,7 +78,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect((await limits('told')).status).toBe(409);
   });
 
-  it('say what one Assistant takes to its Capsule alone', async () => {
+  it('report the usage of one Assistant only to its Capsule', async () => {
     const { capsule, url } = await capsuleWithApp('sized');
     await capsule.create('sized', 'small');
     const asked = (who: Client, app: string, capsule_id = 'sized') =>
@@ -100,7 +100,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect((await asked(capsule, 'small')).status).toBe(404);
   });
 
-  it('of connections hold for what is there and for what comes, and drift goes back to them', async () => {
+  it('of connections apply to existing and new databases, and drift is repaired to them', async () => {
     const { capsule, url } = await capsuleWithApp('few');
     await limits('few', { connections: 2 });
     expect(await roleLimits(url)).toEqual({ role: 2, database: 2, open: true });
@@ -116,7 +116,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
   });
 
-  it('refuse what the server has no connections for, and nothing else', async () => {
+  it('refuse only what the server has no connections for', async () => {
     const { capsule, url } = await capsuleWithApp('greedy');
     expect((await limits('greedy', { connections: 1_000 })).json.error.code).toBe('quota_exceeded');
     expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
@@ -128,7 +128,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect((await capsule.create('greedy', 'second')).status).toBe(200);
   });
 
-  it('of bytes put out whoever passes them, let one in to make room, and open again when there is some', async () => {
+  it('of bytes end the sessions of a Capsule above them, allow one to free space, and open again afterwards', async () => {
     const { capsule, url } = await capsuleWithApp('full');
     const held = await connect(url);
     const gone = new Promise<void>((resolve) => held.once('end', () => resolve()));
@@ -153,7 +153,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect((await capsule.create('full', 'more')).status).toBe(200);
   });
 
-  it('shut out who goes on growing, against drift and by whatever hand it is opened', async () => {
+  it('close a Capsule that continues to grow, whoever opens its databases by hand', async () => {
     const { url } = await capsuleWithApp('grows');
     await limits('grows', { database_bytes: 120 * MI });
     await query(url, FILL(115));
@@ -175,7 +175,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await login(url, 'ok');
   });
 
-  it('count what a tenant writes into the catalogues of the whole server, which no database holds', async () => {
+  it('count what a tenant writes into the shared catalogues of the server, which belong to no database', async () => {
     const { url } = await capsuleWithApp('shared');
     const { url: neighbour } = await capsuleWithApp('calm');
     const { used_bytes: before } = (await limits('shared')).json;
@@ -202,7 +202,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await login(url, 'ok');
   });
 
-  it('bound a tenant that writes as fast as it can, whatever it does', async () => {
+  it('limit a tenant that writes as fast as it can, whatever it does', async () => {
     const { capsule, url } = await capsuleWithApp('fast');
     const limit = 64 * MI;
     await limits('fast', { database_bytes: limit });

@@ -42,8 +42,8 @@ async function lockTogether(sessions: readonly pg.Client[]): Promise<void> {
   for (const session of sessions) await session.query('ROLLBACK');
 }
 
-describe('row locks that several of a tenant’s sessions hold, of which no quota counts what the server keeps', () => {
-  it('are cleared while it makes more, and whoever keeps them from being cleared is ended', async () => {
+describe('row locks of several sessions of a tenant, whose storage no quota counts', () => {
+  it('are cleaned up while it adds more, and sessions that prevent the clean-up are ended', async () => {
     await query(url, 'CREATE INDEX ON t (i)');
     const sessions = [await connect(url), await connect(url)];
     const keeper = await connect(url);

@@ -14,7 +14,7 @@ const session = (change: Partial<TenantSession> = {}): TenantSession => ({
   ...change,
 });
 
-describe('who is put out', () => {
+describe('a session that is ended', () => {
   it.each<[string, TenantSession[], Partial<ServerState>, [number, string][]]>([
     [
       'nobody within bounds',
@@ -107,7 +107,7 @@ describe('who is put out', () => {
     expect(decided.map((end) => [end.session.pid, end.reason])).toEqual(ends);
   });
 
-  it('leaves no role more than its bound, but for sessions with few', () => {
+  it('leaves no role more than its limit, except in sessions with few locks', () => {
     const some = fc.record({
       pid: fc.nat(),
       role: fc.constantFrom('a', 'b', 'c'),

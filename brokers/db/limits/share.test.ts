@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('Assistants get every connection that they were promised, and the brokers have theirs beside them', async () => {
+it('Assistants get all promised connections, and the brokers have theirs in addition', async () => {
   const held: pg.Client[] = [];
   const owners = new Map<string, Client>();
   try {
@@ -39,7 +39,7 @@ it('Assistants get every connection that they were promised, and the brokers hav
   }
 });
 
-it('a Capsule is promised three quarters of the connections at most, and others still get databases', async () => {
+it('a Capsule is promised at most three quarters of the connections, and others still get databases', async () => {
   const hoarder = await fixture.broker.capsule('hoarder');
   const statuses: number[] = [];
   for (let i = 0; i < 7; i += 1) statuses.push((await hoarder.create('hoarder', `app${i}`)).status);
@@ -54,7 +54,7 @@ it('a Capsule is promised three quarters of the connections at most, and others 
   expect((await limits('quiet', 30)).status).toBe(200);
 });
 
-it('a tenant that changes its own database without end keeps nobody from limiting its connections', async () => {
+it('a tenant that changes its own database in a loop cannot prevent the limit of its connections', async () => {
   const principal = newToken('dbp').reveal();
   await fixture.broker.provisioner.provision('restless', principal);
   const url: string = (await fixture.broker.as(principal).create('restless', 'app')).json.database_url;

@@ -10,7 +10,7 @@ const LONG_SETTING = `DO $$ DECLARE long text; BEGIN
   SELECT string_agg(encode(sha256(i::text::bytea), 'hex'), ',') INTO long FROM generate_series(1, 200000) i;
   EXECUTE format('ALTER ROLE CURRENT_USER SET search_path = %L', long); END $$`;
 
-describe('what belongs to no database', () => {
+describe('data in shared catalogues', () => {
   let fixture: Fixture;
   beforeAll(async () => {
     fixture = await openFixture({ major: '17' }, SELDOM);
@@ -39,7 +39,7 @@ describe('what belongs to no database', () => {
     return (await capsule.create(name, 'app')).json.database_url;
   };
 
-  it('is charged to who has it, not to who was in a transaction meanwhile', async () => {
+  it('is charged to its owner, and not to a tenant with a transaction in the meantime', async () => {
     const [quiet, many] = [await urlOf('quiet'), await urlOf('many')];
     await sizes();
     const migration = await connect(quiet);
@@ -52,7 +52,7 @@ describe('what belongs to no database', () => {
     await migration.end();
   });
 
-  it('is not charged to who has only kept a lock since the last look', async () => {
+  it('is not charged to a tenant that has only held a lock since the last check', async () => {
     const [calm, loud] = [await urlOf('calm'), await urlOf('loud')];
     const migration = await connect(calm);
     await migration.query("BEGIN; ALTER ROLE CURRENT_USER SET search_path = 'public'");
@@ -66,7 +66,7 @@ describe('what belongs to no database', () => {
     await Promise.all([migration.end(), writer.end()]);
   });
 
-  it('is charged once, however many replicas look', async () => {
+  it('is charged once, however many replicas check', async () => {
     const url = await urlOf('once');
     const replica = await fixture.replica(SELDOM);
     await Promise.all([sizes(), replica.round('sizes')]);
@@ -96,8 +96,8 @@ describe('what belongs to no database', () => {
   });
 });
 
-describe('what was charged for dead rows', () => {
-  it('fades, and no clock that is set back makes it more', () => {
+describe('the charge for dead rows', () => {
+  it('fades, and is not increased by a clock that is set back', () => {
     expect(stillCharged(1000, 0, 0)).toBe(1000);
     expect(stillCharged(1000, 0, 600_000)).toBe(500);
     expect(stillCharged(1000, 0, 6_000_000)).toBe(0);

@@ -43,7 +43,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
   });
   afterAll(() => fixture.close());
 
-  it('lets others provision, create and drop while one fills the table of locks again and again', async () => {
+  it('lets others provision, create and drop while one tenant keeps filling the lock table', async () => {
     let over = false;
     const attack = async (from: number) => {
       while (!over) {
@@ -83,14 +83,14 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     expect(fixture.broker.log.join('')).not.toContain('pg_advisory_lock');
   });
 
-  it('ends locks that an idle session keeps', async () => {
+  it('ends an idle session that holds locks', async () => {
     const client = await session();
     const gone = ended(client);
     await client.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 10001) i');
     await gone;
   });
 
-  it('ends whoever fills the table of what serializable transactions have read, and others go on', async () => {
+  it('ends a session that fills the predicate lock table, and others continue', async () => {
     const other = (await capsule.create('attacker', 'other')).json.database_url;
     const [reads, calm] = [await session(), await session(other)];
     await calm.query('CREATE TABLE calm AS SELECT generate_series(1, 1000) AS i');
@@ -120,7 +120,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     );
   });
 
-  it('ends a transaction that is too old, whatever the tenant has set', async () => {
+  it('ends a transaction that is too old, whatever the tenant’s settings', async () => {
     const client = await session();
     const gone = ended(client);
     await client.query('SET statement_timeout = 0');
@@ -129,7 +129,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     await eventually(() => reasons().includes('transaction'), { what: 'the line of the log' });
   });
 
-  it('ends one that waits for its client, whatever the tenant has set', async () => {
+  it('ends a transaction that waits for its client, whatever the tenant’s settings', async () => {
     const client = await session();
     const gone = ended(client);
     await client.query('SET idle_in_transaction_session_timeout = 0; BEGIN');
@@ -137,7 +137,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     await eventually(() => reasons().includes('idle_in_transaction'), { what: 'the line of the log' });
   });
 
-  it('ends nobody else, and goes on when its own session was ended or the server was away', async () => {
+  it('ends no other session, and continues after its own session was ended or the server was unavailable', async () => {
     const own = await session();
     await own.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 9000) i');
     const inside = intoDatabase(fixture.server.superuserUrl, new URL(url).pathname.slice(1));
@@ -158,7 +158,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     await eventually(async () => (await sqlstate(url)) === 'ok', { what: 'a login' });
   });
 
-  it.skipIf(major === '15')('cuts a queue of notifications behind its slowest reader', async () => {
+  it.skipIf(major === '15')('ends the slowest reader of a long queue of notifications', async () => {
     const reader = await session();
     const gone = ended(reader);
     await reader.query('SET transaction_timeout = 0; LISTEN news');

@@ -40,7 +40,7 @@ describe('a copy', () => {
     ["idle_session_timeout = '1ms'"],
     ['standard_conforming_strings = off'],
     ["local_preload_libraries = 'nothing'"],
-  ])('is the same where its role has set %s', async (setting) => {
+  ])('is identical if its role has set %s', async (setting) => {
     const { from, to } = await pair();
     await query(
       from,
@@ -54,7 +54,7 @@ describe('a copy', () => {
     ).toEqual([{ rows: 20_000 }]);
   });
 
-  it('has what its role has set of an extension, which only a session that uses it may set', async () => {
+  it('has its role’s settings of an extension, which only a session that has loaded it may set', async () => {
     const { from, to } = await pair();
     await query(
       from,
@@ -66,7 +66,7 @@ describe('a copy', () => {
     expect(await query(to, shown)).toEqual([{ limit: '0.71' }]);
   });
 
-  it('says which setting, and which large object, is another one', async () => {
+  it('reports which setting and which large object differ', async () => {
     const { from, to } = await pair();
     const elsewhere = `current_database() = '${new URL(to).pathname.slice(1)}'`;
     // What a tenant does while it is copied, in a way that the copy itself brings about.
@@ -109,7 +109,7 @@ exit 1
     }
   });
 
-  it('says why it failed, and nothing of the rows', async () => {
+  it('reports why it failed, and nothing of the rows', async () => {
     const { from, to } = await pair();
     const elsewhere = `IF current_database() = '${new URL(to).pathname.slice(1)}' THEN`;
     await query(
@@ -127,7 +127,7 @@ exit 1
     expect(said).toMatch(/the database cannot be restored\n$/);
   });
 
-  it('says nothing of the rows where they cannot be read either', async () => {
+  it('reports nothing of rows that cannot be read', async () => {
     const { from, to } = await pair();
     const broken = `CREATE TYPE kind AS ENUM ('theirs'); CREATE TABLE private (kind kind); INSERT INTO private VALUES ('theirs')`;
     await query(from, broken);

@@ -56,7 +56,7 @@ const settingsOn = (superuserUrl: string, url: string) =>
   );
 
 describe('a tenant', () => {
-  it('that holds its own door and changes its own lock is put out', async () => {
+  it('that locks its own role and database loses its sessions', async () => {
     const { id, principal, url, name } = await capsule();
     const [holding, changing] = [await connect(url), await connect(url)];
     await holding.query(
@@ -80,7 +80,7 @@ describe('a tenant', () => {
     expect(two.serverOf((await broker.as(principal).create(id, 'app')).json.database_url)).toBe('b');
   });
 
-  it('whose functions run while they are restored is nobody but itself there', async () => {
+  it('whose functions run during the restore has only its own rights there', async () => {
     const { id, principal, url, name } = await capsule();
     const trace = `CREATE TABLE trace (who text, session text, super text);
       CREATE FUNCTION spy(i int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
@@ -107,7 +107,7 @@ describe('a tenant', () => {
       { COPY_SPARE_BYTES: '4000000' },
       /has grown beyond/,
     ],
-  ])('whose function %s on the target holds up nobody but itself', async (_, act, settings, why) => {
+  ])('whose function %s on the target delays only its own move', async (_, act, settings, why) => {
     const { id, principal, url } = await capsule();
     await query(
       url,
@@ -123,7 +123,7 @@ describe('a tenant', () => {
     expect(await sqlstate(url)).toBe('ok');
   });
 
-  it('whose names and settings hold commands has them copied, and none is run', async () => {
+  it('with commands in names and settings has these copied, and none is run', async () => {
     const { id, principal, url } = await capsule();
     const marks = ['table', 'setting', 'body'].map((one) =>
       join(tmpdir(), `space-moved-${process.pid}-${one}`),
@@ -151,7 +151,7 @@ describe('a tenant', () => {
     expect(await settingsOn(two.b.superuserUrl, there)).toEqual(before);
   });
 
-  it('that hides rows from itself, or has an extension that is not there, is told so', async () => {
+  it('that hides rows from itself, or uses a missing extension, gets an error that says so', async () => {
     const hidden = await capsule();
     await query(
       hidden.url,
@@ -176,7 +176,7 @@ describe('a tenant', () => {
   });
 });
 
-describe('a server that is away', () => {
+describe('a server that is unavailable', () => {
   const untilReady = () =>
     eventually(() => broker.servers.all.every((server) => server.state().kind === 'ready'), {
       what: 'both servers to be used',
@@ -186,7 +186,7 @@ describe('a server that is away', () => {
       what: 'the outage to be seen',
     });
 
-  it('as the target, lets the Capsule back as long as nobody has begun to land', async () => {
+  it('as the target, allows the move to be undone until a landing has begun', async () => {
     const { id, principal, url } = await capsule();
     const { copy, attempt } = await begin(id);
     await copyDatabase(clients, copy);
@@ -207,7 +207,7 @@ describe('a server that is away', () => {
     expect(await sqlstate(copy.to)).not.toBe('ok');
   });
 
-  it('as the target, is waited for once somebody has', async () => {
+  it('as the target, is waited for once a landing has begun', async () => {
     const { id, principal } = await capsule();
     const { copies, attempt = '' } = await begin(id);
     await copyAll(clients, copies);
@@ -231,7 +231,7 @@ describe('a server that is away', () => {
     expect((await broker.as(principal).create(id, 'app')).json.created).toBe(false);
   });
 
-  it('as the source, after the landing, keeps nobody but this Capsule, and is left when it is back', async () => {
+  it('as the source, after the landing, delays only this Capsule, which leaves it when it is back', async () => {
     const { id, principal } = await capsule();
     const first = await begin(id);
     await copyAll(clients, first.copies);

@@ -101,7 +101,7 @@ describe('killed while it begins', () => {
   });
 
   it.each(['move:after-note', 'move:after-cut', 'move:after-twin', 'move:after-lending'])(
-    'at %s, it is taken back',
+    'at %s, it is undone',
     async (failpoint) => {
       const capsule = await furnished('main');
       expect(await dying(failpoint, 1, capsule.id, 'b')).toBe(true);
@@ -110,7 +110,7 @@ describe('killed while it begins', () => {
     },
   );
 
-  it('in the middle of dropping a copy of before, it is begun again', async () => {
+  it('while it drops an earlier copy, it is begun again', async () => {
     const capsule = await furnished('b');
     const { copies = [] } = await move(broker, capsule.id, 'main');
     await copyDatabase(clients, copies.find(({ app }) => app === 'one')!);
@@ -129,7 +129,7 @@ describe('killed when all is copied', () => {
   }
 
   it.each(['move:after-shut', 'move:after-twins-shut', 'move:before-landing'])(
-    'at %s, it is ended by the same command, or copied again, or taken back',
+    'at %s, it is completed by the same command, or copied again, or undone',
     async (failpoint) => {
       for (const next of ['same', 'again', 'back'] as const) {
         const { capsule, attempt } = await copied('main', 'b');
@@ -144,7 +144,7 @@ describe('killed when all is copied', () => {
   );
 
   it.each(['move:after-landing', 'move:before-leaving', 'move:after-leaving'])(
-    'at %s, it is on the target, and is not taken back',
+    'at %s, it is on the target, and cannot be undone',
     async (failpoint) => {
       for (const [from, to] of [
         ['main', 'b'],
@@ -178,14 +178,14 @@ describe('killed when all is copied', () => {
   });
 });
 
-describe('killed while it takes a move back', () => {
+describe('killed while it undoes a move', () => {
   it.each([
     'move:after-source-end',
     'move:after-end',
     'move:after-twin-dropped',
     'move:before-return',
     'move:after-return',
-  ])('at %s, the same command ends it, or the move is begun again', async (failpoint) => {
+  ])('at %s, the same command completes it, or the move is begun again', async (failpoint) => {
     for (const next of ['back', 'on'] as const) {
       const capsule = await furnished('main');
       const { attempt = '', copies = [] } = await move(broker, capsule.id, 'b');

@@ -43,7 +43,7 @@ describe.skipIf(clients.major === '15')(
     const now = async ({ id, principal }: { id: string; principal: string }, app = 'app'): Promise<string> =>
       (await broker.as(principal).create(id, app)).json.database_url;
 
-    it('has all that it had, by rows, numbers, large objects, orders of text and settings', async () => {
+    it('keeps all rows, sequences, large objects, collations and settings', async () => {
       const capsule = await onMain('later');
       await query(capsule.url, FURNITURE);
       expect(await moveWhole(broker, clients, 'later', 'b')).toEqual({ moved: 'later', to: 'b' });
@@ -77,7 +77,7 @@ describe.skipIf(clients.major === '15')(
       expect(await sqlstate(url, 'INSERT INTO mine.line (a) VALUES (NULL)')).toBe('23502');
     });
 
-    it('goes with as many Assistants as it has, each with its own rows', async () => {
+    it('is moved with all its Assistants, each with its own rows', async () => {
       const apps = Array.from({ length: 12 }, (_, index) => `app-${index}`);
       const capsule = await onMain('many', apps);
       for (const [index, url] of capsule.urls.entries())
@@ -92,7 +92,7 @@ describe.skipIf(clients.major === '15')(
       }
     });
 
-    it('does not come back, and goes on where it is', async () => {
+    it('cannot be moved back, and continues where it is', async () => {
       const capsule = await onMain('there');
       await moveWhole(broker, clients, 'there', 'b');
       await expect(move(broker, 'there', 'main')).rejects.toThrow(
@@ -102,7 +102,7 @@ describe.skipIf(clients.major === '15')(
       expect(await move(broker, 'there', 'b')).toEqual({ moved: 'there', to: 'b' });
     });
 
-    it('stays where it is if its role has a setting that the later version has no more, which is named', async () => {
+    it('stays where it is if its role has a setting that the later version lacks, which is named', async () => {
       const capsule = await onMain('setting');
       await query(capsule.url, 'ALTER ROLE CURRENT_USER SET force_parallel_mode = off');
       const { copies = [] } = await move(broker, 'setting', 'b');
@@ -112,7 +112,7 @@ describe.skipIf(clients.major === '15')(
       expect(await sqlstate(capsule.url)).toBe('ok');
     });
 
-    it('stays where it is if a row of it cannot be there, and nothing is left there', async () => {
+    it('stays where it is if one of its rows cannot be restored, and nothing is left on the target', async () => {
       const capsule = await onMain('stays');
       await query(capsule.url, NOT_THERE);
       const { copies = [] } = await move(broker, 'stays', 'b');

@@ -37,7 +37,7 @@ async function onBoth() {
   return { main: found.get('main')!, b: found.get('b')! };
 }
 
-it('a Capsule goes to no server of an earlier version, and to a later one by the programs of that', async () => {
+it('a Capsule is not moved to a server of an earlier version, and to a later one with the programs of that version', async () => {
   const { main, b } = await onBoth();
   await expect(move(broker, b.id, 'main')).rejects.toThrow(
     /^server main has PostgreSQL \d+, and b \d+: upgrade it first$/,

@@ -76,7 +76,7 @@ const FURNITURE = `
 `;
 
 describe('a Capsule that is moved', () => {
-  it('has all that it had, on the other server alone', async () => {
+  it('has all its data, and only on the other server', async () => {
     const { id, principal, url } = await capsuleOn('main');
     await query(url, FURNITURE);
     const broker = await start();
@@ -128,7 +128,7 @@ describe('a Capsule that is moved', () => {
     expect(await sqlstate(there)).not.toBe('ok');
   });
 
-  it('comes back, too, with whoever is no principal any more', async () => {
+  it('can be moved back, with its retired principals', async () => {
     const { id, principal, url } = await capsuleOn('b');
     await query(url, "CREATE TABLE kept AS SELECT 'kept' AS word");
     const broker = await start();
@@ -147,7 +147,7 @@ describe('a Capsule that is moved', () => {
     }
   });
 
-  it('is found where it is after a restore of the registry of main to the time before', async () => {
+  it('is found on its server after the registry of main was restored to an earlier state', async () => {
     const { id, principal } = await capsuleOn('b');
     const broker = await start();
     await moveWhole(broker, clients, id, 'main');
@@ -191,7 +191,7 @@ describe('a Capsule that is moved', () => {
     expect(await sqlstate(url)).not.toBe('ok');
   });
 
-  it('without a database only changes its place: one that was finalized, and one that was only placed', async () => {
+  it('without a database only changes its placement, whether it was finalized or only placed', async () => {
     const { id, principal } = await capsuleOn('b');
     const broker = await start();
     await broker.as(principal).dropAll(id);
@@ -216,7 +216,7 @@ describe('a Capsule that is moved', () => {
 });
 
 describe('while it is moved', () => {
-  it('every request is told to come back, and who was inside is out', async () => {
+  it('every request is told to retry, and existing sessions are ended', async () => {
     const { id, principal, url } = await capsuleOn('main');
     const inside = await connect(url);
     await inside.query('BEGIN; CREATE TABLE half (id int)');
@@ -257,7 +257,7 @@ describe('while it is moved', () => {
     expect((await own.create(id, 'app')).json.created).toBe(false);
   });
 
-  it('what was let through before it began ends at the source, also by a broker that knows of one server', async () => {
+  it('operations that began before it complete at the source, also in a broker that knows only one server', async () => {
     const { id, principal, url } = await capsuleOn('main');
     await two.registry(
       two.main,
@@ -286,7 +286,7 @@ describe('while it is moved', () => {
     expect(await sqlstate(url)).toBe('ok');
   });
 
-  it('creates that were on their way are whole, on the target, or are refused', async () => {
+  it('creates in progress are complete on the target, or are refused', async () => {
     const { id, principal } = await capsuleOn('main');
     const [broker, replica] = [await start(), await start()];
     let on = true;
@@ -322,7 +322,7 @@ describe('while it is moved', () => {
     }
   });
 
-  it('it can be taken back, and goes on where it was by the URL that it had', async () => {
+  it('it can be undone, and the Capsule continues with its old URL', async () => {
     const { id, principal, url } = await capsuleOn('main');
     await query(url, "CREATE TABLE kept AS SELECT 'kept' AS word");
     const broker = await start();
@@ -337,7 +337,7 @@ describe('while it is moved', () => {
     expect(await two.registry(two.b, 'SELECT FROM broker.arrival')).toHaveLength(0);
   });
 
-  it('a copy that was begun before another one is not landed', async () => {
+  it('a copy that was begun before another one does not land', async () => {
     const { id } = await capsuleOn('main');
     const broker = await start();
     const first = await move(broker, id, 'b');
@@ -366,7 +366,7 @@ describe('refused before anything is changed', () => {
     await untouched(broker.as(principal), id, url);
   });
 
-  it('of a Capsule that nobody knows, or that is being dropped', async () => {
+  it('if the Capsule is unknown, or is being dropped', async () => {
     const broker = await start();
     await expect(move(broker, 'nobody', 'b')).rejects.toThrow(/no such Capsule/);
     const { id, principal, url } = await capsuleOn('main');
@@ -380,7 +380,7 @@ describe('refused before anything is changed', () => {
     expect(await sqlstate(url)).not.toBe('ok');
   });
 
-  it('to a server without connections left', async () => {
+  it('if the server has no connections left', async () => {
     const { id, principal, url } = await capsuleOn('main');
     const broker = await start();
     await two.registry(

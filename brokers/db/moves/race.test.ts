@@ -105,8 +105,8 @@ async function isOnlyOn(server: 'main' | 'b', { id, principal, url }: Copied): P
   expect(two.serverOf(json.database_url)).toBe(server);
 }
 
-describe('a command that takes a move back, and does not reach the target', () => {
-  it('leaves the Capsule to one that began to switch it before', async () => {
+describe('a command that undoes a move, and does not reach the target', () => {
+  it('leaves the Capsule to a command that began to switch it before', async () => {
     const capsule = await copied();
     const { id, attempt } = capsule;
     const [atSource, atTarget] = [await hold(two.main, id), await hold(two.b, id)];
@@ -122,7 +122,7 @@ describe('a command that takes a move back, and does not reach the target', () =
     await isOnlyOn('b', capsule);
   });
 
-  it('keeps it from one that begins to switch it afterwards', async () => {
+  it('prevents a command from switching it afterwards', async () => {
     const capsule = await copied();
     const { id, attempt } = capsule;
     const [atSource, atTarget] = [await hold(two.main, id), await hold(two.b, id)];
@@ -138,7 +138,7 @@ describe('a command that takes a move back, and does not reach the target', () =
     expect(await move(broker, id, '--back')).toEqual({ stays: id });
   });
 
-  it('leaves it to one that switches it still, though another copy was begun since and was cut short', async () => {
+  it('leaves it to a command that is still switching it, although another copy was begun since and interrupted', async () => {
     const capsule = await copied();
     const { id, attempt } = capsule;
     const doomed = await doomedAt('move:after-cut');
@@ -155,8 +155,8 @@ describe('a command that takes a move back, and does not reach the target', () =
   });
 });
 
-describe('a command that takes a move back', () => {
-  it('opens nothing where another copy was begun meanwhile, which it did not end', async () => {
+describe('a command that undoes a move', () => {
+  it('opens nothing if another copy was begun in the meantime', async () => {
     const capsule = await copied();
     const { id, attempt } = capsule;
     const doomed = await doomedAt('move:after-cut');
@@ -174,7 +174,7 @@ describe('a command that takes a move back', () => {
     await isOnlyOn('b', capsule);
   });
 
-  it('leaves no attempt that a command without one could end', async () => {
+  it('leaves no attempt that a command without one could complete', async () => {
     const capsule = await copied();
     const { id } = capsule;
     const doomed = await doomedAt('move:after-end');

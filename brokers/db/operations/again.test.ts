@@ -14,7 +14,7 @@ async function nameStandby(name: string): Promise<void> {
   await query(fixture.server.superuserUrl, 'SELECT pg_reload_conf()');
 }
 
-it('a create that finds its database is answered before it is durable, one that changes the password is not', async () => {
+it('a create that finds its database is answered before the commit is durable, and one that changes the password is not', async () => {
   const capsule = await fixture.broker.capsule('home');
   const url: string = (await capsule.create('home', 'same')).json.database_url;
   await capsule.create('home', 'changed');
@@ -34,7 +34,7 @@ it('a create that finds its database is answered before it is durable, one that 
   expect(await sqlstate(url)).toBe('ok');
 });
 
-it('a create that reverts what the tenant did to its password is not undone by a crash once others are durable', async () => {
+it('a create that reverts the tenant’s change of its password survives a crash once later commits are durable', async () => {
   const capsule = await fixture.broker.capsule('reverting');
   const url: string = (await capsule.create('reverting', 'app')).json.database_url;
   const { username } = new URL(url);

@@ -70,7 +70,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     ['a prepared transaction', prepare],
     ['a session of a superuser', sit],
   ])(
-    '%s keeps a database, and nobody in it; the broker finishes by itself when it is gone',
+    '%s blocks a drop but gives no access; the broker completes the drop by itself when it ends',
     async (_, block) => {
       const capsule = await fixture.broker.capsule(`kept-${block.name.toLowerCase()}`);
       const id = `kept-${block.name.toLowerCase()}`;
@@ -128,7 +128,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     ['a transaction of a superuser', holdRole],
     ['a prepared transaction', prepareRole],
   ])(
-    '%s on the role keeps access from being cut, not the intent; access ends as soon as it can',
+    '%s on the role delays the cut but not the record of the drop; access ends as soon as possible',
     async (_, hold) => {
       const id = `role-${hold.name.toLowerCase()}`;
       const capsule = await fixture.broker.capsule(id);
@@ -149,7 +149,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     },
   );
 
-  it('a transaction of an operator of the server is not ended: who drops is told to come again', async () => {
+  it('a transaction of an administrator of the server is not ended, and the caller of the drop is told to retry', async () => {
     const capsule = await fixture.broker.capsule('operated');
     const url: string = (await capsule.create('operated', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);

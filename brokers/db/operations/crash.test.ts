@@ -99,7 +99,7 @@ describe('killed while it creates', () => {
   );
 });
 
-it('killed while it puts everybody out, the retry opens the database to the new password alone', async () => {
+it('killed while it ends sessions, the retry opens the database only with the new password', async () => {
   const { capsule, principal, urls } = await prepare(['app']);
   const [before = ''] = urls;
   await fixture.registry(
@@ -120,7 +120,7 @@ describe('killed while it drops', () => {
     'drop:after-role',
     'drop:before-commit',
     'answer',
-  ])('at %s, nobody comes in and the retry leaves nothing', async (failpoint) => {
+  ])('at %s, nobody has access and the retry leaves nothing', async (failpoint) => {
     const { capsule, principal, urls } = await prepare(['app']);
     const [url = ''] = urls;
     const name = new URL(url).pathname.slice(1);
@@ -152,7 +152,7 @@ describe('killed while it drops', () => {
   });
 });
 
-it('a crash of the server itself in the middle of work loses nothing that was answered', async () => {
+it('a crash of the server itself under load loses nothing that was answered', async () => {
   const { capsule, principal } = await prepare([]);
   const { broker, server } = fixture;
   const caller = broker.as(principal);

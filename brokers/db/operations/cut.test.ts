@@ -14,7 +14,7 @@ afterAll(() => fixture.close());
 const raced = () =>
   new StepError('cut access', Object.assign(new Error('concurrently updated'), { code: 'XX000' }));
 
-it('a cut that has lost a race has the database to itself the next time, whoever is in and whoever comes', async () => {
+it('a cut that lost a race locks the database for its next attempt, whatever sessions exist or arrive', async () => {
   const capsule = await fixture.broker.capsule('fought');
   const url: string = (await capsule.create('fought', 'app')).json.database_url;
   const name = new URL(url).pathname.slice(1);
@@ -38,7 +38,7 @@ it('a cut that has lost a race has the database to itself the next time, whoever
   await expect(held.query('SELECT 1')).rejects.toThrow();
 });
 
-it('sessions that cannot be ended are told, and keep nobody from what comes next', async () => {
+it('sessions that cannot be ended are reported, and do not block later steps', async () => {
   const lines: string[] = [];
   const log = createLogger({
     service: 'test',

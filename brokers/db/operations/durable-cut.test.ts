@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { connect, intoDatabase, openFixture, query, sqlstate } from '../testing/postgres.ts';
 
-it('who was told that a drop goes on later finds access cut after a crash of the server', async () => {
+it('after an answer that a drop continues, access stays cut after a crash of the server', async () => {
   // What nobody waits for stays off the disk for ten seconds there.
   const fixture = await openFixture(
     { durable: true, settings: { wal_writer_delay: '10s' } },

@@ -66,7 +66,7 @@ async function cloned(): Promise<void> {
   await connections.session((session) => adoptSpares(session, spares));
 }
 
-describe('a lock that nobody ends is waited for', () => {
+describe('a lock that is never released is waited for', () => {
   it('0.3 s by a create that may take another spare, and 5 s by one that has the last', async () => {
     await cloned();
     await createApp(asking, call, 'home', 'first');
@@ -75,7 +75,7 @@ describe('a lock that nobody ends is waited for', () => {
     expect(patience).toMatchObject({ 'claim spare': '20s', 'open database': '5s' });
   });
 
-  it('1 s by one that says the password again', async () => {
+  it('1 s by one that sets the password again', async () => {
     await createApp(asking, call, 'home', 'first');
     expect(patience).toMatchObject({ 'assert password': '1s' });
   });
@@ -87,7 +87,7 @@ describe('a lock that nobody ends is waited for', () => {
     expect(longest).toMatchObject({ 'cut access': '75s', 'drop database': '0' });
   });
 
-  it('5 s by a cut that has lost a race, and takes the database for itself', async () => {
+  it('5 s by a cut that has lost a race and locks the database', async () => {
     const { url } = await createApp(asking, call, 'home', 'second');
     const name = new URL(url).pathname.slice(1);
     let attempts = 0;

@@ -12,7 +12,7 @@ afterAll(() => fixture?.close());
 const exists = async (name: string) =>
   (await fixture.sql('SELECT FROM pg_database WHERE datname = $1', [name])).length === 1;
 
-it('a drop that takes the server longer than its caller waits goes on to its end', async () => {
+it('a drop that takes longer than its caller waits continues until it is complete', async () => {
   const home = await fixture.broker.capsule('home');
   const url: string = (await home.create('home', 'app')).json.database_url;
   const other: string = (await home.create('home', 'other')).json.database_url;

@@ -27,7 +27,7 @@ afterAll(async () => {
   await fixture.close();
 });
 
-it('an operation whose commit was not heard of says so, and its retry finds it done', async () => {
+it('an operation whose commit has no answer fails as such, and its retry finds it done', async () => {
   const principal = newToken('dbp').reveal();
   const { provisioner } = broker;
   const twice = async (act: () => ReturnType<typeof provisioner.finalize>) => {

@@ -29,7 +29,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
   afterAll(() => fixture.close());
 
-  it('goes through the life of a Capsule', async () => {
+  it('handles the lifecycle of a Capsule', async () => {
     const { broker } = fixture;
     const principal = newToken('dbp').reveal();
     const first = await broker.provisioner.provision('life', principal);
@@ -88,7 +88,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     }
   });
 
-  it('lets nobody else in at any moment of a creation', async () => {
+  it('gives nobody else access at any moment of a creation', async () => {
     const capsule = await fixture.broker.capsule('prober');
     const url: string = (await capsule.create('prober', 'nosy')).json.database_url;
     const own = new URL(url).pathname.slice(1);
@@ -161,7 +161,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     expect(rows).toEqual([{ datname: 'space_registry' }]);
   });
 
-  it('refuses to hand out an interrupted drop, and drops it at the first attempt', async () => {
+  it('refuses a create during an interrupted drop, and completes the drop at the first attempt', async () => {
     const capsule = await fixture.broker.capsule('invalid');
     const name = new URL((await capsule.create('invalid', 'app')).json.database_url).pathname.slice(1);
     await fixture.sql('UPDATE pg_database SET datconnlimit = -2 WHERE datname = $1', [name]);
@@ -206,7 +206,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     await held.end().catch(() => undefined);
   });
 
-  it('keeps the intent of a drop that something blocks', async () => {
+  it('keeps the record of a blocked drop', async () => {
     const capsule = await fixture.broker.capsule('blocked');
     const url: string = (await capsule.create('blocked', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
@@ -233,7 +233,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     await held.end().catch(() => undefined);
   });
 
-  it('does not wait for whoever sits in template1', async () => {
+  it('does not wait for sessions in template1', async () => {
     const held = await connect(intoDatabase(fixture.server.superuserUrl, 'template1'));
     const capsule = await fixture.broker.capsule('sitter');
     // More than the pool holds, so that clones are needed too.
@@ -259,7 +259,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     expect(await sqlstate([...urls][0])).toBe('ok');
   });
 
-  it('mends what somebody changed by hand', async () => {
+  it('repairs what somebody changed by hand', async () => {
     const capsule = await fixture.broker.capsule('drift');
     const url: string = (await capsule.create('drift', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
@@ -283,7 +283,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     });
   });
 
-  it('leaves nothing of a drop whose broker died, without being asked', async () => {
+  it('completes a drop whose broker died, without a request', async () => {
     const capsule = await fixture.broker.capsule('orphan');
     const name = new URL((await capsule.create('orphan', 'app')).json.database_url).pathname.slice(1);
     await fixture.registry(

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('all fail after the first, and it is the first whose failure is told', async () => {
+it('all statements fail after the first failure, which is the one that is reported', async () => {
   const holder = await connect(fixture.server.superuserUrl.replace(/\/postgres$/, '/space_registry'));
   await holder.query('BEGIN; LOCK TABLE held');
   // Who waits for it hears of it a few turns later than who waits for the statement behind it.
@@ -35,7 +35,7 @@ it('all fail after the first, and it is the first whose failure is told', async 
   await holder.end();
 });
 
-it('none goes out once the transaction has ended', async () => {
+it('no statement is sent once the transaction has ended', async () => {
   let kept: Session | undefined;
   await fixture.broker.context.connections.transaction(async (session) => {
     kept = session;
@@ -43,7 +43,7 @@ it('none goes out once the transaction has ended', async () => {
   await expect(kept?.run('late', 'SELECT 1')).rejects.toThrow(/late: its session has ended/);
 });
 
-it('none goes out on a session that was given back', async () => {
+it('no statement is sent on a session that was returned', async () => {
   const { connections } = fixture.broker.context;
   for (const lend of [connections.session, connections.dropping]) {
     let kept: Session | undefined;
@@ -54,7 +54,7 @@ it('none goes out on a session that was given back', async () => {
   }
 });
 
-it('a duplicate that is no race is tried twice', async () => {
+it('a duplicate that is not caused by a race is tried twice', async () => {
   await fixture.registry('INSERT INTO held VALUES (1)');
   let tries = 0;
   const failed = fixture.broker.context.connections.transaction((session) => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('an insert that met a concurrent one at its second unique index is begun anew', async () => {
+it('an insert that conflicts with a concurrent one at its second unique index is retried', async () => {
   const principal = newToken('dbp').reveal();
   const { provisioner } = fixture.broker;
   expect((await provisioner.provision('race', principal)).json).toMatchObject({ created: true });
@@ -38,7 +38,7 @@ it('an insert that met a concurrent one at its second unique index is begun anew
   expect(tried).toEqual({ capsule: 4, database: 4 });
 });
 
-it('a principal of another Capsule is a conflict all the same', async () => {
+it('a principal of another Capsule is still a conflict', async () => {
   const principal = newToken('dbp').reveal();
   expect((await fixture.broker.provisioner.provision('first', principal)).status).toBe(200);
   expect((await fixture.broker.provisioner.provision('second', principal)).status).toBe(409);

@@ -63,7 +63,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       ['role', (name: string) => `ALTER ROLE ${name} PASSWORD 'mine'`],
       ['database', (name: string) => `GRANT CONNECT ON DATABASE ${name} TO ${name}`],
       ['settings', (name: string) => `ALTER ROLE ${name} IN DATABASE ${name} SET work_mem = '1MB'`],
-    ])('%s is put out by a drop all the same', async (_, act) => {
+    ])('%s is still ended by a drop', async (_, act) => {
       const own = await tenant();
       const held = await stay(own.url, act(own.name));
       expect(await own.drop()).toMatchObject({ status: 200, json: { dropped: own.name } });
@@ -71,14 +71,14 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       await expect(held.query('SELECT 1')).rejects.toThrow();
     });
 
-    it('role keeps nobody from saying again what its password is', async () => {
+    it('role does not prevent its password from being set again', async () => {
       const own = await tenant();
       await stay(own.url, `ALTER ROLE ${own.name} PASSWORD 'mine'`);
       expect((await own.create()).json).toMatchObject({ database_url: own.url });
       expect(await sqlstate(own.url)).toBe('ok');
     });
 
-    it('role in five sessions, again and again and with new ones for those that end, loses', async () => {
+    it('role in five sessions that are always replaced does not prevent it either', async () => {
       const own = await tenant();
       let stop = false;
       let acts = 0;
@@ -117,7 +117,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     it.each([
       ['role', (name: string) => `ALTER ROLE ${name} PASSWORD NULL`],
       ['database', (name: string) => `GRANT CONNECT ON DATABASE ${name} TO ${name}`],
-    ])('%s without end, inside of the server, is put out by a drop all the same', async (_, act) => {
+    ])('%s in a loop inside the server is still ended by a drop', async (_, act) => {
       const own = await tenant();
       const changing = await connect(own.url);
       open.push(changing);
@@ -131,7 +131,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   });
 
   describe('a tenant that locks what is not its own', () => {
-    it('every database of the server keeps no other Capsule from a database', async () => {
+    it('every database of the server does not prevent a database for another Capsule', async () => {
       const hostile = await tenant();
       await fixture.broker.round('spares');
       const names = await fixture.sql<{ datname: string }>('SELECT datname FROM pg_database');
@@ -167,7 +167,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       ['a large object', (to: string) => `SELECT lo_create(7); GRANT SELECT ON LARGE OBJECT 7 TO ${to}`],
       ['a policy', (to: string) => `CREATE TABLE t (n int); CREATE POLICY p ON t TO ${to}`],
       ['a type', (to: string) => `CREATE TYPE e AS ENUM ('a'); GRANT USAGE ON TYPE e TO ${to}`],
-    ])('by %s does not keep its database, and the role that stays can do nothing', async (_, act) => {
+    ])('by %s does not keep its database, and the remaining role can do nothing', async (_, act) => {
       const [hostile, victim] = [await tenant(), await tenant()];
       await query(hostile.url, act(victim.name));
       expect(await victim.drop()).toMatchObject({ status: 200, json: { dropped: victim.name } });
@@ -204,7 +204,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
         'a mapping',
         (_: string, to: string) => `CREATE FOREIGN DATA WRAPPER w; CREATE USER MAPPING FOR ${to} SERVER w`,
       ],
-    ])('by %s does nothing at all', async (_, act) => {
+    ])('by %s has no effect', async (_, act) => {
       const [hostile, victim] = [await tenant(), await tenant()];
       await query(hostile.url, act(hostile.name, victim.name)).catch(() => undefined);
       expect((await victim.drop()).status).toBe(200);
@@ -212,7 +212,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     });
   });
 
-  describe('a client that has stopped talking', () => {
+  describe('a client that has stopped responding', () => {
     const waits = (name: string, event: string, state = '%') =>
       eventually(
         async () => {
@@ -242,7 +242,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       }
     }
 
-    it('in the middle of a result keeps no other Capsule from being dropped', async () => {
+    it('during a result does not delay the drop of another Capsule', async () => {
       await isPutOut(async (hostile, client) => {
         const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
         client.query("SELECT repeat('x', 1000) FROM generate_series(1, 1000000)").catch(() => undefined);
@@ -252,7 +252,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       });
     });
 
-    it('is put out before one that does it for the first time, when it did it not long ago', async () => {
+    it('is ended earlier than one that does it for the first time, if it did it recently', async () => {
       const stopsReading = async ({ name, url }: Tenant) => {
         const client = await connect(url);
         open.push(client);
@@ -283,7 +283,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       }
     });
 
-    it('in the middle of what it copies in keeps no other Capsule from being dropped', async () => {
+    it('during a COPY does not delay the drop of another Capsule', async () => {
       await isPutOut(async (hostile, client) => {
         await client.query('CREATE TABLE t (n int)');
         const { connection } = client as unknown as {

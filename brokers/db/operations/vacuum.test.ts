@@ -51,7 +51,7 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
     );
   }
 
-  it('is ended by a create that takes the spare it is in, and by the drop', async () => {
+  it('is ended by a create that takes the spare it works on, and by the drop', async () => {
     const capsule = await fixture.broker.capsule('old');
     const { connections, spares } = fixture.broker.context;
     await addSpare(connections, spares);

@@ -108,7 +108,7 @@ describe('the embedded server', () => {
     },
   );
 
-  it('begins its first start anew when that was cut short, and then comes up closed', async () => {
+  it('repeats an interrupted first start, and then starts with all databases closed', async () => {
     setPassword('first_Password-1');
     start();
     await eventually(() => existsSync(`${data()}.draft/base`), { what: 'the draft' });
@@ -143,7 +143,7 @@ describe('the embedded server', () => {
     expect(await sqlstate(url('first_Password-1', 'postgres', 'postgres'))).toBe('28000');
   });
 
-  it('takes a changed password at its next start, also after a crash, and never logs one', async () => {
+  it('applies a changed password at its next start, also after a crash, and never logs one', async () => {
     setPassword('second_Password-2');
     start();
     await eventually(async () => (await sqlstate(url('second_Password-2'))) === 'ok', {
@@ -161,7 +161,7 @@ describe('the embedded server', () => {
     expect(log()).not.toMatch(/(first|second|third)_Password/);
   });
 
-  it('starts after a crash, though the process that its lock file names lives: in a container it is always 1', async () => {
+  it('starts after a crash, although the process id in its lock file exists: in a container it is always 1', async () => {
     start();
     await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', { what: 'the server' });
     const file = join(data(), 'postmaster.pid');
@@ -181,7 +181,7 @@ describe('the embedded server', () => {
     }
   });
 
-  it('waits while another has the data, and goes on when the last process of that one has ended', async () => {
+  it('waits while another server uses the data, and continues when the last process of that one has ended', async () => {
     const first = start();
     await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', { what: 'the server' });
     const others = { LOG: join(directory, 'log-of-the-other'), SOCKET_DIRECTORY: join(directory, 'volume') };
@@ -198,7 +198,7 @@ describe('the embedded server', () => {
     expect(second.exitCode).toBe(null);
   });
 
-  it('gives the object store a registry of its own when its password comes, for good and to nobody else', async () => {
+  it('creates a registry for the object store once its password is mounted, permanently and only for it', async () => {
     const own = (password: string, database = 'space_objectstore') =>
       sqlstate(url(password, 'space_objectstore', database));
     writeFileSync(join(directory, 'objectstore-password'), 'objects_Password-1');
@@ -227,7 +227,7 @@ describe('the embedded server', () => {
   });
 
   it.skipIf(!existsSync('/usr/bin/psql'))(
-    'archives what was written as soon as archive_timeout says from its start on, though nothing has it read its settings anew',
+    'archives after archive_timeout from its start on, without a reload of its settings',
     async () => {
       // Stands in for pgBackRest: it takes each file of the log that it is given.
       const archived = join(directory, 'archived');
@@ -277,7 +277,7 @@ describe('the embedded server', () => {
     },
   );
 
-  it('with a certificate speaks to nobody in plain text, and follows the certificate', async () => {
+  it('refuses plain text with a certificate, and reloads a changed certificate', async () => {
     setPassword('fourth_Password-4');
     const pki = mkdtempSync(join(tmpdir(), 'space-entrypoint-pki-'));
     const [ours, foreign] = [makeAuthority(pki, 'ours'), makeAuthority(pki, 'foreign')];
@@ -345,7 +345,7 @@ describe('the embedded server', () => {
       rmSync(join(directory, 'cgroup'), { recursive: true, force: true });
     });
 
-    it('a query that wants more memory than a session may have fails, and nothing else', async () => {
+    it('a query that needs more memory than a session may have fails, and nothing else does', async () => {
       await begin();
       const neighbour = await session(broker());
       const greedy = await session(own());
@@ -357,7 +357,7 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('a tenant has the extensions that are listed, and the server no start with one that is not trusted', async () => {
+    it('a tenant can create the listed extensions, and the server does not start with one that is not trusted', async () => {
       // As the image has it: all of them aside, and in their place what the entry point chooses.
       const programs = join(directory, 'programs');
       cpSync(dirname(postgresPrograms('17')), programs, { recursive: true, verbatimSymlinks: true });
@@ -384,7 +384,7 @@ describe('the embedded server', () => {
       expect(log()).toContain('extension nothing is not in the image');
     });
 
-    it('one address that crowds the door, silent or not, is put out and the others come in', async () => {
+    it('connections of one address with too many that have not logged in, silent or not, are ended and others log in', async () => {
       await begin({ LOGINS_PER_ADDRESS: '4' });
       const hello = Buffer.from('\0\0\0\x22\0\x03\0\0user\0nobody\0database\0nobody\0\0', 'latin1');
       hello.writeInt32BE(hello.length);
@@ -404,7 +404,7 @@ describe('the embedded server', () => {
       expect(await sqlstate(own())).toBe('ok');
     });
 
-    it('many addresses, each with few at the door, leave places to others', async () => {
+    it('many addresses, each with few connections that have not logged in, leave slots for others', async () => {
       await begin({ MAX_CONNECTIONS: '42' });
       const ended = new Set<number>();
       const sockets = Array.from({ length: 24 }, (_, i) => {
@@ -421,7 +421,7 @@ describe('the embedded server', () => {
       expect(await sqlstate(own())).toBe('ok');
     });
 
-    it('the largest session of a tenant goes before the container runs out of memory', async () => {
+    it('the largest session of a tenant is ended before the container runs out of memory', async () => {
       await begin();
       const neighbour = await session(broker());
       const large = await session(own());
@@ -435,7 +435,7 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('whoever keeps processors busy comes after those that do not', async () => {
+    it('a tenant that uses much processor time gets a lower priority', async () => {
       await begin({ BUSY_SECONDS: '1' });
       const [neighbour, calm, busy] = [await session(broker()), await session(own()), await session(own())];
       const niceness = async ({ client }: typeof busy) => {
@@ -456,7 +456,7 @@ describe('the embedded server', () => {
       expect([before, ofNeighbour(), ofCalm()]).toEqual([0, 0, 0]);
     });
 
-    it('a query that shares more memory with its helpers than a session may have is put out', async () => {
+    it('a query that shares more memory with its workers than a session may have is ended', async () => {
       await begin({ SESSION_MEMORY_KIB: '65536' });
       const neighbour = await session(broker());
       const { client, gone } = await session(own());
@@ -477,7 +477,7 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('whoever exports more snapshots than a backup needs is put out: each is a file outside of its quota', async () => {
+    it('a session that exports more snapshots than a backup needs is ended, since each is a file that no quota counts', async () => {
       await begin();
       const neighbour = await session(broker());
       const { client, gone } = await session(own());
@@ -496,7 +496,7 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('nobody makes files until the disk has room for no more', async () => {
+    it('sessions that create files are ended before the disk has no inodes left', async () => {
       await begin({ DISK_RESERVE_FILES: String(2 ** 50) });
       const neighbour = await session(broker());
       const { gone } = await session(own());
@@ -507,7 +507,7 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('nothing that a tenant says, and no row of it, is in the log of the server', async () => {
+    it('no message and no row of a tenant is in the log of the server', async () => {
       await begin();
       const { client } = await session(own());
       await client.query('CREATE SCHEMA words; SET search_path = words');
@@ -541,7 +541,7 @@ describe('the embedded server', () => {
       expect(log().slice(before)).toContain('database system is shut down');
     });
 
-    it('nobody writes on to a disk that runs full', async () => {
+    it('sessions are ended before the disk is full', async () => {
       await begin({ DISK_RESERVE_MIB: String(2 ** 40) });
       const neighbour = await session(broker());
       const { gone } = await session(own());
@@ -550,7 +550,7 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('whoever has most temporary files goes before the disk is so full that nobody may write', async () => {
+    it('the tenant with the most temporary files is ended before the disk is so full that all are', async () => {
       const { bavail, bsize } = statfsSync(directory);
       const before = existsSync(join(directory, 'log')) ? log().length : 0;
       await begin({ DISK_RESERVE_MIB: String(Math.floor((bavail * bsize * 0.7) / 2 ** 20)) });
@@ -569,24 +569,21 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it.skipIf(!existsSync('/usr/bin/psql'))(
-      'whoever keeps everybody from logging in is put out',
-      async () => {
-        await begin({ PSQL: '/usr/bin/psql' });
-        const { client, gone } = await session(own());
-        const loop = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
+    it.skipIf(!existsSync('/usr/bin/psql'))('a session that prevents all logins is ended', async () => {
+      await begin({ PSQL: '/usr/bin/psql' });
+      const { client, gone } = await session(own());
+      const loop = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
         i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
-        await client.query(loop).catch(() => undefined);
-        await gone;
-        await eventually(() => log().includes(`guard: nobody can log in: ended 1 of ${tenant}`), {
-          what: 'its line of the log',
-        });
-        expect(await sqlstate(broker())).toBe('ok');
-      },
-    );
+      await client.query(loop).catch(() => undefined);
+      await gone;
+      await eventually(() => log().includes(`guard: nobody can log in: ended 1 of ${tenant}`), {
+        what: 'its line of the log',
+      });
+      expect(await sqlstate(broker())).toBe('ok');
+    });
 
     it.skipIf(!existsSync('/usr/bin/psql'))(
-      'the server is begun anew for a session that does not end while nobody can log in',
+      'the server is restarted because of a session that does not end while nobody can log in',
       async () => {
         await begin({ PSQL: '/usr/bin/psql' });
         const { client, gone } = await session(own());
@@ -606,7 +603,7 @@ describe('the embedded server', () => {
     );
 
     it.skipIf(!existsSync('/usr/bin/psql'))(
-      'a worker that runs a function of a tenant is ended, and comes free for others',
+      'an autovacuum worker that runs a function of a tenant for too long is ended, and free for others',
       async () => {
         await begin({ PSQL: '/usr/bin/psql', ANALYZE_SECONDS: '1' });
         const { client } = await session(own());
@@ -623,7 +620,7 @@ describe('the embedded server', () => {
     );
 
     it.skipIf(!existsSync('/usr/bin/psql'))(
-      'a tenant that has its tables vacuumed slowly leaves workers to others',
+      'a tenant whose tables are vacuumed slowly leaves autovacuum workers for others',
       async () => {
         await begin({ PSQL: '/usr/bin/psql', ANALYZE_SECONDS: '3' });
         const { client } = await session(own());
@@ -661,7 +658,7 @@ describe('the embedded server', () => {
     );
 
     it.skipIf(!existsSync('/usr/bin/psql'))(
-      'the server is begun anew, once, for a session that nothing else ends and that drops wait for',
+      'the server is restarted once because of a session that does not end and blocks drops',
       async () => {
         await begin({ PSQL: '/usr/bin/psql', DEAF_SECONDS: '1' });
         const hold = async () => {

@@ -73,7 +73,7 @@ describe('the log of a server that recovers', () => {
     expect((await get(file())).code).toBe(code);
   });
 
-  it('is fetched ahead, but not without a bound, and comes whole and in order', async () => {
+  it('is fetched in advance up to a limit, complete and in order', async () => {
     const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
     const ended = once(fetching, 'exit');
     await eventually(() => Promise.resolve(asked().length === 16), { what: 'sixteen files' });
@@ -85,7 +85,7 @@ describe('the log of a server that recovers', () => {
     expect(await get(last)).toEqual({ code: 0, text: `file ${FIRST + FILES - 1}` });
   });
 
-  it('leaves none of its files where the server was faster, and fetched them itself', async () => {
+  it('leaves no files if the server was faster and fetched them itself', async () => {
     const slowly = { ...environment(), SLOWLY: '0.2' };
     const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: slowly });
     const ended = once(fetching, 'exit');
@@ -96,7 +96,7 @@ describe('the log of a server that recovers', () => {
     expect(readdirSync(ahead())).toEqual(['asked']);
   });
 
-  it('is no longer fetched when the server has recovered, and nothing of it is left', async () => {
+  it('is no longer fetched once the server has recovered, and leaves nothing', async () => {
     for (let round = 0; round < 20; round += 1) {
       mkdirSync(ahead(), { recursive: true });
       const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
@@ -110,7 +110,7 @@ describe('the log of a server that recovers', () => {
     }
   });
 
-  it('is fetched ahead also while it is written down which file is asked for', async () => {
+  it('is fetched in advance also while the requested file is being recorded', async () => {
     writeFileSync(join(ahead(), 'asked'), '');
     const fetching = spawn('sh', [SCRIPT, 'ahead', nameOf(FIRST)], { env: environment() });
     const ended = once(fetching, 'exit');
@@ -119,7 +119,7 @@ describe('the log of a server that recovers', () => {
     await ended;
   });
 
-  it('leaves nothing behind where a file comes while others are removed', () => {
+  it('leaves nothing if a file arrives while others are removed', () => {
     const late = `#!/bin/sh
 /bin/rm -rf "$2"/*
 echo late 2>/dev/null >"$LOG_DIRECTORY/late"

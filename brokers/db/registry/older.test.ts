@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 describe('a registry of the first version', () => {
-  it('is what a new one is, with all that it held', async () => {
+  it('has the schema of a new one after the migration, with all its rows', async () => {
     const [{ version } = { version: 0 }] = await fixture.registry<{ version: number }>(
       'SELECT max(version) AS version FROM broker.migration',
     );
@@ -72,7 +72,7 @@ describe('a registry of the first version', () => {
     await expect(fixture.registry('DELETE FROM broker.audit')).rejects.toThrow('append-only');
   });
 
-  it('gives a workload its database again, with what is in it', async () => {
+  it('returns the database of a workload with its contents', async () => {
     const again = await upgraded.as(home.token).create('home', 'ledger');
     expect(again).toMatchObject({ status: 200, json: { created: false } });
     urls.after = again.json.database_url;
@@ -80,7 +80,7 @@ describe('a registry of the first version', () => {
     expect(await query(urls.after, 'SELECT word FROM kept')).toEqual([{ word: 'of before' }]);
   });
 
-  it('goes on with its generations, its retired principals and its drops', async () => {
+  it('continues with its generations, its retired principals and its drops', async () => {
     const own = upgraded.as(home.token);
     expect((await own.create('home', 'gone')).json.created).toBe(true);
     const generation = await fixture.registry(
@@ -99,7 +99,7 @@ describe('a registry of the first version', () => {
   });
 });
 
-it('a registry of a newer version is left alone, and the broker says which versions they are', async () => {
+it('a registry of a newer version is not changed, and the broker names both versions', async () => {
   await fixture.registry('INSERT INTO broker.migration (version) VALUES ($1)', [SCHEMA_VERSION + 1]);
   const older = startTestBroker(fixture.mounts);
   await expect(older).rejects.toThrow(

@@ -9,8 +9,8 @@ const fails = async (): Promise<{ yes: boolean }> => {
 };
 const enough = ({ yes }: { yes: boolean }) => yes;
 
-describe('asking several', () => {
-  it('has the answer of each, and none of one that fails', async () => {
+describe('a request to several servers', () => {
+  it('returns the answer of each, and none of one that fails', async () => {
     expect(await askAll([says(false), fails(), says(true)], enough)).toEqual([
       { yes: false },
       undefined,
@@ -18,7 +18,7 @@ describe('asking several', () => {
     ]);
   });
 
-  it('waits a moment for one that hangs once another has said enough', async () => {
+  it('waits a moment for one that hangs once another answer is sufficient', async () => {
     const begun = performance.now();
     expect(await askAll([never, says(true)], enough, { graceMs: 20, patienceMs: 60_000 })).toEqual([
       undefined,
@@ -27,14 +27,14 @@ describe('asking several', () => {
     expect(performance.now() - begun).toBeLessThan(5_000);
   });
 
-  it('waits no longer than it may where nobody has', async () => {
+  it('waits at most its time limit if no answer is sufficient', async () => {
     expect(await askAll([never, says(false)], enough, { patienceMs: 20 })).toEqual([
       undefined,
       { yes: false },
     ]);
   });
 
-  it('lets a late answer change nothing that was returned', async () => {
+  it('ignores a late answer', async () => {
     const { promise, resolve } = Promise.withResolvers<{ yes: boolean }>();
     const answers = await askAll([promise], enough, { patienceMs: 10 });
     resolve({ yes: true });
@@ -44,7 +44,7 @@ describe('asking several', () => {
 });
 
 describe('the pulse of a server', () => {
-  it('is lost after two questions without an answer, and there again with the next answer', async () => {
+  it('is lost after two requests without an answer, and back with the next answer', async () => {
     let answer = fails;
     const pulse = startPulse(() => answer(), { intervalMs: 1_000_000 });
     try {
@@ -60,7 +60,7 @@ describe('the pulse of a server', () => {
     }
   });
 
-  it('takes one that hangs for one that does not answer, and asks it once at a time', async () => {
+  it('treats a server that hangs as one that does not answer, and sends it one request at a time', async () => {
     const question = vi.fn(() => never);
     const pulse = startPulse(question, { intervalMs: 1_000_000, timeoutMs: 10 });
     try {

@@ -33,7 +33,7 @@ function plansOf(file: unknown) {
   });
 }
 
-it('without a file there is the server of the environment alone', () => {
+it('without a file there is only the server of the environment', () => {
   const config = readConfig({ SPACE_NAME: 'home', ISSUED_HOST: 'here' });
   const read = () => {
     throw new Error('reads no file');
@@ -44,7 +44,7 @@ it('without a file there is the server of the environment alone', () => {
   });
 });
 
-it('reads all that is said of servers, and makes an address of a URL and a password', () => {
+it('reads all settings of servers, and combines URL and password', () => {
   const { main, further } = plansOf({
     main: { weight: 2, drain: true },
     servers: [
@@ -62,7 +62,7 @@ it('reads all that is said of servers, and makes an address of a URL and a passw
   expect(address.password.reveal()).toBe('s3cr3t');
 });
 
-describe('names field and rule', () => {
+describe('reports field and rule', () => {
   const one = (server: object) => ({ servers: [{ ...b, ...server }] });
   it.each<[string, unknown, RegExp]>([
     ['no JSON', '{', /^SERVERS_FILE: not JSON/],
@@ -116,7 +116,7 @@ describe('names field and rule', () => {
   });
 });
 
-it('whatever the file holds, it is read or refused by a sentence that begins with its variable', () => {
+it('any content of the file is read, or refused with a message that begins with its variable', () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
       try {

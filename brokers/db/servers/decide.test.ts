@@ -40,7 +40,7 @@ describe('the choice of a server', () => {
   const fits = ({ drain, load: said }: Candidate) => !drain && said?.room === true;
   const shareOf = ({ weight, load: said }: Candidate) => ((said?.capsules ?? 0) + 1) / weight;
 
-  it('takes the first of those with the fewest Capsules for their weight, and none that drains, is full or is silent', () => {
+  it('picks the first of those with the fewest Capsules by weight, and none that is draining, full or silent', () => {
     fc.assert(
       fc.property(candidates, (all) => {
         const choice = chooseServer(all);
@@ -57,7 +57,7 @@ describe('the choice of a server', () => {
     );
   });
 
-  it('shares many Capsules out by weight', () => {
+  it('distributes many Capsules by weight', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }), (weights) => {
         const capsules = weights.map(() => 0);
@@ -95,7 +95,7 @@ describe('what servers know of a principal', () => {
     expect(judgePrincipal(answers)).toMatchObject(verdict);
   });
 
-  it('lets nobody in whom not exactly one server knows', () => {
+  it('accepts a principal only if exactly one server knows it', () => {
     const answer = fc.constantFrom<Knowledge>(knows('a'), knows('b'), knowsNot, undefined);
     fc.assert(
       fc.property(fc.array(answer, { maxLength: 6 }), (answers) => {

@@ -53,7 +53,7 @@ async function openHangingLine(to: number) {
   };
 }
 
-it('a server that hangs keeps its own Capsules alone, and these are answered soon', async () => {
+it('a server that hangs affects only its own Capsules, whose requests fail soon', async () => {
   const tokens = new Map<'main' | 'b', { id: string; token: string }>();
   for (let i = 0; tokens.size < 2; i += 1) {
     const token = newToken('dbp').reveal();

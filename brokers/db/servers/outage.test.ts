@@ -46,7 +46,7 @@ const untilReady = (broker: TestBroker) =>
   eventually(() => ready(broker).every((kind) => kind === 'ready'), { what: 'both servers to be used' });
 
 describe('while b is down', () => {
-  it('Capsules of main go on, those of b are told to come back, and new ones go to main', async () => {
+  it('Capsules of main continue, requests for those of b are told to retry, and new ones are placed on main', async () => {
     const [here, there] = [await capsuleOn('main'), await capsuleOn('b')];
     const broker = await start();
     const [main, b] = [broker.as(here.own.token), broker.as(there.own.token)];
@@ -81,7 +81,7 @@ describe('while b is down', () => {
     await broker.round('drift (b)');
   });
 
-  it('the broker starts without it, and uses it when it comes', async () => {
+  it('the broker starts without it, and uses it once it is up', async () => {
     const there = await capsuleOn('b');
     await two.b.stop();
     let broker: TestBroker;
@@ -100,7 +100,7 @@ describe('while b is down', () => {
   });
 });
 
-it('while main is down Capsules of b that were found before go on, and none is placed', async () => {
+it('while main is down known Capsules of b continue, and none is placed', async () => {
   const there = await capsuleOn('b');
   const broker = await start();
   const own = broker.as(there.own.token);
@@ -118,7 +118,7 @@ it('while main is down Capsules of b that were found before go on, and none is p
   expect((await broker.provisioner.provision('later', token())).status).toBe(200);
 });
 
-it('a server that is not fit is not used, says why, and is used once it is', async () => {
+it('an unsuitable server is not used, with a reason in the log, until it is suitable', async () => {
   const onB = (text: string) => query(two.b.superuserUrl, text);
   await onB('GRANT CONNECT ON DATABASE postgres TO PUBLIC');
   const broker = await start({ shares: { main: { weight: 0.01 } } });
@@ -166,7 +166,7 @@ describe('start-up refuses', () => {
   });
 });
 
-it('Capsules of b that are noted nowhere, as after a restore of main, are noted when b is opened', async () => {
+it('Capsules of b without a placement, as after a restore of main, get one when b is opened', async () => {
   const there = await capsuleOn('b');
   await two.registry(two.main, 'DELETE FROM broker.placement WHERE capsule_id = $1', [there.id]);
   const broker = await start();
@@ -250,7 +250,7 @@ describe('the administrator', () => {
     await expect(run(broker, 'drop', ['nobody'])).rejects.toThrow('no such Capsule');
   });
 
-  it('adopts and drops what the registry of one server does not know, and nothing that two have', async () => {
+  it('adopts and drops databases that the registry of one server does not know, and none that two servers have', async () => {
     const there = await capsuleOn('b');
     const broker = await start();
     const own = broker.as(there.own.token);
@@ -269,7 +269,7 @@ describe('the administrator', () => {
     expect(await run(broker, 'drop-unknown', [stray])).toEqual({ dropped: stray });
   });
 
-  it('is told of a server that is away, whose Capsules nobody can act on', async () => {
+  it('gets an error about an unavailable server, whose Capsules cannot be administered', async () => {
     const there = await capsuleOn('b');
     const broker = await start();
     await two.b.stop();
@@ -293,7 +293,7 @@ describe('the administrator', () => {
   });
 });
 
-it('one server alone is asked nothing about placements: its registry would do without', async () => {
+it('a single server is not queried for placements, which its registry does not need', async () => {
   const alone = await openTwoServers();
   const broker = await startTestBroker(alone.mounts);
   try {

@@ -70,7 +70,7 @@ it('a Capsule gets its databases on one server, after a restart too, and after i
   for (const server of [two.main, two.b]) expect(await census(server.superuserUrl)).toEqual([]);
 });
 
-it('two brokers that place one Capsule at once end in one place', async () => {
+it('two brokers that place one Capsule at once choose the same server', async () => {
   const brokers = [await start(), await start()];
   for (let i = 0; i < 8; i += 1) {
     const principal = token();
@@ -100,7 +100,7 @@ it('two brokers that place one Capsule at once end in one place', async () => {
   for (const server of [two.main, two.b]) expect(await census(server.superuserUrl)).toEqual([]);
 });
 
-it('a Capsule whose broker is killed right after it was placed is made where it was placed', async () => {
+it('a Capsule whose broker is killed right after its placement is provisioned on that server', async () => {
   const program = await bundleBroker();
   try {
     const doomed = await program.spawn({
@@ -129,7 +129,7 @@ it('a Capsule whose broker is killed right after it was placed is made where it 
   }
 });
 
-it('a broker that was not told of b makes nothing for a Capsule of b', async () => {
+it('a broker without b in its settings creates nothing for a Capsule of b', async () => {
   await two.registry(two.main, "DELETE FROM broker.placement WHERE server = 'b'");
   const old = await startTestBroker(two.mounts);
   running.push(old);
@@ -149,7 +149,7 @@ it('a broker that was not told of b makes nothing for a Capsule of b', async () 
 });
 
 describe('new Capsules', () => {
-  it('are shared out by weight', async () => {
+  it('are distributed by weight', async () => {
     const counts = async (server: 'main' | 'b') => {
       const [row] = await two.registry<{ n: number }>(
         two[server],
@@ -165,7 +165,7 @@ describe('new Capsules', () => {
     expect((await placed(even, 'more', 4)).sort()).toEqual(['b', 'b', 'main', 'main']);
   });
 
-  it('are not put on a server that drains, whose own go on; where all drain there is no place', async () => {
+  it('are not placed on a draining server, whose own continue, and on none if all are draining', async () => {
     const broker = await start({ shares: { main: { drain: true } } });
     const there = await broker.capsule('stays');
     const draining = await start({ shares: { b: { drain: true } } });
@@ -211,7 +211,7 @@ describe('a principal', () => {
       }
   });
 
-  it('that two servers know is nobody', async () => {
+  it('that two servers know is refused', async () => {
     const broker = await start();
     const { main } = await onBoth(broker, 'twice');
     const [row] = await two.registry<{ capsule_id: string }>(
@@ -235,7 +235,7 @@ describe('a principal', () => {
   });
 });
 
-it('a Capsule that is being moved is answered later', async () => {
+it('requests for a Capsule that is being moved are told to retry', async () => {
   const broker = await start();
   const own = await broker.capsule('moves');
   await two.registry(two.main, "UPDATE broker.placement SET moving_to = 'b' WHERE capsule_id = 'moves'");

@@ -70,7 +70,7 @@ beforeEach(() => {
   servers = severalServers([main, b], createLogger({ service: 'test', level: 'info', destination }));
 });
 
-it('one server is asked nothing about where a Capsule is', async () => {
+it('a single server is not queried for placements', async () => {
   const alone = oneServer(main);
   expect(await alone.of('a')).toBe(main.opened());
   expect(await alone.place('a', principal)).toBe(main.opened());
@@ -79,7 +79,7 @@ it('one server is asked nothing about where a Capsule is', async () => {
 });
 
 describe('the server of a Capsule', () => {
-  it('is the noted one, or main where main alone knows the Capsule or nobody does', async () => {
+  it('is the one in the placement, or main if only main knows the Capsule or none does', async () => {
     main.answers = noted({ server: 'b', onMain: true });
     expect(await servers.of('a')).toBe(b.opened());
     main.answers = noted({ onMain: true });
@@ -94,7 +94,7 @@ describe('the server of a Capsule', () => {
     await expect(servers.place('a', principal)).rejects.toEqual(unavailable(/moved/, 10));
   });
 
-  it('that is not configured is told once', async () => {
+  it('that is not configured is logged once', async () => {
     main.answers = noted({ server: 'gone' });
     for (const capsule of ['a', 'c'])
       await expect(servers.of(capsule)).rejects.toEqual(unavailable(/gone is not configured/, 60));
@@ -102,7 +102,7 @@ describe('the server of a Capsule', () => {
     expect(lines[0]).toContain('"missing":"gone"');
   });
 
-  it('that does not answer keeps its own Capsules alone', async () => {
+  it('that does not answer affects only its own Capsules', async () => {
     b.now = AWAY;
     main.answers = noted({ server: 'b' });
     await expect(servers.of('a')).rejects.toEqual(unavailable(/^server b: it does not answer$/, 5));
@@ -113,7 +113,7 @@ describe('the server of a Capsule', () => {
   it.each<[string, () => unknown]>([
     ['is away', () => Object.assign(main, { now: AWAY })],
     ['loses the connection', () => Object.assign(main, { answers: {} })],
-  ])('is remembered while main %s; of others nothing is known then', async (_, fail) => {
+  ])('is remembered while main %s, and those of others are unknown then', async (_, fail) => {
     main.answers = noted({ server: 'b' });
     b.answers = { 'find departure': () => [] };
     await servers.of('a');
@@ -123,7 +123,7 @@ describe('the server of a Capsule', () => {
     await expect(servers.place('a', principal)).rejects.toThrow();
   });
 
-  it('is asked whether the Capsule has left, while main is away', async () => {
+  it('is asked whether the Capsule has left while main is unavailable', async () => {
     main.answers = noted({ server: 'b' });
     await servers.of('a');
     main.now = AWAY;
@@ -144,7 +144,7 @@ describe('the server of a Capsule', () => {
 });
 
 describe('a principal', () => {
-  it('is known if exactly one server knows it, also while another is away', async () => {
+  it('is known if exactly one server knows it, also while another is unavailable', async () => {
     [main.answers, b.answers] = [knows(), knows('a')];
     expect(await servers.findPrincipal(principal)).toMatchObject({ capsule: 'a' });
     main.answers = {};
@@ -153,7 +153,7 @@ describe('a principal', () => {
     expect(await servers.findPrincipal(principal)).toMatchObject({ capsule: 'a' });
   });
 
-  it('is unknown if two know it, and open if one that may is away', async () => {
+  it('is unknown if two servers know it, and undecided while one that may know it is unavailable', async () => {
     const stays = { 'find moving principal': () => [] };
     [main.answers, b.answers] = [{ ...knows('a'), ...stays }, knows('a')];
     expect(await servers.findPrincipal(principal)).toBeUndefined();
@@ -167,7 +167,7 @@ describe('the principal of a Capsule that is being moved', () => {
   it.each<[string, string | undefined]>([
     ['that two servers know', 'a'],
     ['that none knows', undefined],
-  ])('%s, is told to come back', async (_, capsule) => {
+  ])('%s, is told to retry', async (_, capsule) => {
     [main.answers, b.answers] = [{ ...knows(capsule), ...moves }, knows(capsule)];
     await expect(servers.findPrincipal(principal)).rejects.toEqual(unavailable(/moved/, 10));
   });
@@ -200,7 +200,7 @@ describe('a Capsule that is provisioned', () => {
     'sum connections': () => [{ others, own: 0, capacity: 10 }],
   });
 
-  it('is noted with its principal before anything is made for it', async () => {
+  it('gets a placement with its principal before anything is created for it', async () => {
     [main.answers, b.answers] = [registry({}), onB(0)];
     expect(await servers.place('a', principal)).toBe(main.opened());
     expect(main.asked.slice(-5)).toEqual([
@@ -212,19 +212,19 @@ describe('a Capsule that is provisioned', () => {
     ]);
   });
 
-  it('goes where somebody else has noted it', async () => {
+  it('is placed where another broker has placed it', async () => {
     main.answers = { ...registry({}), 'read placement': () => [{ server: 'b', movingTo: null }] };
     b.answers = onB(9);
     expect(await servers.place('a', principal)).toBe(b.opened());
   });
 
-  it('costs one look-up once it is noted', async () => {
+  it('needs one look-up once it is placed', async () => {
     main.answers = noted({ server: 'b', notedFor: 'a' });
     expect(await servers.place('a', principal)).toBe(b.opened());
     expect([main.asked, b.asked]).toEqual([['find placement'], []]);
   });
 
-  it('is not put where there is no room, nor anywhere else', async () => {
+  it('is not placed on a server without capacity, or on any other', async () => {
     const full = { 'sum connections': () => [{ others: 6, own: 0, capacity: 10 }] };
     [main.answers, b.answers] = [{ ...registry({}), ...full }, onB(0)];
     expect(await servers.place('a', principal)).toBe(b.opened());
@@ -250,13 +250,13 @@ describe('a Capsule that is provisioned', () => {
     await expect(servers.place('a', principal)).rejects.toEqual(taken());
   });
 
-  it('may have one that its own server knows: that one decides', async () => {
+  it('may have a principal that its own server knows, which decides', async () => {
     main.answers = registry({ onMain: true, usedHere: true });
     b.answers = onB(0);
     expect(await servers.place('a', principal)).toBe(main.opened());
   });
 
-  it('is refused a replacement that is in use', async () => {
+  it('may not get a replacement principal that is in use', async () => {
     main.answers = registry({}, 'other');
     await expect(servers.claim('a', principal)).rejects.toEqual(taken());
   });

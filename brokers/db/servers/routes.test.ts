@@ -13,7 +13,7 @@ const serverOf = (name: string, answers: boolean): DatabaseServer => ({
   opened: () => ({ context: { connections: { lookup: { read: async () => [] } } } }) as unknown as Usable,
 });
 
-test('while the first server is away, Capsules that were asked for lately are found, and those of long ago are forgotten', async () => {
+test('while the first server is unavailable, recently used Capsules are found, and those of long ago are forgotten', async () => {
   const { whereIs, follow } = createRoutes([serverOf('main', false), serverOf('other', true)], log);
   const see = (capsule: string) => follow(capsule, { server: 'other', movingTo: null, onMain: false });
   see('long-ago');

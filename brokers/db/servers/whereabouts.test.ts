@@ -39,7 +39,7 @@ const of = async (capsule: string): Promise<Whereabouts | undefined> => {
     .map((line) => JSON.parse(line));
   return lines.find((one) => one.capsule === capsule);
 };
-it('each Capsule is on the server that is noted, with all of its databases', async () => {
+it('each Capsule is on the server of its placement, with all of its databases', async () => {
   await capsuleOn('main', 'here');
   await capsuleOn('b', 'there');
   expect(await of('here')).toEqual({
@@ -52,7 +52,7 @@ it('each Capsule is on the server that is noted, with all of its databases', asy
   expect(await of('there')).toEqual({ capsule: 'there', noted: 'b', movingTo: null, on: ['b'], missing: [] });
 });
 
-it('one that is being moved says where to, and is on its server alone until it has landed', async () => {
+it('a Capsule that is being moved is listed with its target, and only on its server until it has landed', async () => {
   await capsuleOn('main', 'going');
   await move(broker, 'going', 'b');
   expect(await of('going')).toMatchObject({ noted: 'main', movingTo: 'b', on: ['main'] });
@@ -60,7 +60,7 @@ it('one that is being moved says where to, and is on its server alone until it h
   expect(await of('going')).toMatchObject({ noted: 'main', movingTo: null, on: ['main'] });
 });
 
-it('a server that is set back to before a move has the Capsule beside the one that it was moved to', async () => {
+it('a server that was restored to before a move has the Capsule in addition to its new server', async () => {
   await capsuleOn('main', 'twice');
   const before = await savedRows(two, two.main, 'twice');
   await moveWhole(broker, clients, 'twice', 'b');
@@ -69,7 +69,7 @@ it('a server that is set back to before a move has the Capsule beside the one th
   expect(await of('twice')).toMatchObject({ noted: 'main', on: ['main', 'b'] });
 });
 
-it('a first server that is set back to before a Capsule came to it finds it nowhere', async () => {
+it('a first server that was restored to before the arrival of a Capsule finds it nowhere', async () => {
   await capsuleOn('b', 'nowhere');
   const before = await savedRows(two, two.main, 'nowhere');
   await moveWhole(broker, clients, 'nowhere', 'main');
@@ -81,13 +81,13 @@ it('a first server that is set back to before a Capsule came to it finds it nowh
   expect(await of('nowhere')).toMatchObject({ noted: 'main', on: [] });
 });
 
-it('a server that came back without a database says which', async () => {
+it('a server that was restored without a database lists the missing one', async () => {
   const name = await capsuleOn('b', 'robbed');
   await query(two.b.superuserUrl, `DROP DATABASE ${name} WITH (FORCE)`);
   expect(await of('robbed')).toMatchObject({ noted: 'b', on: ['b'], missing: [name] });
 });
 
-it('is not answered by the servers that are there alone', async () => {
+it('is not answered unless all servers answer', async () => {
   await two.b.stop();
   try {
     await expect

@@ -16,7 +16,7 @@ const named = async (pattern: string) =>
     )
   ).map(({ name }) => name);
 
-it('a template that is lost comes back with the next round, and with it new databases', async () => {
+it('a lost template is created again in the next round, and new databases with it', async () => {
   const { template } = fixture.broker.context.spares;
   await fixture.broker.round('spares');
   for (const name of await named('_(spare|template)_')) await fixture.sql(`DROP DATABASE ${name}`);
@@ -26,7 +26,7 @@ it('a template that is lost comes back with the next round, and with it new data
   expect(await sqlstate((await capsule.create('again', 'app')).json.database_url)).toBe('ok');
 });
 
-it('what is of a lower version goes, and what a newer replica made stays', async () => {
+it('spares of a lower version are removed, and those of a newer replica stay', async () => {
   const { template, usable } = fixture.broker.context.spares;
   const installation = template.slice(4, 12);
   const [older, newer] = [spareNames(installation, 0), spareNames(installation, 10)];
@@ -41,7 +41,7 @@ it('what is of a lower version goes, and what a newer replica made stays', async
   );
 });
 
-it('a spare that somebody opened is no longer one: another takes its place', async () => {
+it('a spare that somebody opened is no longer used, and another replaces it', async () => {
   await fixture.broker.round('spares');
   const { usable } = fixture.broker.context.spares;
   const [opened = '', ...others] = await named(usable);
@@ -54,7 +54,7 @@ it('a spare that somebody opened is no longer one: another takes its place', asy
   expect(counted.map(({ name }) => name)).toEqual(after);
 });
 
-it('a spare that somebody was granted is given to nobody, and another takes its place', async () => {
+it('a spare with a grant is not used, and another replaces it', async () => {
   await fixture.broker.round('spares');
   const { usable } = fixture.broker.context.spares;
   const granted = await named(usable);
@@ -71,7 +71,7 @@ it('a spare that somebody was granted is given to nobody, and another takes its 
   for (const name of granted) expect(await named(usable)).not.toContain(name);
 });
 
-it('spares that somebody holds for good are passed over, and one is cloned in their place', async () => {
+it('spares that are locked permanently are skipped, and another one is cloned', async () => {
   await fixture.broker.round('spares');
   const holder = await connect(fixture.server.superuserUrl);
   await holder.query('BEGIN');

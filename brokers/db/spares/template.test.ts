@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture?.close());
 
-it('a template that cannot be made leaves no lock behind that would keep other replicas from making it', async () => {
+it('a template that cannot be created leaves no lock that would block other replicas', async () => {
   // Of another installation, so that no round of the broker looks at it.
   const names = spareNames('00000000', 0);
   // Not finished, and the server refuses to drop it.
@@ -29,7 +29,7 @@ it('a template that cannot be made leaves no lock behind that would keep other r
   await fixture.sql(`ALTER DATABASE ${names.template} IS_TEMPLATE false`);
 });
 
-it('a template whose server falls silent while it is opened holds neither the lock nor who makes it for ever', async () => {
+it('a template whose server stops answering blocks neither the lock nor its caller without limit', async () => {
   const silent = createServer((socket) => socket.on('error', () => undefined).pause());
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
   const names = spareNames('00000001', 0);

@@ -37,7 +37,7 @@ const counts = async () => {
   return row;
 };
 
-it('what was kept long enough goes, and leaves its counts; the rest stays', async () => {
+it('rows that were kept long enough are deleted and leave their counts, and the others stay', async () => {
   const living = await fixture.broker.capsule('living');
   await living.create('living', 'gone');
   await living.drop('living', 'gone');
@@ -71,7 +71,7 @@ it('what was kept long enough goes, and leaves its counts; the rest stays', asyn
   expect((await ended.create('ended', 'app')).status).toBe(403);
 });
 
-it('nothing goes while the clock of the server is far ahead of the time that went by', async () => {
+it('nothing is deleted while the clock of the server is far ahead of the elapsed time', async () => {
   const capsule = await fixture.broker.capsule('kept');
   await capsule.dropAll('kept');
   await fixture.broker.provisioner.finalize('kept');
@@ -99,7 +99,7 @@ it('nothing goes while the clock of the server is far ahead of the time that wen
   expect(await counts()).toMatchObject({ audit: 0, tombstones: 0, digests: 0 });
 });
 
-it('no audit entry of the last 30 days can be deleted, and none changed', async () => {
+it('no audit entry of the last 30 days can be deleted, and none can be changed', async () => {
   await fixture.broker.capsule('audited');
   for (const change of [
     'DELETE FROM broker.audit',

@@ -10,7 +10,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   });
   afterAll(() => fixture.close());
 
-  it('a computation that nothing ends holds up drops: its database takes nobody more, and others compute on', async () => {
+  it('a computation that cannot be ended blocks drops: its database is closed, and others continue', async () => {
     const hostile = await fixture.broker.capsule('hostile');
     const url: string = (await hostile.create('hostile', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
@@ -81,7 +81,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     }
   });
 
-  it('a session that keeps more locks than it may on its way out has its database closed, so that it comes once', async () => {
+  it('a session that holds too many locks while it ends has its database closed, so that it happens once', async () => {
     const greedy = await fixture.broker.capsule('greedy');
     const url: string = (await greedy.create('greedy', 'app')).json.database_url;
     const client = await connect(url);

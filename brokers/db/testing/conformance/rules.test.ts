@@ -33,7 +33,7 @@ describe('the model of the registry', () => {
     ).toBeUndefined();
   });
 
-  it('lets nothing else touch a database that is being dropped', () => {
+  it('lets nothing else change a database that is being dropped', () => {
     const touched = database(DROPPING, DROPPING);
     expect(wrongRows(dropping(), done({ databases: touched }))).toMatch('dropping to dropping');
     const rotated = capsule(ACTIVE, { ...ACTIVE, principal: 'q' });
@@ -45,7 +45,7 @@ describe('the model of the registry', () => {
     );
   });
 
-  it('holds the drop of a Capsule to each of its databases', () => {
+  it('requires that the drop of a Capsule drops each of its databases', () => {
     const made = applied(
       emptyRegistry(),
       done({ capsules: capsule(undefined, ACTIVE), databases: database(undefined, READY) }),

@@ -26,14 +26,14 @@ export const SERVERS = [
       'candidates.filter(({ drain }) => !drain)',
       'candidates.filter(() => true)',
       DECIDE,
-      'takes the first of those with the fewest Capsules for their weight, and none that drains, is full or is silent',
+      'picks the first of those with the fewest Capsules by weight, and none that is draining, full or silent',
     ],
     [
       'a principal that two servers know is refused',
       "if (more.length > 0) return { kind: 'unknown' };",
       '',
       DECIDE,
-      'lets nobody in whom not exactly one server knows',
+      'accepts a principal only if exactly one server knows it',
     ],
     [
       'a principal that no server knows is unanswered while a server does not answer',
@@ -72,14 +72,14 @@ export const SERVERS = [
       "if (whose !== capsule) throw new ServiceError('conflict', 'the principal is in use');",
       '',
       ROUTER,
-      'is refused a replacement that is in use',
+      'may not get a replacement principal that is in use',
     ],
     [
       'a placement that was recorded meanwhile takes precedence over the one just chosen',
       'follow(capsule, { ...placed, onMain: false })?.server ?? requireUsable(main)',
       'requireUsable(main)',
       ROUTER,
-      'goes where somebody else has noted it',
+      'is placed where another broker has placed it',
     ],
   ]),
   ...mutantsOf('servers/routes.ts', [

@@ -74,7 +74,7 @@ export const SHARES = [
       "await client.query('SELECT pg_stat_clear_snapshot()');",
       '',
       WATCH,
-      'ends one that waits for its client, whatever the tenant has set',
+      'ends a transaction that waits for its client, whatever the tenant’s settings',
     ],
     [
       'sessions of others than the tenant are not terminated',
@@ -88,7 +88,7 @@ export const SHARES = [
       "await client.query({ name: 'end', text: END, values: [session.pid, session.role] });",
       '',
       WATCH,
-      'ends a transaction that is too old, whatever the tenant has set',
+      'ends a transaction that is too old, whatever the tenant’s settings',
     ],
     [
       'the watch opens a new connection after it lost its own',
@@ -104,7 +104,7 @@ export const SHARES = [
       'if (!hasConnections(granted, connections, more))',
       'if (capacity < 0)',
       LIMITS,
-      'refuse what the server has no connections for, and nothing else',
+      'refuse only what the server has no connections for',
     ],
     [
       'a tenant over its quota cannot create databases',
@@ -143,7 +143,7 @@ export const SHARES = [
       'if (isNews(row, found, state) || !stands(context, own, row, state))',
       'if (isNews(row, found, state))',
       LIMITS,
-      'shut out who goes on growing, against drift and by whatever hand it is opened',
+      'close a Capsule that continues to grow, whoever opens its databases by hand',
     ],
     [
       'growth of the shared catalogues is charged',
@@ -173,21 +173,21 @@ export const SHARES = [
       "AND (a.state = 'active' OR a.state_change >= to_timestamp($1::float8 / 1000))",
       'AND $1::float8 IS NOT NULL',
       SHARED,
-      'is not charged to who has only kept a lock since the last look',
+      'is not charged to a tenant that has only held a lock since the last check',
     ],
     [
       'only one replica charges the growth of the shared catalogues',
       'Math.max(0, others - before);',
       'before < 0 ? before : 4 * 2 ** 21;',
       SHARED,
-      'is charged once, however many replicas look',
+      'is charged once, however many replicas check',
     ],
     [
       'dependency rows are charged to the owner of their objects',
       'count(*)::float8 * $1 AS bytes',
       '0 * count(*)::float8 * $1 AS bytes',
       SHARED,
-      'is charged to who has it, not to who was in a transaction meanwhile',
+      'is charged to its owner, and not to a tenant with a transaction in the meantime',
     ],
     [
       'settings are charged for as long as they are stored',
