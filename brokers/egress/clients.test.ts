@@ -42,7 +42,7 @@ describe('Node reaches an allowed host by', () => {
     expect(await node(script())).toContain(GREETING);
   });
 
-  it('fetch, and hears of a refusal', async () => {
+  it('fetch, which reports a refusal', async () => {
     await expect(node(`await fetch('${fixture.deniedUrl}')`)).rejects.toThrow(/403/);
   });
 });
@@ -58,19 +58,16 @@ function missing(program: string): boolean {
 }
 
 describe('a program reaches an allowed host:', () => {
-  it.skipIf(missing('curl'))(
-    'curl, with its credential from the start, or when it is asked for',
-    async () => {
-      expect(await runClient(fixture, ['curl', '-sSf', fixture.url])).toContain(GREETING);
-      const own = ['--proxy', `http://127.0.0.1:${fixture.port}`, '--proxy-user', `egr:${fixture.principal}`];
-      fixture.ended();
-      expect(await runClient(fixture, ['curl', '-sSf', ...own, '--proxy-anyauth', fixture.url])).toContain(
-        GREETING,
-      );
-      expect(fixture.ended()).toContain('credential_required');
-      await expect(runClient(fixture, ['curl', '-sSf', fixture.deniedUrl])).rejects.toThrow(/403/);
-    },
-  );
+  it.skipIf(missing('curl'))('curl, with its credential from the start, or on request', async () => {
+    expect(await runClient(fixture, ['curl', '-sSf', fixture.url])).toContain(GREETING);
+    const own = ['--proxy', `http://127.0.0.1:${fixture.port}`, '--proxy-user', `egr:${fixture.principal}`];
+    fixture.ended();
+    expect(await runClient(fixture, ['curl', '-sSf', ...own, '--proxy-anyauth', fixture.url])).toContain(
+      GREETING,
+    );
+    expect(fixture.ended()).toContain('credential_required');
+    await expect(runClient(fixture, ['curl', '-sSf', fixture.deniedUrl])).rejects.toThrow(/403/);
+  });
 
   it.skipIf(missing('wget'))('wget', async () => {
     const text = await runClient(fixture, [
@@ -82,7 +79,7 @@ describe('a program reaches an allowed host:', () => {
     expect(text).toContain(GREETING);
   });
 
-  it.skipIf(missing('git'))('git, which speaks without its credential first', async () => {
+  it.skipIf(missing('git'))('git, which sends no credential at first', async () => {
     fixture.ended();
     const text = await runClient(fixture, ['git', 'ls-remote', `${fixture.url}/repository.git`]);
     expect(text).toContain('refs/heads/main');

@@ -41,7 +41,7 @@ const refused = (port: number) =>
 const start = (drainSeconds: number) => replicas.start({ DRAIN_SECONDS: String(drainSeconds) });
 
 describe('a replica that is told to end', () => {
-  it('takes nothing new, and lets requests and tunnels end by themselves', async () => {
+  it('accepts nothing new, and lets requests and tunnels end by themselves', async () => {
     const service = await start(NEVER);
     const [open, slow] = [await replicas.tunnel(service.dataPort), await pending(service.dataPort)];
     const stopped = service.stop();
@@ -53,7 +53,7 @@ describe('a replica that is told to end', () => {
     expect(await stopped).toBe(true);
   });
 
-  it('goes on serving callers for a while, since some are sent to it still, and ends their connections', async () => {
+  it('continues to serve callers for a while, since some are still sent to it, and ends their connections', async () => {
     const service = await replicas.start({ LEAVE_SECONDS: '60' });
     void service.stop();
     const open = await replicas.tunnel(service.dataPort);
@@ -68,7 +68,7 @@ describe('a replica that is told to end', () => {
     expect(headers.connection).toBe('close');
   });
 
-  it('cuts what has not ended in its time, and that is no failure', async () => {
+  it('ends what has not ended in time, without an error', async () => {
     const service = await start(1);
     const [open, slow] = [await replicas.tunnel(service.dataPort), await pending(service.dataPort)];
     const cut = [once(open, 'close'), expect(slow.status).rejects.toThrow()];

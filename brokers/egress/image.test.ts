@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 
 const run = promisify(execFile);
 
-it('the program of the image leaves no copy of its memory when it dies', async () => {
+it('the program of the image leaves no core dump when it crashes', async () => {
   const dockerfile = await readFile(join(import.meta.dirname, 'Dockerfile'), 'utf8');
   const [, command = '[]'] = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile) ?? [];
   const tells = 'console.log(JSON.stringify(process.report.getReport().userLimits.core_file_size_blocks))';

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-describe('through a tunnel an allowed host is reached, or a client is refused as its table says, of', () => {
+describe('through a tunnel an allowed host is reached, or a client is refused as the table says, by', () => {
   for (const one of CASES) {
     const missing = missingProgram(one);
     if (missing !== undefined) console.warn(`skipped: ${one.client}, since ${missing} is not installed here`);

@@ -88,7 +88,7 @@ const put = async (changes: object = {}) =>
   });
 
 describe('the operator’s side of a replica', () => {
-  it('acknowledges a policy by its revision, and says which start of which replica did', async () => {
+  it('acknowledges a policy by its revision, and names the start of the replica', async () => {
     const { status, body } = await put();
     expect([status, body]).toEqual([
       200,
@@ -138,7 +138,7 @@ describe('the operator’s side of a replica', () => {
     });
   });
 
-  it('tells who may look how often an Assistant called which host, and the name of a refused one nowhere else', async () => {
+  it('reports to an observer how often an Assistant called which host, and a refused host nowhere else', async () => {
     const principal = newToken('egr').reveal();
     await put({ principals: [createHash('sha256').update(principal).digest('hex')] });
     const before = log.length;
@@ -168,15 +168,15 @@ describe('the operator’s side of a replica', () => {
     ['the provisioner’s', token],
     ['no', ''],
     ['another observer’s', newToken('obs').reveal()],
-  ])('tells the calls to nobody with %s token', async (_, bearer) => {
+  ])('does not report calls to a caller with %s token', async (_, bearer) => {
     expect((await post('/v1/calls', about, bearer)).status).toBe(403);
   });
 
-  it('takes nothing from who may only look', async () => {
+  it('accepts no changes from an observer', async () => {
     expect((await post('/v1/policies/remove', about, observer)).status).toBe(403);
   });
 
-  it('tells the calls to nobody where it was told of no observer', async () => {
+  it('does not report calls without a configured observer', async () => {
     const { OBSERVER_TOKEN_FILE: _, ...rest } = environment;
     const other = await startService(readConfig(rest), createLogger({ service: 'egress', level: 'fatal' }));
     const { status } = await fetch(`http://127.0.0.1:${other.controlPort}/v1/calls`, {
@@ -214,7 +214,7 @@ describe('the operator’s side of a replica', () => {
       'both slots',
       { stored_inputs: { bank: { definition: { ...definition, query: 'key' }, envelope: 'x' } } },
     ],
-  ])('takes no policy with %s', async (_, changes) => {
+  ])('refuses a policy with %s', async (_, changes) => {
     expect(await put(changes)).toMatchObject({ status: 400, body: { error: { code: 'invalid_request' } } });
   });
 
@@ -235,7 +235,7 @@ describe('the operator’s side of a replica', () => {
 });
 
 describe('a replica’s process', () => {
-  it('is healthy once it is in step, and refuses strangers', async () => {
+  it('is healthy once it is up to date, and refuses strangers', async () => {
     const env = {
       ...process.env,
       CONTROL_PORT: String(service.controlPort),

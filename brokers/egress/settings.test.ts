@@ -35,7 +35,7 @@ const opening = (host: string) =>
 const asking = (more = '') =>
   `GET /i/bank/v1 HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${replicas.principal}\r\nconnection: close\r\n${more}\r\n`;
 
-describe('addresses that DNS tells are refused', () => {
+describe('addresses from DNS are refused', () => {
   const OTHER = 'other.bank.org';
 
   it.each([
@@ -50,35 +50,35 @@ describe('addresses that DNS tells are refused', () => {
   });
 });
 
-describe('a replica is no more patient than it is told', () => {
+describe('a replica waits no longer than configured', () => {
   it('with a host that does not begin to answer', async () => {
     replicas.upstream.answer = () => undefined;
     service = await replicas.start({ ANSWER_SECONDS: '1' });
     expect(await told(asking())).toMatch(/^HTTP\/1\.1 504 /);
   });
 
-  it('with a body that stands still', async () => {
+  it('with a body that stalls', async () => {
     replicas.upstream.answer = (_, response) =>
       void response.writeHead(200, { 'content-length': 100 }).write('half of it\n');
     service = await replicas.start({ BODY_IDLE_SECONDS: '1' });
     expect(await told(asking())).toMatch(/half of it\n$/);
   });
 
-  it('with a tunnel in which nobody speaks', async () => {
+  it('with a silent tunnel', async () => {
     service = await replicas.start({ TUNNEL_IDLE_SECONDS: '1' });
     await once(await replicas.tunnel(service.dataPort), 'close');
   });
 });
 
 describe('a request with a stored input', () => {
-  it('goes on until its host has told the value as often as is set', async () => {
+  it('is served until its host has returned the value the configured number of times', async () => {
     replicas.upstream.answer = (incoming, response) => response.end(incoming.headers['x-api-key']);
     service = await replicas.start({ INPUT_REFLECTIONS: '2' });
     for (const _ of [1, 2]) expect(await told(asking())).toMatch(/^HTTP\/1\.1 200 /);
     expect(await told(asking())).toMatch(/^platform-egress-error: input_suspended\r$/m);
   });
 
-  it('may have the headers that are named beside those that the gateway knows', async () => {
+  it('may have the configured headers in addition to those that the gateway knows', async () => {
     replicas.upstream.answer = (_, response) => response.end('ok');
     service = await replicas.start({ REQUEST_HEADERS: 'X-Mine' });
     expect(await told(asking('x-mine: 7\r\nx-other: 7\r\n'))).toMatch(/^HTTP\/1\.1 200 /);

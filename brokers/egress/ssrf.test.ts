@@ -46,7 +46,7 @@ describe.skipIf(!mayHaveOwnNetwork())(
       },
     );
 
-    it('is refused with a stable code, or is what the name honestly was at that moment', () => {
+    it('is refused with a stable code, or leads to the real address of the name at that moment', () => {
       const codes = (kind: Attempt['kind']) =>
         [...new Set(report.guarded.flatMap((one) => (one.kind === kind ? one.codes : [])))].toSorted();
       expect(codes('literal')).toEqual(['host_denied', 'invalid_request', 'name_unresolved']);
@@ -57,7 +57,7 @@ describe.skipIf(!mayHaveOwnNetwork())(
       expect(codes('redirect')).toEqual(['301', '302', '303', '307', '308']);
     });
 
-    it('would have been seen: with a guard that permits everything, the same names lead to denied addresses', () => {
+    it('would be detected: with a guard that permits everything, the same names lead to denied addresses', () => {
       const arrived = report.open.filter(({ denied }) => denied.length > 0);
       expect(arrived.length).toBeGreaterThanOrEqual(300);
       const kinds = new Set(arrived.map(({ kind }) => kind));

@@ -10,17 +10,17 @@ const first = ringOf('k1', { k1: K1 });
 const tags = createCustody('space', () => first);
 
 describe('an entity tag', () => {
-  it.each(['"a"', '', '"\u00e9 %2F"', '"'.repeat(3_000)])('%j comes back', (tag) => {
+  it.each(['"a"', '', '"\u00e9 %2F"', '"'.repeat(3_000)])('%j is restored', (tag) => {
     expect(tags.openTag(OWNER, tags.sealTag(OWNER, tag))).toBe(tag);
   });
 
-  it('is the same on every replica, as long as it is the host’s same one', () => {
+  it('is the same on every replica for the same tag of the host', () => {
     const other = createCustody('space', () => ringOf('k1', { k1: K1 }));
     expect(other.sealTag(OWNER, '"a"')).toBe(tags.sealTag(OWNER, '"a"'));
     expect(other.sealTag(OWNER, '"b"')).not.toBe(tags.sealTag(OWNER, '"a"'));
   });
 
-  it('is opened as long as its key is in the ring', () => {
+  it('can be opened as long as its key is in the ring', () => {
     const sealed = tags.sealTag(OWNER, '"a"');
     const both = ringOf('k2', { k1: K1, k2: K2 });
     const next = createCustody('space', () => both);
@@ -30,14 +30,14 @@ describe('an entity tag', () => {
     expect(createCustody('space', () => last).openTag(OWNER, sealed)).toBeUndefined();
   });
 
-  it.each(['capsule', 'app', 'uid', 'input', 'definition'])('is opened for no other %s', (field) => {
+  it.each(['capsule', 'app', 'uid', 'input', 'definition'])('cannot be opened for another %s', (field) => {
     const other = { ...OWNER, [field]: 'other' };
     expect(tags.openTag(other, tags.sealTag(OWNER, '"a"'))).toBeUndefined();
     expect(tags.sealTag(other, '"a"')).not.toBe(tags.sealTag(OWNER, '"a"'));
     expect(createCustody('other', () => first).openTag(OWNER, tags.sealTag(OWNER, '"a"'))).toBeUndefined();
   });
 
-  it('is opened in no other letters', () => {
+  it('cannot be opened with other letters', () => {
     const sealed = tags.sealTag(OWNER, '"a"');
     for (let at = 0; at < sealed.length - 1; at += 1) {
       const changed = sealed.slice(0, at) + (sealed[at] === 'A' ? 'B' : 'A') + sealed.slice(at + 1);

@@ -26,7 +26,7 @@ let buffers: KeptBuffers | undefined;
 afterEach(() => buffers?.stop());
 
 /** Strings cannot be wiped; what is left of them is collected, and the process writes no core (Dockerfile). */
-describe('a value of a stored input is in no buffer any more', () => {
+describe('a value of a stored input is in no buffer', () => {
   it('once it was sealed and opened', async () => {
     const ring = passingKeyring();
     const custody = createCustody('space', () => ring);
@@ -37,7 +37,7 @@ describe('a value of a stored input is in no buffer any more', () => {
     expect(buffers.holding(AWKWARD)).toBe(0);
   });
 
-  it('once a scrubber was made of all its forms, and an answer scrubbed that had it in two pieces', () => {
+  it('once a scrubber was created for all its forms, and has scrubbed an answer with it in two pieces', () => {
     buffers = keepBuffers();
     const scrubber = scrubberOf([AWKWARD]);
     expect(scrubber.text(`a ${AWKWARD}`)).toBe(`a ${'*'.repeat(AWKWARD.length)}`);

@@ -86,7 +86,7 @@ it.each([
 
 describe('a ClientHello', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'of a real client names its host, wherever TCP cuts it (%s)',
+    'of a real client names its host, wherever TCP splits it (%s)',
     async (version) => {
       const bytes = await realHello('api.bank.org', version);
       for (let at = 0; at < bytes.length; at++) expect(readClientHello(bytes.subarray(0, at))).toBe('more');
@@ -145,7 +145,7 @@ describe('a ClientHello', () => {
     ],
     ['an extension that says to be longer', hello([[0, Buffer.from([0])]]), 'hello_malformed'],
     ['no extensions', hello([]), 'sni_mismatch'],
-  ])('is not taken from %s', (_, bytes, fault) => {
+  ])('is refused from %s', (_, bytes, fault) => {
     expect(readClientHello(bytes)).toEqual({ fault });
   });
 
@@ -159,7 +159,7 @@ describe('a ClientHello', () => {
     },
   );
 
-  it('is never taken for more than it is: any bytes, any damage', async () => {
+  it('is parsed safely with any bytes and any damage', async () => {
     const real = await realHello('api.bank.org');
     fc.assert(
       fc.property(

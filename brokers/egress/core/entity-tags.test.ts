@@ -13,7 +13,7 @@ it.each([
   [' W/"a" ', `W/${A}`],
   ['bare', `"${seal('bare')}"`],
   ['""', `"${seal('""')}"`],
-])('the tag %j is given as %j', (value, expected) => {
+])('the tag %j is rewritten as %j', (value, expected) => {
   expect(sealedTag(value, seal)).toBe(expected);
 });
 
@@ -39,13 +39,13 @@ describe('a condition of a request', () => {
     expect(condition('If-None-Match', value, 'PUT')[1]).toBe(NONE);
   });
 
-  it('of a change may be one tag that an API told in a body, and no more than one', () => {
+  it('of a write may have one tag from the body of an API, and no more than one', () => {
     expect(condition('If-Match', 'W/"told"', 'PUT')[1]).toBe('W/"told"');
     expect(condition('If-Match', `"one", ${A}, "two"`, 'PUT')[1]).toBe(`"one", "a", ${NONE}`);
     expect(withHostTags(['if-match', '"one"', 'If-Match', '"two"'], 'PUT', open)[3]).toBe(NONE);
   });
 
-  it('has so many tags, and no more are looked at', () => {
+  it('has a limited number of tags that are read', () => {
     let looked = 0;
     withHostTags(['if-none-match', '"x",'.repeat(5_000)], 'GET', () => {
       looked += 1;

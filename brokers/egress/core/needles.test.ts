@@ -38,17 +38,17 @@ it.each([
   ),
   ['HTML of Handlebars', 'k&quot;l&#x27;m&lt;n&amp;o\\p/q+r&#x3D;s&#x60;t'],
   ['HTML of validators', 'k&quot;l&#x27;m&lt;n&amp;o&#x5C;p&#x2F;q+r=s&#96;t'],
-])('a value is looked for as %s', (_, form) => {
+])('a value is searched as %s', (_, form) => {
   expect(textsFor(VALUE)).toContain(form);
 });
 
-it('what is not ASCII is looked for in UTF-8, as it was before that, and as numbers in JSON', () => {
+it('text that is not ASCII is searched in UTF-8, in Latin-1 and as escapes in JSON', () => {
   const found = textsFor('jürgen<');
   for (const form of ['j\xc3\xbcrgen<', 'j\xfcrgen<', 'j\\u00fcrgen<', 'j\\u00FCrgen<'])
     expect(found).toContain(form);
 });
 
-it('a value is looked for in base64 wherever it stands in a group of three, whatever is around it', () => {
+it('a value is searched in base64 at each offset in a group of three, whatever is around it', () => {
   const value = 'pass-word';
   const forms = textsFor(value).filter((form) => form !== value);
   for (const before of ['', 'u', 'us', '~', '~~', 'xyz', 'xyz~'])
@@ -60,26 +60,26 @@ it('a value is looked for in base64 wherever it stands in a group of three, what
     }
 });
 
-it('a value is looked for in both alphabets of base64', () => {
+it('a value is searched in both alphabets of base64', () => {
   const found = textsFor('>>>???>>>???');
   expect(found).toContain('Pj4+Pz8/Pj4+Pz8/');
   expect(found).toContain('Pj4-Pz8_Pj4-Pz8_');
 });
 
-it('no form of fewer than six characters is looked for, but a value of any length is', () => {
+it('no encoded form of fewer than six characters is searched, but a value of any length is', () => {
   // Its hex has six.
   expect(textsFor('abc')).toContain('616263');
   for (const short of ['ab', 'a"', 'abc'])
     expect(textsFor(short).filter((form) => form.length < 6)).toEqual([short]);
 });
 
-it('each form is looked for once, and of several values each', () => {
+it('each form is searched once, for each of several values', () => {
   const found = textsFor('abcdef-1', 'abcdef-1', 'ghijkl"2');
   expect(new Set(found).size).toBe(found.length);
   expect(found).toEqual(expect.arrayContaining(['abcdef-1', 'ghijkl"2', 'ghijkl\\"2']));
 });
 
-it('of a value that no encoder changes, few forms are written', () => {
+it('a value that no encoder changes has few forms', () => {
   const steps = (value: string) => {
     const pace = new Pace();
     atOnce(needlesOf([value], pace));
@@ -88,7 +88,7 @@ it('of a value that no encoder changes, few forms are written', () => {
   expect(steps('a'.repeat(100))).toBeLessThan(steps(`${'a'.repeat(99)}"`) / 2);
 });
 
-it('rests when a slice is full, and not before', () => {
+it('yields when a slice is full, and not before', () => {
   expect(needlesOf(['abcdef"'], new Pace()).next().done).toBe(true);
   const { done, value } = needlesOf(['"'.repeat(4_096)], new Pace()).next();
   expect(done).toBe(false);

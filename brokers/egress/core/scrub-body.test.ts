@@ -18,7 +18,7 @@ const passed = (scrubber: ReturnType<typeof scrubberOf>, ...pieces: readonly str
 it.each<readonly [Alphabet, (byte: number) => boolean]>([
   ['visible', (byte) => byte >= 0x21 && byte <= 0x7e],
   ['printable', (byte) => byte >= 0x20 && byte !== 0x7f],
-])('of %s characters it holds back those, and no other byte', (alphabet, isHeld) => {
+])('with a value of %s characters it holds back as many, and no other byte', (alphabet, isHeld) => {
   const scrubber = scrubberOf([VALUE], alphabet);
   for (let byte = 0; byte < 256; byte += 1)
     expect([byte, scrubber.body().push(Buffer.of(byte)).length]).toEqual([byte, isHeld(byte) ? 0 : 1]);
@@ -35,7 +35,7 @@ it.each([
   expect(body.end().length).toBe(most);
 });
 
-it('looks for no value that it could not hold back', () => {
+it('refuses to search a value that it could not hold back', () => {
   expect(() => scrubberOf(['x'.repeat(5_462)])).toThrow('a value is too long to be looked for');
 });
 
@@ -55,7 +55,7 @@ it('passes on each byte once and in its order, whatever the pieces', () => {
   }
 });
 
-it('stars a value in one piece, over several, behind text that is held, and at the end', () => {
+it('replaces a value in one piece, over several, behind text that is held back, and at the end', () => {
   const [half, rest] = [VALUE.slice(0, 5), VALUE.slice(5)];
   const scrubber = scrubberOf([VALUE]);
   expect(passed(scrubber, `a ${VALUE} b `)).toEqual([`a ${STARS} b `, '']);
@@ -67,12 +67,12 @@ it('stars a value in one piece, over several, behind text that is held, and at t
   ]);
 });
 
-it('stars a value in the middle of a run of characters that is longer than what it holds back', () => {
+it('replaces a value within a run of characters that is longer than what it holds back', () => {
   const long = 'q'.repeat(1_500);
   expect(passed(scrubberOf([VALUE]), long, VALUE, long, ' ').join('')).toBe(`${long}${STARS}${long} `);
 });
 
-it('copies nothing and takes no memory for what need not be held back', () => {
+it('copies nothing and uses no memory for bytes that need not be held back', () => {
   const taken = vi.spyOn(Buffer, 'allocUnsafeSlow');
   const sent = Buffer.from('some words \n');
   const out = scrubberOf([VALUE]).body().push(sent);
@@ -94,17 +94,17 @@ it('wipes the forms of the value once they can be found, and at the end what it 
   expect(held?.every((byte) => byte === 0)).toBe(true);
 });
 
-it('a text without a value is the same, and one with it has its stars', () => {
+it('a text without a value is unchanged, and one with a value has stars', () => {
   const scrubber = scrubberOf([VALUE]);
   expect(scrubber.text('a text')).toBe('a text');
   expect(scrubber.text(`${VALUE}, ${VALUE}!`)).toBe(`${STARS}, ${STARS}!`);
 });
 
-describe('two scrubbers in turn', () => {
+describe('two scrubbers in sequence', () => {
   const [first, second] = ['first-value', 'second-one'];
   const both = () => scrubbersInTurn(scrubberOf([first]), scrubberOf([second]));
 
-  it('star the values of each, in texts and in bodies, to their end', () => {
+  it('replace the values of each, in texts and in bodies, to their end', () => {
     expect(both().text(`${first} ${second}`)).toBe('*********** **********');
     const body = both().body();
     const out = [`${first} ${second} `, `${second}.${first}`].map((text) => body.push(Buffer.from(text)));
@@ -117,20 +117,20 @@ describe('two scrubbers in turn', () => {
     ['neither', 'nothing ', false],
     ['the first', `${first} `, true],
     ['the second', `${second} `, true],
-  ])('say whether a body had a value of one of them: %s', (_, text, starred) => {
+  ])('report whether a body had a value of one of them: %s', (_, text, starred) => {
     const body = both().body();
     body.push(Buffer.from(text));
     expect(body.starred).toBe(starred);
   });
 });
 
-describe('who wants to know of a value in an answer', () => {
+describe('the report of a value in an answer', () => {
   const told = () => {
     const onStarred = vi.fn();
     return { onStarred, scrubber: reporting(scrubberOf([VALUE]), onStarred) };
   };
 
-  it('is not told of an answer without one', () => {
+  it('is absent for an answer without one', () => {
     const { onStarred, scrubber } = told();
     expect(scrubber.text('x')).toBe('x');
     const body = scrubber.body();
@@ -140,7 +140,7 @@ describe('who wants to know of a value in an answer', () => {
     expect(onStarred).not.toHaveBeenCalled();
   });
 
-  it('is told once of a value in a header', () => {
+  it('is sent once for a value in a header', () => {
     const { onStarred, scrubber } = told();
     expect(scrubber.text(VALUE)).toBe(STARS);
     expect(onStarred).toHaveBeenCalledOnce();
@@ -151,7 +151,7 @@ describe('who wants to know of a value in an answer', () => {
     expect(onStarred).toHaveBeenCalledOnce();
   });
 
-  it('is told of a value in a body as soon as it is seen there', () => {
+  it('is sent for a value in a body as soon as it is found', () => {
     const { onStarred, scrubber } = told();
     const body = scrubber.body();
     body.push(Buffer.from(VALUE.slice(0, 5)));

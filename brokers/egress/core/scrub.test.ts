@@ -108,7 +108,7 @@ const run = (pieces: readonly string[], value = VALUE) => {
 
 describe('the scrubber', () => {
   for (const [name, [encode, others]] of Object.entries(ENCODINGS)) {
-    it(`hides a value that comes back ${name}, wherever it is split, and at the end too`, () => {
+    it(`hides a value that is returned ${name}, wherever it is split, and at the end too`, () => {
       const encoded = encode(VALUE);
       for (const [before, behind] of [
         ['{"you sent": ', ', and more}'],
@@ -162,7 +162,7 @@ describe('the scrubber', () => {
     );
   });
 
-  it('stars both of two occurrences that overlap, to the end of the longer one', () => {
+  it('replaces two overlapping occurrences, to the end of the longer one', () => {
     const scrub = compiled(['abcdef-1', 'cd', 'bcdef-12345', 'ef-1']);
     for (const cut of [0, 1, 4, 9, 12]) {
       const body = scrub.body();
@@ -172,7 +172,7 @@ describe('the scrubber', () => {
     }
   });
 
-  it('tells an event as it comes, for it ends in what no value has', () => {
+  it('passes on an event at once, since it ends in bytes that no value has', () => {
     const scrub = scrubberOf(VALUE).body();
     expect(scrub.push(Buffer.from('data: {"price": 1}\n\n')).toString()).toBe('data: {"price": 1}\n\n');
     expect(scrub.push(Buffer.from('data: word')).toString()).toBe('data: ');
@@ -233,7 +233,7 @@ describe('the scrubber', () => {
   });
 });
 
-describe('who sees the parts of an answer', () => {
+describe('an observer of the parts of an answer', () => {
   /** Printable, and with more than its share of what is in the values. */
   const piece = (...values: readonly string[]) =>
     fc.string({ unit: fc.constantFrom(...values.join(''), ...' \n"{}:,%=/+abcABC012'), maxLength: 80 });
@@ -248,7 +248,7 @@ describe('who sees the parts of an answer', () => {
     return [...pieces.map((one) => body.push(Buffer.from(one, 'latin1'))), body.end()].map(String);
   };
 
-  it('sees the same parts whatever the value is, of whatever length, as long as it is not told', () => {
+  it('sees the same parts for any value of any length, as long as it is not returned', () => {
     fc.assert(
       fc.property(
         fc
@@ -292,7 +292,7 @@ describe('who sees the parts of an answer', () => {
     return known - KNOWN;
   }
 
-  it('learns no character of it from a server that sends back at once whatever it is sent', () => {
+  it('learns no character of it from a server that echoes at once', () => {
     expect(learned((guess) => compiled([SECRET]).body().push(Buffer.from(guess)).length)).toBe(0);
     expect(
       learned(
@@ -318,7 +318,7 @@ describe('who sees the parts of an answer', () => {
     expect(learned(sizes)).toBe(0);
   });
 
-  it('is kept waiting for a run of characters no longer than a value of its kind could be', () => {
+  it('waits for a run of characters no longer than a value of its kind could be', () => {
     for (const [value, most] of [
       ['x'.repeat(20), 1_023],
       ['x'.repeat(170), 1_023],

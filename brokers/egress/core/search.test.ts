@@ -102,7 +102,7 @@ describe('a search', () => {
     ['all of a needle', VALUE],
     ['one letter that a needle repeats', 'a'],
     ['a beginning of every needle in turn', `${VALUE.slice(0, 9)}aaaab${'a'.repeat(99)}`],
-  ])('looks at its tables just as often when a text repeats %s', (_, part) => {
+  ])('reads its tables equally often when a text repeats %s', (_, part) => {
     const needles = [VALUE, Buffer.from(VALUE).toString('hex'), `${'a'.repeat(400)}b`];
     const looks = looksAt(needles, part.repeat(LENGTH).slice(0, LENGTH));
     const once = ['piece', 'letters', 'letterAt', 'nextAt', 'fromRoot', 'longestEnd'];
@@ -133,7 +133,7 @@ describe('a search', () => {
     expect(letters.size).toBe(20);
   });
 
-  it('refuses to look for nothing, and for what is longer than its tables can tell', () => {
+  it('refuses an empty needle, and one that is longer than its tables allow', () => {
     const [some, longest] = [bytes('a'), Buffer.alloc(0xffff, 'a')];
     expect(() => compileSearch([])).toThrow();
     expect(() => compileSearch([Buffer.alloc(0)])).toThrow();

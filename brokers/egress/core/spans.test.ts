@@ -14,14 +14,14 @@ const taken = (spans: Spans, position: number) => {
 };
 
 describe('ranges', () => {
-  it('are none until one is added, and again when all are taken', () => {
+  it('are empty until one is added, and again when all are taken', () => {
     const spans = new Spans();
     expect([spans.none, taken(spans, 10)]).toEqual([true, []]);
     spans.add(1, 3);
     expect([spans.none, taken(spans, 3), spans.none]).toEqual([false, [[1, 3]], true]);
   });
 
-  it('are one where they touch, and stay apart where they do not', () => {
+  it('are joined if they touch, and separate if they do not', () => {
     expect(taken(spansOf([1, 3], [4, 6]), 9)).toEqual([
       [1, 3],
       [4, 6],
@@ -82,7 +82,7 @@ describe('ranges', () => {
     );
   });
 
-  it('take no more room than there are', () => {
+  it('use no more memory than there are ranges', () => {
     const removed: number[] = [];
     const spans = new Spans();
     const { splice } = Array.prototype;

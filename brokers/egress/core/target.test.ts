@@ -136,12 +136,12 @@ describe('a request target', () => {
     `/${'a'.repeat(9_000)}`,
     '*',
     '',
-  ])('%j is none of an input', (raw) => {
+  ])('%j is not a target of an input', (raw) => {
     expect(parsed(raw)).toBe('not-found');
   });
 });
 
-it('has its parameters as they are written, and their names decoded with a mark of the byte order', () => {
+it('has its parameters as they are written, and their names decoded including a byte order mark', () => {
   const target = parseInputTarget('/i/bank/a?%EF%BB%BFx=1&b+c=d%2Fe&f');
   expect(typeof target === 'string' ? target : target.parameters).toEqual([
     { name: '%EF%BB%BFx', value: '1', decoded: '\ufeffx' },
@@ -150,7 +150,7 @@ it('has its parameters as they are written, and their names decoded with a mark 
   ]);
 });
 
-it('may be as long as it may be, and no longer', () => {
+it('may have its maximum length, and no more', () => {
   const [path, query] = [`/i/bank/${'a'.repeat(2_047)}`, `/i/bank/a?x=${'a'.repeat(8_180)}`];
   expect([path, query].map(parsed)).toEqual(['plain', 'plain']);
   expect([`${path}a`, `${query}a`].map(parsed)).toEqual(['ambiguous', 'ambiguous']);
@@ -172,7 +172,7 @@ it.each([
   ['/i/bank/a?', 'Parameter 1 of the query.'],
   ['/i/bank/a?status=1&Status=2', 'A parameter by which a route is chosen.'],
   [`/i/bank/${'a'.repeat(2_048)}`, 'The target is too long.'],
-])('of %s it is said where it is ambiguous, and nothing of it', (raw, expected) => {
+])('the refusal of %s says where it is ambiguous, and quotes nothing of it', (raw, expected) => {
   expect(placeOfAmbiguity(raw)).toBe(expected);
 });
 
@@ -263,7 +263,7 @@ describe('a route', () => {
     expect(typeof target === 'string' ? target : decideOn('GET', target)).toBe(expected);
   });
 
-  it('is never one that a router behind Node’s parser would understand as another', async () => {
+  it('is never chosen for a target that a router behind Node’s parser would read differently', async () => {
     const seed = Date.now() % 2 ** 31;
     const random = seeded(seed);
     const allowed = Array.from({ length: 20_000 }, () => fuzzedTarget(random)).flatMap(({ method, raw }) => {

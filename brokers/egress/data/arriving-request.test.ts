@@ -9,8 +9,8 @@ async function read(request: ArrivingRequest): Promise<Buffer[]> {
   return parts;
 }
 
-describe('a body that arrives', () => {
-  it('is the same bytes in the same order, however they come and whenever they are taken', () =>
+describe('a body in transfer', () => {
+  it('has the same bytes in the same order, however they arrive and whenever they are read', () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ bytes: fc.uint8Array({ maxLength: 3_000 }), takes: fc.boolean() })),
@@ -29,14 +29,14 @@ describe('a body that arrives', () => {
       ),
     ));
 
-  it('is one part when it came in pieces of a byte before anybody read it', async () => {
+  it('is one part if it arrived in pieces of a byte before it was read', async () => {
     const request = new ArrivingRequest(new Socket());
     for (let i = 0; i < 10_000; i++) expect(request.push(Buffer.from('a'))).toBe(true);
     request.push(null);
     expect((await read(request)).map(({ length }) => length)).toEqual([10_000]);
   });
 
-  it('is stopped when so much of it waits, and goes on when it is taken', async () => {
+  it('is paused when too much of it waits, and continues when it is read', async () => {
     const request = new ArrivingRequest(new Socket());
     expect(request.push(Buffer.alloc(16 * 1024))).toBe(false);
     await request.body().next();

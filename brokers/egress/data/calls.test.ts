@@ -53,7 +53,7 @@ describe('the calls of an Assistant', () => {
     });
   });
 
-  it('are nobody else’s, and nobody’s where no Assistant was recognised', () => {
+  it('are not counted for another Assistant, and for none if none was recognised', () => {
     refused('tracking.example');
     calls.count({ code: 'forbidden' });
     expect(calls.of(tenant('other')).calls).toEqual([]);
@@ -61,7 +61,7 @@ describe('the calls of an Assistant', () => {
     expect(calls.of(ledger).calls).toHaveLength(1);
   });
 
-  it('that were refused are kept in a bounded room: the longest ago makes room, and is counted as forgotten', () => {
+  it('that were refused are stored up to a limit: the oldest is removed, and counted as forgotten', () => {
     refused('first.example');
     refused('first.example');
     for (let index = 1; index < MOST_CALLS.others; index += 1) {
@@ -77,7 +77,7 @@ describe('the calls of an Assistant', () => {
     expect(forgotten).toBe(2);
   });
 
-  it('that go on are told too: a tunnel that never ends would be in no count', () => {
+  it('in progress are reported, too, since a tunnel that never ends would not be counted', () => {
     const on = (called: { host: string; key?: string } | undefined) =>
       ledger.connections.add({
         index: -1,
@@ -97,7 +97,7 @@ describe('the calls of an Assistant', () => {
     for (const connection of ledger.connections.snapshot()) ledger.connections.delete(connection);
   });
 
-  it('to hosts of the policy stay, however many others an Assistant asks for', () => {
+  it('to hosts of the policy stay, however many others an Assistant requests', () => {
     calls.count({ tenant: ledger, host: 'rates.ecb.org', code: 'ok' });
     for (let index = 0; index < 1_000; index += 1) refused(`host-${index}.example`);
     expect(calls.of(ledger).calls[0]).toMatchObject({ host: 'rates.ecb.org', count: 1 });

@@ -100,14 +100,14 @@ function hold(): { readonly waiting: () => number; letGo(): void } {
 const quiet = () => eventually(() => !connections.inUse, { what: 'all connections are free' });
 
 describe('connections to a host', () => {
-  it('that are open serve whoever piled up, and no others are opened', async () => {
+  it('that are open serve queued requests, and no others are opened', async () => {
     begin();
     await many(1);
     expect(await many(50)).toEqual(all(50, 200));
     expect(upstream.connections()).toBe(1);
   });
 
-  it('become more for those whose patience is over', async () => {
+  it('increase for requests that have waited too long', async () => {
     begin({ openDelayMs: 1 });
     const slow = hold();
     const answers = many(20);
@@ -121,7 +121,7 @@ describe('connections to a host', () => {
     expect(upstream.connections()).toBe(20);
   });
 
-  it('are opened a few at a time, and never more than are allowed', async () => {
+  it('are opened a few at a time, and never more than allowed', async () => {
     begin({ openDelayMs: 1, most: 12 });
     const slow = hold();
     const answers = many(20);
@@ -132,7 +132,7 @@ describe('connections to a host', () => {
     expect(upstream.connections()).toBe(12);
   });
 
-  it('that cannot be opened fail all who wait for them, and nobody later', async () => {
+  it('that cannot be opened fail all waiting requests, and no later ones', async () => {
     let reachable = false;
     begin({ open: () => (reachable ? secure() : Promise.reject(new Error('unreachable'))) });
     expect(await many(30)).toEqual(all(30, 'unreachable'));
@@ -141,7 +141,7 @@ describe('connections to a host', () => {
     await quiet();
   });
 
-  it('that cannot be opened leave those alone that can be served', async () => {
+  it('that cannot be opened do not fail requests that can be served', async () => {
     let reachable = true;
     begin({
       openDelayMs: 1,
@@ -159,7 +159,7 @@ describe('connections to a host', () => {
     expect(upstream.connections()).toBe(1);
   });
 
-  it('that never open keep nobody from one that is free', async () => {
+  it('that never open do not block the use of a free one', async () => {
     let stuck = false;
     begin({ openDelayMs: 1, open: () => (stuck ? new Promise(() => undefined) : secure()) });
     const slow = hold();
@@ -172,7 +172,7 @@ describe('connections to a host', () => {
     expect([await first, await second]).toEqual([200, 200]);
   });
 
-  it('are kept for the next when whoever they were opened for was served by another', async () => {
+  it('are kept for the next request if theirs was served by another', async () => {
     const gates: (() => void)[] = [];
     begin({
       openDelayMs: 1,
@@ -196,7 +196,7 @@ describe('connections to a host', () => {
     expect(upstream.connections()).toBe(2);
   });
 
-  it('are not opened for who has given up', async () => {
+  it('are not opened for a caller that has given up', async () => {
     begin({ openDelayMs: 1 });
     const slow = hold();
     const first = ask().answer;
@@ -210,7 +210,7 @@ describe('connections to a host', () => {
     expect(upstream.connections()).toBe(1);
   });
 
-  it('are whole again after one on which nothing can be sent', async () => {
+  it('recover after one on which nothing can be sent', async () => {
     begin();
     expect(await ask('/ ').answer).toContain('path');
     expect(await ask().answer).toBe(200);

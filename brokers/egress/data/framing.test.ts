@@ -38,19 +38,19 @@ it.each([
   ],
   ['another version', '2.0', 'content-length: 0\r\n\r\n'],
   ['a version before there were headers', '0.9', 'content-length: 0\r\n\r\n'],
-])('%s is refused, and nothing of it goes on', async (_, version, rest) => {
+])('%s is refused, and nothing of it is forwarded', async (_, version, rest) => {
   const text = await test.raw(post(version, rest));
   expect(text).toMatch(/^HTTP\/1\.1 400 [\s\S]*invalid_request/);
   expect(upstream.seen).toEqual([]);
 });
 
-it.each(['2.0', '0.9'])('a tunnel in HTTP/%s is not opened', async (version) => {
+it.each(['2.0', '0.9'])('a tunnel with HTTP/%s is not opened', async (version) => {
   const credential = `proxy-authorization: ${basic(test.principal)}\r\n`;
   const text = await test.raw(`CONNECT ${HOST}:443 HTTP/${version}\r\n${credential}\r\n`);
   expect(text).toMatch(/^HTTP\/1\.1 400 [\s\S]*invalid_request/);
 });
 
-it.each(['1.0', '1.1'])('HTTP/%s and a plain body go on', async (version) => {
+it.each(['1.0', '1.1'])('HTTP/%s with a plain body is forwarded', async (version) => {
   const text = await test.raw(post(version, 'content-length: 3\r\n\r\nabc'));
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
   expect(upstream.seen.at(-1)).toMatchObject({ method: 'POST', body: 'abc' });

@@ -46,21 +46,21 @@ async function told(...chunks: readonly (Buffer | 'end')[]): Promise<unknown> {
 }
 
 describe('the first bytes of a tunnel', () => {
-  it('are passed on as they came when they ask for the host, in however many parts', async () => {
+  it('are forwarded unchanged if they ask for the host, in any number of parts', async () => {
     const hello = await helloFor(HOST);
     expect(await told(hello)).toBe(hello.toString('hex'));
     expect(await told(hello.subarray(0, 7), hello.subarray(7))).toBe(hello.toString('hex'));
     expect(await told(hello.subarray(0, -1))).toBe('waits');
   });
 
-  it('are refused at once when they ask for another host, or are no TLS, or end before', async () => {
+  it('are refused at once if they ask for another host, are not TLS, or end too early', async () => {
     const hello = await helloFor('other.bank.org');
     expect(await told(hello)).toBe('sni_mismatch');
     expect(await told(Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toBe('not_tls');
     expect(await told(hello.subarray(0, 20), 'end')).toBe('not_tls');
   });
 
-  it('are waited for up to the longest ClientHello, and refused at their head when they say to be longer', async () => {
+  it('are waited for up to the longest ClientHello, and refused at their head if they announce more', async () => {
     const head = (length: number) => {
       const bytes = Buffer.from([22, 3, 1, 0, 0, 1, 0, 0, 0]);
       bytes.writeUInt16BE(length, 3);
@@ -74,7 +74,7 @@ describe('the first bytes of a tunnel', () => {
     expect(await told(head(LONGEST_HELLO + 1))).toBe('hello_too_large');
   });
 
-  it('may all be there before, and are let go of once they are read', async () => {
+  it('may have arrived before, and are freed once they are read', async () => {
     const hello = await helloFor(HOST);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {

@@ -15,39 +15,36 @@ afterEach(() => test.close());
 
 const waiting = async () => /^space_egress_waiting (\d+)$/m.exec(await test.registry.metrics())?.[1];
 
-describe('a replica that was not told yet that it is in step', () => {
+describe('a replica that does not have all policies yet', () => {
   it.each([
     ['a request', input(WRONG)],
     ['a tunnel', tunnel(WRONG)],
-  ])(
-    'asks %s of whom it does not know to come again, and refuses it for good afterwards',
-    async (_, bytes) => {
-      test = await makeGateway({ inStep: false });
-      const early = await test.raw(bytes);
-      expect(early).toMatch(/^HTTP\/1\.1 503 /);
-      expect(early).toMatch(/^retry-after: [1-9]\d*\r$/m);
-      expect(early).toMatch(/^platform-egress-error: unavailable\r$/m);
-      expect(early).not.toContain('another way');
-      test.gateway.policies.markInStep();
-      const late = await test.raw(bytes);
-      expect(late).toMatch(/^HTTP\/1\.1 403 /);
-      expect(late).not.toMatch(/^retry-after/m);
-    },
-  );
+  ])('tells %s of an unknown caller to retry, and refuses it permanently afterwards', async (_, bytes) => {
+    test = await makeGateway({ inStep: false });
+    const early = await test.raw(bytes);
+    expect(early).toMatch(/^HTTP\/1\.1 503 /);
+    expect(early).toMatch(/^retry-after: [1-9]\d*\r$/m);
+    expect(early).toMatch(/^platform-egress-error: unavailable\r$/m);
+    expect(early).not.toContain('another way');
+    test.gateway.policies.markInStep();
+    const late = await test.raw(bytes);
+    expect(late).toMatch(/^HTTP\/1\.1 403 /);
+    expect(late).not.toMatch(/^retry-after/m);
+  });
 
-  it('refuses for good what no policy could change', async () => {
+  it('refuses permanently what no policy could allow', async () => {
     test = await makeGateway({ inStep: false });
     for (const credential of [undefined, 'nonsense'])
       expect(await test.raw(input(credential))).toMatch(/^HTTP\/1\.1 403 /);
   });
 
-  it('serves whom it knows', async () => {
+  it('serves known callers', async () => {
     test = await makeGateway({ inStep: false });
     await test.put({ addresses: ['127.0.0.1'] });
     expect(await test.raw(input(test.principal))).toMatch(/^HTTP\/1\.1 404 /);
   });
 
-  it('serves whom it comes to know while they are held', async () => {
+  it('serves callers that become known while they wait', async () => {
     test = await makeGateway({ inStep: false, limits: { unknownWaitMs: NEVER } });
     const held = test.raw(input(test.principal));
     await vi.waitFor(async () => expect(await waiting()).toBe('1'), { timeout: 60_000, interval: 10 });
@@ -55,7 +52,7 @@ describe('a replica that was not told yet that it is in step', () => {
     expect(await held).toMatch(/^HTTP\/1\.1 404 /);
   });
 
-  it('says so in its metrics', async () => {
+  it('reports it in its metrics', async () => {
     test = await makeGateway({ inStep: false });
     expect(await test.registry.metrics()).toMatch(/^space_egress_in_step 0$/m);
     test.gateway.policies.markInStep();

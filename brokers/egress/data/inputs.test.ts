@@ -170,7 +170,7 @@ describe('a stored input', () => {
       'as a user without password',
       (token: string) => ({ authorization: `Basic ${Buffer.from(`${token}:`).toString('base64')}` }),
     ],
-  ])('is used by who shows its principal %s, and that goes no further', async (_, headers) => {
+  ])('is used with the principal %s, which is not forwarded', async (_, headers) => {
     expect((await call('/i/key/v1/rates', { headers: headers(test.principal) })).status).toBe(200);
     expect(header('x-api-key')).toEqual([VALUE]);
     const sent = JSON.stringify(seen());
@@ -178,7 +178,7 @@ describe('a stored input', () => {
     expect(sent).not.toContain(Buffer.from(test.principal).toString('base64').slice(0, 20));
   });
 
-  it('carries bodies and headers both ways, but for those of the connection', async () => {
+  it('passes bodies and headers both ways, except those of the connection', async () => {
     upstreams.good.answer = (_, response) =>
       response
         .writeHead(201, [
@@ -245,7 +245,7 @@ describe('a stored input', () => {
     ['?x=1', 'multipart/form-data; boundary=----a'],
     ['?x=1', 'application/json; charset='],
     ['', 'text/plain; charset=utf-16'],
-  ])('takes with the query %j a body that is %s', async (query, type) => {
+  ])('accepts with the query %j a body that is %s', async (query, type) => {
     const options = { method: 'POST', body: 'x', headers: { 'content-type': type } };
     expect((await call(`/i/key/v1/transfers${query}`, options)).status).toBe(200);
     expect(header('content-type')).toEqual([type]);
@@ -261,7 +261,7 @@ describe('a stored input', () => {
   });
 });
 
-describe('a request is refused, and nothing reaches the upstream,', () => {
+describe('a request is refused before anything reaches the upstream', () => {
   it.each([
     ['without a principal', '/i/key/v1/rates', { anonymous: true as const }, 'forbidden'],
     [
@@ -405,13 +405,13 @@ describe('a request is refused, and nothing reaches the upstream,', () => {
     expect(upstreams.good.seen).toEqual([]);
   });
 
-  it('and the problem names the part that is wrong, and nothing of it', async () => {
+  it('and the error names the wrong part without quoting it', async () => {
     const reply = await call('/i/key/v1/sec..ret//rates');
     expect(JSON.parse(reply.body)).toMatchObject({ detail: 'Segment 3 of the path is empty.' });
     expect(reply.body).not.toContain('sec');
   });
 
-  it('with another Host than the gateway’s', async () => {
+  it('with a Host other than the gateway’s', async () => {
     const text = await test.raw(
       `GET /i/key/v1/rates HTTP/1.1\r\nhost: evil.org\r\nauthorization: Bearer ${test.principal}\r\nconnection: close\r\n\r\n`,
     );
@@ -451,7 +451,7 @@ it.each([
   `http://${HOST}/v1/rates`,
   'http://assistant-egress/i/key/v1/rates',
   '*',
-])('the target %j is refused before a name is resolved or a value opened', async (target) => {
+])('the target %j is refused before a name is resolved or a value decrypted', async (target) => {
   const before = test.used.opened;
   const text = await test.raw(
     `GET ${target} HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${test.principal}\r\nconnection: close\r\n\r\n`,
@@ -464,7 +464,7 @@ it.each([
   expect([test.used.names, test.used.opened]).toEqual([[HOST], before + 1]);
 });
 
-describe('what an upstream answers', () => {
+describe('the answer of an upstream', () => {
   it.each([
     ['in the body', VALUE],
     ['as JSON', JSON.stringify({ you: VALUE })],
@@ -523,7 +523,7 @@ describe('what an upstream answers', () => {
     expect(timed.headers['x-echo']).toBe(`t=1800000000,v1=${hex}`);
   });
 
-  it('is counted when it tells the value, and after a few of them no request goes on', async () => {
+  it('is counted if it contains the value, and after a few of them requests are refused', async () => {
     await test.close();
     await open({ reflections: 3 });
     const suspended = async () => {
@@ -568,7 +568,7 @@ describe('what an upstream answers', () => {
     expect(await codes(['/i/key/v1/rates'])).toEqual([undefined]);
   });
 
-  it('is counted alone where nothing is to be suspended', async () => {
+  it('is only counted if suspension is disabled', async () => {
     await test.close();
     await open({ reflections: 0 });
     upstreams.good.answer = (_, response) => response.end(VALUE);
@@ -576,7 +576,7 @@ describe('what an upstream answers', () => {
   });
 
   it.each(['gzip, chunked', 'gzip', 'chunked, chunked', 'identity'])(
-    'is not passed on when it is framed as %j',
+    'is not forwarded if it is framed as %j',
     async (coding) => {
       upstreams.good.answer = (request) => {
         request.socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: ${coding}\r\n\r\n3\r\nxyz\r\n0\r\n\r\n`);
@@ -588,14 +588,14 @@ describe('what an upstream answers', () => {
     },
   );
 
-  it('never passes for a refusal of the gateway’s own', async () => {
+  it('cannot look like a refusal of the gateway itself', async () => {
     upstreams.good.answer = (_, response) =>
       response.writeHead(403, { 'Platform-Egress-Error': 'forbidden', platform_egress_error: 'x' }).end('no');
     const reply = await call('/i/key/v1/rates');
     expect(reply).toMatchObject({ status: 403, body: 'no', code: undefined });
   });
 
-  it('tells nothing of the value by what is held back of it', async () => {
+  it('reveals nothing of the value by the bytes that are held back', async () => {
     let write: (text: string) => void = () => undefined;
     upstreams.good.answer = (request, response) => {
       if (!request.url?.includes('watched')) return void response.end('ok');
@@ -645,7 +645,7 @@ describe('what an upstream answers', () => {
     ['in two sets of letters', (value: string) => inCharset('a/b;charset=utf-8;charset=utf-32', value)],
     ['in letters that are not ASCII', (value: string) => inCharset('text/plain;charset=IBM037', value)],
     ['in letters that escape signs', (value: string) => inCharset('text/plain;charset=utf-7', value)],
-  ])('is not passed on when it comes %s', async (_, make) => {
+  ])('is not forwarded if it is %s', async (_, make) => {
     const [status, headers, body] = make(VALUE);
     upstreams.good.answer = (__, response) => response.writeHead(status, headers).end(body);
     expect(await call('/i/key/v1/rates')).toMatchObject({ status: 502, code: 'response_unscannable' });
@@ -659,13 +659,13 @@ describe('what an upstream answers', () => {
     'text/plain; charset=windows-1252',
     'text/html; charset=Shift_JIS',
     'text/plain; charset=',
-  ])('is passed on, with stars, as %s', async (type) => {
+  ])('is forwarded, with stars, as %s', async (type) => {
     upstreams.good.answer = (_, response) => response.writeHead(200, { 'content-type': type }).end(VALUE);
     const reply = await call('/i/key/v1/rates');
     expect(reply).toMatchObject({ status: 200, body: '*'.repeat(VALUE.length) });
   });
 
-  it('is told as it comes: an event is not held for the next', async () => {
+  it('is forwarded as it arrives: an event does not wait for the next', async () => {
     let next: () => void = () => undefined;
     upstreams.good.answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -692,14 +692,14 @@ describe('what an upstream answers', () => {
     expect(events.join('')).toBe('data: 1\n\ndata: 2\n\n');
   });
 
-  it('may be nothing for so long, and no longer', async () => {
+  it('may be silent for a limited time', async () => {
     await test.close();
     await open({ answerMs: 400 });
     upstreams.good.answer = () => undefined;
     expect(await call('/i/key/v1/rates')).toMatchObject({ status: 504, code: 'upstream_timeout' });
   });
 
-  it('that breaks off is told as broken off', async () => {
+  it('that breaks off is passed on as broken off', async () => {
     upstreams.good.answer = (_, response) => {
       response.writeHead(200, { 'content-length': 100 }).write('half');
       setImmediate(() => response.destroy());
@@ -710,7 +710,7 @@ describe('what an upstream answers', () => {
 });
 
 describe('a policy that changes', () => {
-  it('ends requests whose stored input it does not have any more', async () => {
+  it('ends requests whose stored input it no longer has', async () => {
     upstreams.good.answer = () => undefined;
     const open = call('/i/key/v1/rates').catch((error: Error) => error);
     while (upstreams.good.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -735,7 +735,7 @@ describe('a policy that changes', () => {
   });
 });
 
-describe('an answer that its host has hashed with the value in it', () => {
+describe('an answer with a hash over the value', () => {
   const hashOf = (body: string) => `"${createHash('sha1').update(body).digest('base64url')}"`;
   const echo = (value: string) => `you sent ${value}`;
   /** Answers as Express does, whose entity tags are hashes of bodies. */
@@ -758,7 +758,7 @@ describe('an answer that its host has hashed with the value in it', () => {
     upstreams.good.answer = hashing;
   });
 
-  it('tells no guess of it by a hash', async () => {
+  it('does not reveal a guess of the value by a hash', async () => {
     const { body, headers } = await call('/i/key/v1/rates');
     expect(body).toBe(echo('*'.repeat(VALUE.length)));
     expect(headers.etag).toMatch(/^"[A-Za-z0-9._-]+"$/);
@@ -778,7 +778,7 @@ describe('an answer that its host has hashed with the value in it', () => {
     expect((await call('/i/key/v1/rates', guess)).status).toBe(200);
   });
 
-  it('can be asked for by its tag', async () => {
+  it('can be requested by its tag', async () => {
     const { etag = '' } = (await call('/i/key/v1/rates')).headers;
     const again = await call('/i/key/v1/rates', { headers: { 'if-none-match': `"x", W/${etag}, ${etag}` } });
     expect([again.status, again.headers['etag']]).toEqual([304, etag]);

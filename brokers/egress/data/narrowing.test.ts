@@ -48,7 +48,7 @@ function ask(key: string): Promise<string> {
   });
 }
 
-it('a narrower policy ends fifty tunnels and fifty requests, and nothing that it still permits', async () => {
+it('a narrower policy ends fifty tunnels and fifty requests, and none that it still permits', async () => {
   upstream.answer = () => undefined;
   await test.put({ allowed_hosts: [HOST, OTHER] }, { gone: INPUT, kept: { ...INPUT, header: 'X-Other' } });
   const tunnels = await Promise.all(Array.from({ length: MANY }, () => openTunnel(HOST)));

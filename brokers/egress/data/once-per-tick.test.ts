@@ -3,7 +3,7 @@ import { oncePerTick } from './once-per-tick.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('who asks for the same in one turn shares it, and later ones do not', async () => {
+test('callers that ask for the same in one turn share the result, and later ones do not', async () => {
   let count = 0;
   const make = oncePerTick((key: string) => {
     count += 1;
@@ -16,7 +16,7 @@ test('who asks for the same in one turn shares it, and later ones do not', async
   expect([make('a'), make('a')]).toEqual(['a2', 'a2']);
 });
 
-test('nobody gets what was made for another', async () => {
+test('no caller gets what was created for another', async () => {
   let count = 0;
   const make = oncePerTick((key: string) => {
     count += 1;
@@ -27,7 +27,7 @@ test('nobody gets what was made for another', async () => {
   expect(make('a')).toBe('a4');
 });
 
-test('what could not be made is tried again', () => {
+test('a failed creation is tried again', () => {
   let fails = true;
   const make = oncePerTick((key: string) => {
     if (fails) throw new Error('not now');

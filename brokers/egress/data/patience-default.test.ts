@@ -18,7 +18,7 @@ afterEach(() => {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-it('a model may think for ten minutes before its answer begins, and no longer', async () => {
+it('an answer may take ten minutes to begin, and no longer', async () => {
   const pki = await makePki();
   const upstream = await startUpstream(await pki.issue(HOST));
   // Those of sockets are Node's own and go on.
@@ -48,7 +48,7 @@ it('a model may think for ten minutes before its answer begins, and no longer', 
   pki.remove();
 });
 
-it('the chart says the same', async () => {
+it('the chart has the same default', async () => {
   const values = parse(await readFile(new URL('../../../charts/space/values.yaml', import.meta.url), 'utf8'));
   const { answerMs, bodyIdleMs, tunnelIdleMs } = DEFAULT_LIMITS;
   expect(values.egress.patience).toEqual({

@@ -128,7 +128,7 @@ function drip(socket: Socket, bytes: () => string | Buffer): void {
 const OK = 'HTTP/1.1 200 OK\r\n';
 
 describe('a caller', () => {
-  it('who never finishes its headers is told so and left', async () => {
+  it('that never finishes its headers gets an error and is disconnected', async () => {
     await start({ headMs: SOON }, () => undefined);
     const text = await talk('GET /i/key/v1 HTTP/1.1\r\nhost: assistant-egress\r\nx: ', (socket) =>
       drip(socket, () => 'a'),
@@ -136,7 +136,7 @@ describe('a caller', () => {
     expect([text.split(' ')[1], codeOf(text)]).toEqual(['408', 'request_timeout']);
   });
 
-  it.each(['key', 'signed'])('whose body stands still is told so and left: %s', async (input) => {
+  it.each(['key', 'signed'])('whose body stalls gets an error and is disconnected: %s', async (input) => {
     await start({ bodyIdleMs: SOON }, (socket) => socket.resume());
     const text = await talk(head('POST', 'content-length: 100\r\n', input), (socket) =>
       socket.write('ten bytes.'),
@@ -145,7 +145,7 @@ describe('a caller', () => {
     expect(await told()).toMatchObject({ code: 'request_timeout', status: 408 });
   });
 
-  it.each(['key', 'signed'])('whose body drips for too long is left all the same: %s', async (input) => {
+  it.each(['key', 'signed'])('whose body arrives too slowly is disconnected as well: %s', async (input) => {
     await start({ wholeRequestMs: 3 * SOON }, (socket) => socket.resume());
     const text = await talk(head('POST', 'content-length: 999\r\n', input), (socket) =>
       drip(socket, () => 'a'),
@@ -153,7 +153,7 @@ describe('a caller', () => {
     expect(codeOf(text)).toBe('upstream_timeout');
   });
 
-  it('whose body is of unknown length is stopped at the limit, and told so', async () => {
+  it('whose body has unknown length is stopped at the limit, with an error', async () => {
     await start({ bodyBytes: 100_000 }, (socket) => socket.resume());
     const chunk = `${PART.length.toString(16)}\r\n${PART.toString()}\r\n`;
     const text = await talk(head('POST', 'transfer-encoding: chunked\r\n'), (socket) =>
@@ -162,7 +162,7 @@ describe('a caller', () => {
     expect([text.split(' ')[1], codeOf(text)]).toEqual(['413', 'too_large']);
   });
 
-  it('who does not take an endless answer is left, and little of the answer is fetched', async () => {
+  it('that does not read an endless answer is disconnected, and little of the answer is fetched', async () => {
     let sent: () => number = () => 0;
     // Host, gateway and caller are one process here: a stall of it must not look like a silent host.
     await start({ bodyIdleMs: 25 * SOON }, (socket) => {
@@ -212,7 +212,7 @@ describe('a caller', () => {
   const open = async (): Promise<number> =>
     Number(/^space_egress_open\{operation="input"\} (\d+)$/m.exec(await test.registry.metrics())?.[1]);
 
-  it('who does not take the end of an answer has its place until it does', async () => {
+  it('that does not read the end of an answer keeps its slot until it does', async () => {
     const caller = await leavesTheEnd({});
     for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect([await open(), test.log]).toEqual([1, []]);
@@ -222,7 +222,7 @@ describe('a caller', () => {
     expect(await open()).toBe(0);
   });
 
-  it('who does not take the end of an answer is left', async () => {
+  it('that does not read the end of an answer is disconnected', async () => {
     const caller = await leavesTheEnd({ bodyIdleMs: 10 * SOON });
     expect(await told()).toMatchObject({ code: 'request_timeout', status: 200 });
     await eventually(async () => (await connections()) === 0, { what: 'nobody is connected' });
@@ -230,7 +230,7 @@ describe('a caller', () => {
     caller.destroy();
   });
 
-  it.each([250, 1_200])('with %s headers too many is told so', async (many) => {
+  it.each([250, 1_200])('with %s headers too many gets an error', async (many) => {
     await start({}, () => undefined);
     const text = await talk(head('POST', `${'a:\r\n'.repeat(7 + many)}content-length: 5\r\n`), (socket) =>
       socket.write('hello'),
@@ -238,7 +238,7 @@ describe('a caller', () => {
     expect([text.split(' ')[1], codeOf(text)]).toEqual(['431', 'header_too_large']);
   });
 
-  it('whose tunnel head is too large is told so', async () => {
+  it('whose tunnel head is too large gets an error', async () => {
     await start({}, () => undefined);
     const text = await talk(`CONNECT ${HOST}:443 HTTP/1.1\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`);
     expect([text.split(' ')[1], codeOf(text)]).toEqual(['431', 'header_too_large']);
@@ -249,7 +249,7 @@ describe('a connection', () => {
   it.each([
     ['a refused tunnel', () => 'CONNECT evil.org:443 HTTP/1.1\r\nproxy-authorization: x\r\n\r\n'],
     ['a refused form', () => 'GET / HTTP/1.1\nhost: x\n\n'],
-  ])('of %s is given up when the caller neither reads nor closes', async (_, bytes) => {
+  ])('of %s is closed when the caller neither reads nor closes', async (_, bytes) => {
     await start({}, () => undefined);
     const socket = kept(connect({ port: test.port, host: '127.0.0.1', allowHalfOpen: true }));
     socket.pause().write(bytes());
@@ -257,14 +257,14 @@ describe('a connection', () => {
     await idle();
   });
 
-  it('of a tunnel without a credential is given up when that does not come', async () => {
+  it('of a tunnel without a credential is closed when that does not arrive', async () => {
     await start({ headMs: SOON }, () => undefined);
     const text = await talk('CONNECT evil.org:443 HTTP/1.1\r\n\r\n');
     expect(text).toMatch(/^HTTP\/1\.1 407 [\s\S]*HTTP\/1\.1 408 /);
     await idle();
   });
 
-  it('of a tunnel whose ClientHello was wrong is given up, too', async () => {
+  it('of a tunnel whose ClientHello was wrong is closed, too', async () => {
     await start({}, () => undefined);
     const { socket } = await test.tunnel(`${HOST}:443`);
     kept(socket).write('no TLS');
@@ -286,17 +286,17 @@ describe('a connection', () => {
 });
 
 describe('an upstream', () => {
-  it('that never greets is given up', async () => {
+  it('that never completes the handshake is abandoned', async () => {
     await start({ connectMs: SOON }, () => undefined, true);
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
-  it('whose connection outlasts the request is not waited for', async () => {
+  it('whose connection outlasts the request does not delay its end', async () => {
     await start({ wholeRequestMs: SOON }, () => undefined, true);
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
-  it('that answers before the body has come is heard, whatever becomes of the body', async () => {
+  it('that answers before the body is complete is forwarded, whatever happens to the body', async () => {
     await start({}, (socket) => socket.once('data', () => socket.write(`${OK}content-length: 2\r\n\r\nok`)));
     const socket = kept(connect(test.port, '127.0.0.1'));
     socket.write(`${head('POST', 'content-length: 100\r\n')}ten bytes.`);
@@ -308,13 +308,13 @@ describe('an upstream', () => {
     expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('that never answers is given up', async () => {
+  it('that never answers is abandoned', async () => {
     await start({ answerMs: SOON }, (socket) => socket.resume());
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
   it.each([{ bodyIdleMs: SOON }, { answerMs: SOON }])(
-    'that takes no body is given up: %o',
+    'that does not read the body is abandoned: %o',
     async (limits) => {
       await start(limits, (socket) => socket.pause());
       const text = await talk(head('POST', `content-length: ${25 * 1024 * 1024}\r\n`), flood);
@@ -322,7 +322,7 @@ describe('an upstream', () => {
     },
   );
 
-  it('that takes a body for longer than it may answer late is waited for', async () => {
+  it('that reads a body for longer than the answer timeout is waited for', async () => {
     const [pieces, answerMs] = [8, 2_000];
     await start({ answerMs }, (socket) => {
       let body = '';
@@ -341,12 +341,12 @@ describe('an upstream', () => {
     expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
-  it('that promises an answer again and again is given up', async () => {
+  it('that sends too many interim responses is abandoned', async () => {
     await start({}, (socket) => drip(socket, () => 'HTTP/1.1 103 Early Hints\r\n\r\n'));
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_failed');
   });
 
-  it('that promises an answer for too long is given up', async () => {
+  it('that sends interim responses for too long is abandoned', async () => {
     await start({ answerMs: SOON }, (socket) =>
       socket.once('data', () => {
         const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), SOON / 4);
@@ -356,7 +356,7 @@ describe('an upstream', () => {
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
-  it('that promises an answer and keeps its promise is heard', async () => {
+  it('that sends an interim response and then an answer is forwarded', async () => {
     await start({}, (socket) =>
       socket.once('data', () =>
         socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(32)}${OK}content-length: 2\r\n\r\nok`),
@@ -365,7 +365,7 @@ describe('an upstream', () => {
     expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
-  it('whose head has no end is refused', async () => {
+  it('whose head is endless is refused', async () => {
     await start({}, (socket) => {
       socket.write(OK);
       drip(socket, () => `x-more: ${'a'.repeat(8_000)}\r\n`);
@@ -384,14 +384,14 @@ describe('an upstream', () => {
     },
   );
 
-  it('whose head has as many headers as it may is heard', async () => {
+  it('whose head has the maximum number of headers is forwarded', async () => {
     await start({}, (socket) =>
       socket.once('data', () => socket.write(`${OK}${'a:\r\n'.repeat(255)}content-length: 2\r\n\r\nok`)),
     );
     expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
-  it('that breaks the protocol within its body is cut off', async () => {
+  it('that breaks the protocol within its body is disconnected', async () => {
     await start({}, (socket) => {
       socket.write(`${OK}transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\nnonsense\r\n`);
     });
@@ -399,7 +399,7 @@ describe('an upstream', () => {
     expect(await told()).toMatchObject({ code: 'upstream_failed', upstream_status: 200 });
   });
 
-  it('that falls silent within its body is cut off', async () => {
+  it('that stalls within its body is disconnected', async () => {
     await start({ bodyIdleMs: SOON }, (socket) => {
       socket.write(`${OK}content-length: 100\r\n\r\nhalf\n`);
     });
@@ -407,7 +407,7 @@ describe('an upstream', () => {
     expect(await told()).toMatchObject({ code: 'upstream_timeout' });
   });
 
-  it('that answers for ever is cut off', async () => {
+  it('that sends an endless answer is disconnected', async () => {
     await start({ wholeRequestMs: 2 * SOON }, (socket) => {
       socket.write(`${OK}\r\n`);
       drip(socket, () => 'on and on ');
@@ -418,7 +418,7 @@ describe('an upstream', () => {
 });
 
 describe('a tunnel', () => {
-  it('whose ClientHello drips in is ended', async () => {
+  it('whose ClientHello arrives too slowly is ended', async () => {
     await start({ helloMs: SOON }, () => undefined);
     const { socket } = await test.tunnel(`${HOST}:443`);
     kept(socket).resume();
@@ -428,7 +428,7 @@ describe('a tunnel', () => {
     expect(await told()).toMatchObject({ code: 'hello_timeout' });
   });
 
-  it('whose ClientHello comes byte by byte is as good as any', async () => {
+  it('whose ClientHello arrives byte by byte is accepted', async () => {
     await start({}, (socket) => socket.end('hello'));
     const { socket } = await test.tunnel(`${HOST}:443`);
     const [inner, outer] = duplexPair();
@@ -455,7 +455,7 @@ describe('a tunnel', () => {
     expect(await told()).toMatchObject({ code: 'ech_denied' });
   });
 
-  it('in which nobody speaks is ended', async () => {
+  it('without any data is ended', async () => {
     await start({ tunnelIdleMs: SOON }, () => undefined);
     const { socket } = await test.tunnel(`${HOST}:443`);
     const secure = kept(connectTls({ socket, servername: HOST, ca: pki.authority }));
@@ -463,7 +463,7 @@ describe('a tunnel', () => {
     expect(await told()).toMatchObject({ code: 'ok' });
   });
 
-  it('whose caller does not take what comes is ended, and little of it is fetched', async () => {
+  it('whose caller does not read is ended, and little is fetched', async () => {
     let sent: () => number = () => 0;
     await start({ tunnelIdleMs: 10 * SOON }, (socket) => {
       sent = flood(socket);

@@ -37,7 +37,7 @@ const open = () => `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\n\r\n`;
 it.each([
   ['request', () => get('/other')],
   ['tunnel', open],
-])('a %s that comes before the answer to another takes the connection with it', async (_, second) => {
+])('a %s before the answer to another ends the connection', async (_, second) => {
   upstream.answer = () => undefined;
   const asked = upstream.seen.length;
   const socket = connect(test.port, '127.0.0.1').on('error', () => undefined);
@@ -56,7 +56,7 @@ it.each([
   expect(upstream.seen).toHaveLength(asked + 1);
 });
 
-it('of a thousand requests in one segment only the one that ends the connection is looked at', async () => {
+it('of a thousand requests in one segment only the one that ends the connection is read', async () => {
   upstream.answer = () => undefined;
   let heads = 0;
   test.gateway.listener.server.on('request', () => {
@@ -74,7 +74,7 @@ it('of a thousand requests in one segment only the one that ends the connection 
   expect(answer).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('requests that wait for the answer before them share a connection', async () => {
+it('requests that wait for the previous answer share a connection', async () => {
   upstream.answer = (_, response) => response.end('ok');
   const socket = connect(test.port, '127.0.0.1');
   let text = '';
@@ -90,7 +90,7 @@ it('requests that wait for the answer before them share a connection', async () 
   socket.destroy();
 });
 
-it('a tunnel that is asked for on a busy connection, and reset while the replica drains, ends nothing else', async () => {
+it('a tunnel that is requested on a busy connection and reset while the replica drains ends nothing else', async () => {
   const unheard: unknown[] = [];
   const hear = (error: unknown) => unheard.push(error);
   process.on('uncaughtException', hear);

@@ -5,7 +5,7 @@ import { createEgressMetrics } from '../metrics.ts';
 import { Calls } from './calls.ts';
 import { type Line, recorder } from './record.ts';
 
-it('what was recorded is counted once, however often somebody looks', async () => {
+it('a record is counted once, however often it is read', async () => {
   const registry = new Registry();
   const metrics = createEgressMetrics(registry, () => ({
     policies: 1,

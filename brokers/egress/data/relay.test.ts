@@ -109,7 +109,7 @@ class Stream {
   }
 }
 
-it('a Capsule with one answer waits for one piece of another that has thirty-two', async () => {
+it('a Capsule with one answer waits for only one piece of another with thirty-two', async () => {
   const turns = oneAtATime();
   const order: string[] = [];
   const many = Array.from({ length: 32 }, () => new Stream(turns, 'many', order));
@@ -126,7 +126,7 @@ it('a Capsule with one answer waits for one piece of another that has thirty-two
   expect(since.match(/one/g)?.length).toBeGreaterThanOrEqual(20);
 });
 
-it('a short answer waits for nobody', async () => {
+it('a short answer does not wait', async () => {
   const turns = oneAtATime();
   const order: string[] = [];
   for (let i = 0; i < 32; i += 1) new Stream(turns, 'many', order).giveAll();
@@ -137,7 +137,7 @@ it('a short answer waits for nobody', async () => {
   expect(order).toEqual([]);
 });
 
-it('no more is read of a host than waits for its turn, and all of it comes in order', async () => {
+it('no more is read from a host than may wait for its turn, and all of it arrives in order', async () => {
   const turns = oneAtATime();
   const stream = new Stream(turns, 'one');
   const text = Array.from({ length: 40_000 }, (_, n) => `${n} `).join('');
@@ -157,7 +157,7 @@ it('no more is read of a host than waits for its turn, and all of it comes in or
   expect(bodyOf(stream) === text).toBe(true);
 });
 
-it('an answer whose end comes while parts of it wait is whole, and a value in it is stars', async () => {
+it('an answer whose end arrives while parts of it wait is complete, and a value in it is replaced', async () => {
   const turns = oneAtATime();
   const stream = new Stream(turns, 'one');
   const before = 'y '.repeat(10 * KIB);
@@ -169,7 +169,7 @@ it('an answer whose end comes while parts of it wait is whole, and a value in it
   expect(bodyOf(stream) === `${before}${'*'.repeat(VALUE.length)} end`).toBe(true);
 });
 
-it('an answer that its caller does not take has no turn until it does', async () => {
+it('an answer that its caller does not read gets no turn until it does', async () => {
   const turns = oneAtATime();
   const order: string[] = [];
   const stuck = new Stream(turns, 'stuck', order, true);

@@ -95,7 +95,7 @@ describe('a request whose connection its host ends', () => {
     expect(sent.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
-  it('is not sent again when an answer had begun', async () => {
+  it('is not sent again if an answer had begun', async () => {
     await start((socket, _, request) => {
       if (request === 1) socket.write(OK);
       else socket.end(HALF);
@@ -105,7 +105,7 @@ describe('a request whose connection its host ends', () => {
   });
 });
 
-it.each(['GET', 'POST'])('a host that ends each connection at once is given up: %s', async (method) => {
+it.each(['GET', 'POST'])('a host that ends each connection at once is abandoned: %s', async (method) => {
   await start(() => undefined);
   let opened = 0;
   server.on('secureConnection', (socket) => {
@@ -116,8 +116,11 @@ it.each(['GET', 'POST'])('a host that ends each connection at once is given up: 
   expect(opened).toBeLessThanOrEqual(2);
 });
 
-it.each(['GET', 'POST'])('a connection that its host has ended meanwhile is not used: %s', async (method) => {
-  await start((socket, connection) => socket[connection === 1 ? 'end' : 'write'](OK));
-  expect([await ask('GET'), await ask(method)]).toEqual(['200 ok', '200 ok']);
-  expect(sent.map(({ connection }) => connection)).toEqual([1, 2]);
-});
+it.each(['GET', 'POST'])(
+  'a connection that its host has ended in the meantime is not used: %s',
+  async (method) => {
+    await start((socket, connection) => socket[connection === 1 ? 'end' : 'write'](OK));
+    expect([await ask('GET'), await ask(method)]).toEqual(['200 ok', '200 ok']);
+    expect(sent.map(({ connection }) => connection)).toEqual([1, 2]);
+  },
+);

@@ -12,7 +12,7 @@ const turns = new Turns();
 /** Costs most: every form of it is a text of its own. */
 const long = (index: number) => () => `${index}${'"<&\'>'.repeat(800)}`;
 
-it('a long value is made in slices, each in the turn of its Capsule, and a usual one of another at once', async () => {
+it('a long value is prepared in slices, each in the turn of its Capsule, and a usual one of another at once', async () => {
   const waiting: (() => void)[] = [];
   const held = {
     run: <T>(capsule: string, act: () => T) => {
@@ -46,7 +46,7 @@ it('a long value is made in slices, each in the turn of its Capsule, and a usual
   clearInterval(pump);
 });
 
-it('a value that cannot be opened, or is one too many, keeps nobody in the line waiting', async () => {
+it('a value that cannot be decrypted, or is one too many, does not block the queue', async () => {
   const scrubbers = new Scrubbers(turns, { burstBytes: 1, bytesPerSecond: 1 });
   const first = scrubbers.of(about('home', 'k1:0'), long(0));
   const second = scrubbers.of(about('home', 'k1:1'), long(1));

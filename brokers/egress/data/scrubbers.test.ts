@@ -9,14 +9,14 @@ const about = (capsule: string, envelope: string) => ({ owner: { capsule }, enve
 const value = (index: number) => () => `sk_live_4eC39HqLyjWDarjtT1zdp${index}`;
 const turns = new Turns();
 
-it('requests with one value share what was prepared for it, and another value has its own', async () => {
+it('requests with one value share its tables, and another value has its own', async () => {
   const scrubbers = new Scrubbers(turns);
   const first = await scrubbers.of(about('home', 'k1:a'), value(1));
   expect(await scrubbers.of(about('home', 'k1:a'), value(1))).toBe(first);
   expect(await scrubbers.of(about('home', 'k1:b'), value(2))).not.toBe(first);
 });
 
-it('of a Capsule that has more than its share those go that were not used for longest, and nobody else’s', async () => {
+it('a Capsule with more than its share loses its least recently used tables, and no other Capsule does', async () => {
   const { bytes: each } = await new Scrubbers(turns).of(about('home', 'k1:a'), value(1));
   const scrubbers = new Scrubbers(turns, { capsuleBytes: 3.5 * each, bytes: 100 * each });
   const other = await scrubbers.of(about('other', 'k1:other'), value(0));
@@ -30,14 +30,14 @@ it('of a Capsule that has more than its share those go that were not used for lo
   expect(await scrubbers.of(about('home', 'k1:0'), value(0))).not.toBe(first);
 });
 
-it('all Capsules together have no more than there is', async () => {
+it('all Capsules together have at most the total', async () => {
   const { bytes: each } = await new Scrubbers(turns).of(about('home', 'k1:a'), value(1));
   const scrubbers = new Scrubbers(turns, { bytes: 10.5 * each });
   for (let index = 0; index < 50; index += 1) await scrubbers.of(about(`c${index}`, `k1:${index}`), value(1));
   expect(scrubbers.bytes).toBeLessThanOrEqual(10.5 * each);
 });
 
-it('a Capsule that has too many made waits, and no other does', async () => {
+it('a Capsule that requests too many tables waits, and no other does', async () => {
   let now = 0;
   const scrubbers = new Scrubbers(turns, { burstBytes: 20_000, bytesPerSecond: 10_000 }, () => now);
   let envelopes = 0;
@@ -63,7 +63,7 @@ it('a Capsule that has too many made waits, and no other does', async () => {
   expect(await made()).toBe(atOnce);
 });
 
-it('what nobody has used for a while is forgotten', async () => {
+it('tables that were not used for a while are removed', async () => {
   let now = 0;
   const scrubbers = new Scrubbers(turns, { idleMs: 20 }, () => now);
   await scrubbers.of(about('home', 'k1:a'), value(1));
@@ -104,7 +104,7 @@ describe('tables', () => {
     vi.advanceTimersByTime(ms);
   };
 
-  it('of a Capsule are at most 12 MiB, of all Capsules 48 MiB, and what was used last stays', async () => {
+  it('of a Capsule are at most 12 MiB, of all Capsules 48 MiB, and the most recently used stay', async () => {
     const { scrubbers, of } = made();
     const first = await of('c0', 'c0:first', 6 * MIB);
     for (const capsule of ['c0', 'c1', 'c2', 'c3']) {
@@ -119,7 +119,7 @@ describe('tables', () => {
     expect(await of('c0', 'c0:first', 6 * MIB)).toBe(first);
   });
 
-  it('are compiled for 12 MiB at once and half a MiB each second, and a refusal tells for how long', async () => {
+  it('are compiled for 12 MiB at once and half a MiB each second, and a refusal has Retry-After', async () => {
     const { of } = made();
     await of('home', 'a', 6 * MIB);
     await of('home', 'b', 6 * MIB);
@@ -133,7 +133,7 @@ describe('tables', () => {
     await of('home', 'd', 1);
   });
 
-  it('that nobody has used for as long as that go, and with them what was counted', async () => {
+  it('that were not used for as long as that are removed, with their count', async () => {
     const { scrubbers, of } = made({ burstBytes: 100, bytesPerSecond: 10, idleMs: 60_000 });
     await of('home', 'a', 600);
     expect(vi.getTimerCount()).toBe(1);
@@ -142,7 +142,7 @@ describe('tables', () => {
     expect([scrubbers.bytes, vi.getTimerCount()]).toEqual([0, 0]);
   });
 
-  it('that go leave the debt that they were compiled on', async () => {
+  it('that are removed leave the debt of their compilation', async () => {
     const { scrubbers, of } = made({ burstBytes: 100, bytesPerSecond: 10, idleMs: 60_000 });
     await of('home', 'a', 1_000);
     pass(60_000);
@@ -152,7 +152,7 @@ describe('tables', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that are used stay, and still count for their Capsule', async () => {
+  it('that are in use stay, and still count for their Capsule', async () => {
     const { scrubbers, of } = made({ capsuleBytes: 15, burstBytes: 100, bytesPerSecond: 10, idleMs: 60_000 });
     const kept = await of('home', 'a', 10);
     pass(30_000);

@@ -104,8 +104,8 @@ const ended = (test: TestGateway) =>
   metric(test, 'space_egress_share_refused_total{resource="stalledBytes",reason="full"}');
 const lines = (test: TestGateway) => test.log.map((line) => JSON.parse(line));
 
-describe('bytes that no receiver takes', () => {
-  it('are bounded: what has waited for longest in the Capsule with most of them ends', () => {
+describe('bytes that no receiver reads', () => {
+  it('are limited: the transfer that has waited longest in the Capsule with most of them ends', () => {
     const over: string[] = [];
     const stalls = createStalls(3, () => over.push('told'));
     const begin = (capsule: string, name: string, bytes = 1) =>
@@ -123,7 +123,7 @@ describe('bytes that no receiver takes', () => {
     expect(over.slice(4)).toEqual(['told', 'desk', 'told', 'large']);
   });
 
-  it('are no more of a tunnel than is counted, in each direction', async () => {
+  it('are at most as many in a tunnel as counted, in each direction', async () => {
     const sockets: Socket[] = [];
     const host = await flooding();
     const callers = await listening(
@@ -160,7 +160,7 @@ describe('bytes that no receiver takes', () => {
 });
 
 describe('of tunnels whose callers read nothing', () => {
-  it('a Capsule’s own end when they are too many, the longest silent first, and another’s goes on', async () => {
+  it('those of a Capsule end when there are too many, the longest silent first, and those of another continue', async () => {
     const port = await flooding();
     const test = await start(port, { stalledBytes: 3 * TUNNEL_STALL_BYTES });
     const other = await tunnel(test, 'desk');
@@ -197,7 +197,7 @@ describe('of answers whose callers read nothing', () => {
     await pki?.remove();
   });
 
-  it('a Capsule’s own end when they are too many, and another’s goes on', async () => {
+  it('those of a Capsule end when there are too many, and those of another continue', async () => {
     const test = await start(upstream.port, { stalledBytes: 2 * ANSWER_STALL_BYTES }, pki.authority);
     const get = (pod: Pod) =>
       ask(

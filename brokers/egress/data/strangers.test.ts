@@ -51,8 +51,8 @@ const waiting = async () => (await metric('space_egress_waiting'))[''];
 const turnedAway = async (reason: string) =>
   (await metric('space_egress_turned_away_total'))[`reason="${reason}"`] ?? 0;
 
-describe('a caller whom no policy knows', () => {
-  it('is held once for each connection, however many requests come one behind the other', async () => {
+describe('a caller without a policy', () => {
+  it('is held once for each connection, however many requests it sends one after the other', async () => {
     await start();
     const callers = Array.from({ length: 4 }, () => call('127.0.0.2', ask(WRONG).repeat(3_000)));
     await until(() => expect(callers.every(({ ended }) => ended)).toBe(true));
@@ -63,7 +63,7 @@ describe('a caller whom no policy knows', () => {
     expect(test.log.length).toBeLessThanOrEqual(4);
   });
 
-  it('keeps the body of one that is held in as much memory as it has bytes', async () => {
+  it('has its body in as much memory as it has bytes while it is held', async () => {
     await start();
     await test.put({});
     setFlagsFromString('--expose-gc');
@@ -85,7 +85,7 @@ describe('a caller whom no policy knows', () => {
     expect(memory() - before).toBeLessThan(40 * 1024 * 1024);
   });
 
-  it('is one of a few of its address that are held, and leaves room to those of other addresses', async () => {
+  it('is one of a few of its address that are held, and leaves slots for those of other addresses', async () => {
     await start({ unknownConnections: 3 });
     await test.put({ addresses: [] });
     // Beyond its connections its calls would never get so far; that bound has its own test.
@@ -99,7 +99,7 @@ describe('a caller whom no policy knows', () => {
     expect(greedy.every(({ text }) => text === '')).toBe(true);
   });
 
-  it('that asks for a credential again and does not read that it is to bring one is ended', async () => {
+  it('that repeats requests without a credential and does not read the answers is ended', async () => {
     await start();
     // Nothing leaves, as when the buffers of both kernels are full.
     test.gateway.listener.server.on(
@@ -113,7 +113,7 @@ describe('a caller whom no policy knows', () => {
     expect(test.log).toHaveLength(1);
   });
 
-  it('of a known pod waits in the places of its Capsule, however many pods that has', async () => {
+  it('of a known pod waits in the slots of its Capsule, however many pods that has', async () => {
     await start({ unknownConnections: 2 });
     await test.put({ addresses: ['127.0.0.2', '127.0.0.3'] });
     const crowd = ['127.0.0.2', '127.0.0.3', '127.0.0.2'].map((from) => call(from, ask(WRONG)));
@@ -124,7 +124,7 @@ describe('a caller whom no policy knows', () => {
     expect(fresh.ended).toBe(false);
   });
 
-  it('is refused so many times in a row, and then ended without an answer and without a line', async () => {
+  it('is refused a limited number of times in a row, and then ended without an answer and without a log line', async () => {
     await start({ refusalsPerSecond: 1e-6, refusalsBurst: 3 });
     const told = [];
     for (let i = 0; i < 3; i++) {
@@ -148,7 +148,7 @@ describe('a caller whom no policy knows', () => {
     await until(() => expect(known.text).toMatch(/^HTTP\/1\.1 404 /));
   });
 
-  it('is never in the way of the replica’s own health check', async () => {
+  it('never blocks the replica’s own health check', async () => {
     await start({ unknownConnections: 1, allUnknownConnections: 2, unknownWaitMs: 300 });
     const crowd = ['127.0.0.2', '127.0.0.3', '127.0.0.4'].map((from) => call(from, ask(WRONG)));
     const own = call('127.0.0.1', ask(WRONG));

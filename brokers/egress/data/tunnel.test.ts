@@ -133,7 +133,7 @@ describe('a tunnel', () => {
     expect(upstream.connections()).toBe(before);
   });
 
-  it('asks DNS for no host that is not allowed, since a name carries data out', async () => {
+  it('resolves no host that is not allowed, since a name can carry data out', async () => {
     const before = test.used.names.length;
     for (const target of [
       '736563726574.evil.org:443',
@@ -185,13 +185,13 @@ describe('a tunnel', () => {
     ['nothing', { 'proxy-authorization': '' }],
     ['another scheme', { 'proxy-authorization': 'Negotiate YII=' }],
     ['garbage', { 'proxy-authorization': 'Basic \u0001' }],
-  ])('is not opened to who proves %s', async (_, headers) => {
+  ])('is not opened for a caller with %s', async (_, headers) => {
     const { head } = await test.tunnel(`${HOST}:443`, headers as Record<string, string>);
     expect(head.split('\r\n')[0]).toMatch(/^HTTP\/1\.1 40[03]/);
     expect(['forbidden', 'invalid_request']).toContain(codeOf(head));
   });
 
-  it('is asked for again with a credential, on the same connection', async () => {
+  it('can be requested again with a credential, on the same connection', async () => {
     const { head, socket } = await test.tunnel(`${HOST}:443`, {});
     expect(head).toMatch(/^HTTP\/1\.1 407 Proxy Authentication Required\r\n/);
     expect(head).toMatch(/\r\nproxy-authenticate: Basic realm="space"\r\n/);
@@ -209,7 +209,7 @@ describe('a tunnel', () => {
     expect(await get(secure)).toMatch(/ok$/);
   });
 
-  it('is asked for again as often as it comes without a credential, and refused when that is wrong', async () => {
+  it('gets a 407 as often as it comes without a credential, and is refused if that is wrong', async () => {
     const { socket } = await test.tunnel(`${HOST}:443`, {});
     for (let i = 0; i < 20; i++) {
       socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\n\r\n`);
@@ -222,14 +222,14 @@ describe('a tunnel', () => {
     expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 403 /);
   });
 
-  it('is refused to who speaks on without having been asked for its credential', async () => {
+  it('is refused to a caller that sends data before it was asked for its credential', async () => {
     const text = await test.raw(
       `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\n\r\n\u0016\u0003\u0001`,
     );
     expect(codeOf(text)).toBe('forbidden');
   });
 
-  it('is not opened to the right principal from another address', async () => {
+  it('is not opened for the right principal from another address', async () => {
     await test.put({ allowed_hosts: [HOST], addresses: ['10.1.2.3'] });
     const { head } = await test.tunnel(`${HOST}:443`);
     expect(codeOf(head)).toBe('forbidden');
@@ -277,7 +277,7 @@ describe('a tunnel', () => {
     expect(await lastLine()).toMatchObject({ code });
   });
 
-  it('gives a slow client all that its host has said, though the host has gone', async () => {
+  it('gives a slow client everything that its host has sent, although the host has closed', async () => {
     const [length, many] = [1024 * 1024, 150];
     const host = createServer({ allowHalfOpen: false }, (socket) => {
       socket.on('error', () => undefined).once('data', () => socket.end(Buffer.alloc(length, 'x')));
@@ -304,7 +304,7 @@ describe('a tunnel', () => {
     expect(got.filter((bytes) => bytes !== length)).toEqual([]);
   });
 
-  it('keeps what its host has said for a client that is slower than the host is to go', async () => {
+  it('keeps what its host has sent for a client that reads after the host has closed', async () => {
     const length = 500_000;
     const left = Promise.withResolvers<void>();
     const host = createServer((socket) => {
@@ -335,7 +335,7 @@ describe('a tunnel', () => {
     host.close();
   });
 
-  it('carries what its client says after the host has ended its side', async () => {
+  it('carries what its client sends after the host has closed its side', async () => {
     const said = Promise.withResolvers<string>();
     const host = createServer({ allowHalfOpen: true }, (socket) => {
       let text = '';
@@ -409,7 +409,7 @@ describe('a tunnel', () => {
   it.each([
     ['principal', { principals: [digest('x')] }],
     ['address', { addresses: [] }],
-  ])('ends when its caller loses its %s', async (_, change) => {
+  ])('ends if its caller loses its %s', async (_, change) => {
     const socket = await secure(HOST);
     await once(socket, 'secureConnect');
     const ended = closed(socket);
@@ -434,7 +434,7 @@ describe('a tunnel', () => {
   });
 });
 
-it('a tunnel with more headers than anybody needs is refused', async () => {
+it('a tunnel with too many headers is refused', async () => {
   const fields = Object.fromEntries(Array.from({ length: 256 }, (_, at) => [`x-${at}`, '']));
   const { head } = await test.tunnel(`${HOST}:443`, {
     'proxy-authorization': basic(test.principal),
@@ -443,7 +443,7 @@ it('a tunnel with more headers than anybody needs is refused', async () => {
   expect(codeOf(head)).toBe('header_too_large');
 });
 
-describe('what is no tunnel and no input', () => {
+describe('a request for neither a tunnel nor an input', () => {
   it.each([
     [
       'both lengths',
@@ -479,7 +479,7 @@ describe('what is no tunnel and no input', () => {
     expect(text).not.toContain('aaaa');
   });
 
-  it('is plain HTTP to anywhere', async () => {
+  it('is refused as plain HTTP to any host', async () => {
     const text = await test.raw(
       `GET http://${HOST}/ HTTP/1.1\r\nhost: ${HOST}\r\nproxy-authorization: ${basic(test.principal)}\r\nconnection: close\r\n\r\n`,
     );

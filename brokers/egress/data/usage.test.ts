@@ -112,7 +112,7 @@ const open = (operation: 'connect' | 'input', count: number) =>
   });
 
 describe('requests', () => {
-  it('of two Assistants of one Capsule have its share together, and another Capsule is served', async () => {
+  it('of two Assistants of one Capsule share its limit, and another Capsule is served', async () => {
     await start({ requests: 2, capsuleRequests: 3, allRequests: 6 });
     const calls = [post('ledger', 'key'), post('ledger', 'key'), post('garden', 'key')];
     await held(3);
@@ -130,7 +130,7 @@ describe('requests', () => {
     await answered(next, 200);
   });
 
-  it('of Capsules that take all that they get leave some to whoever comes later', async () => {
+  it('of Capsules that use all that they get leave some for later ones', async () => {
     await start({ requests: 12, capsuleRequests: 8, allRequests: 16 });
     const most = async (pod: Pod) => {
       const before = waiting.length;
@@ -149,7 +149,7 @@ describe('requests', () => {
     expect(await refusals()).toEqual({ 'requests share': 4 + 8 + 10 });
   });
 
-  it('of Capsules that together hold all places leave none, until one of them is answered', async () => {
+  it('of Capsules that together hold all slots leave none, until one of them is answered', async () => {
     await start({ capsuleRequests: 1, allRequests: 2 });
     for (const pod of ['ledger', 'desk'] as const) post(pod, 'key');
     await held(2);
@@ -176,7 +176,7 @@ describe('requests and tunnels that begin', () => {
     }
   };
 
-  it('of all Assistants of a Capsule begin at its rate, and another Capsule is served', async () => {
+  it('of all Assistants of a Capsule are limited by its rate, and another Capsule is served', async () => {
     await start(limits);
     await served('ledger', 4);
     // Its own rate is used up, which costs its Capsule nothing.
@@ -188,7 +188,7 @@ describe('requests and tunnels that begin', () => {
     await served('desk', 4);
   });
 
-  it('beyond as many refusals as a Capsule may begin end without an answer', async () => {
+  it('end without an answer beyond the same number of refusals', async () => {
     await start(limits);
     await served('ledger', 4);
     for (let n = 0; n < 6; n += 1) await answered(post('ledger', 'key'), 429);
@@ -205,7 +205,7 @@ describe('requests and tunnels that begin', () => {
 });
 
 describe('tunnels', () => {
-  it('of two Assistants of one Capsule have its share together, and another Capsule is served', async () => {
+  it('of two Assistants of one Capsule share its limit, and another Capsule is served', async () => {
     await start({ tunnels: 2, capsuleTunnels: 3, allTunnels: 6 });
     const [first, ...others] = [tunnel('ledger'), tunnel('ledger'), tunnel('garden')];
     for (const one of [first, ...others]) await answered(one, 200);
@@ -217,7 +217,7 @@ describe('tunnels', () => {
     await answered(tunnel('garden'), 200);
   });
 
-  it('of Capsules that take all that they get leave some to whoever comes later', async () => {
+  it('of Capsules that use all that they get leave some for later ones', async () => {
     await start({ tunnels: 8, capsuleTunnels: 8, allTunnels: 16 });
     const most = async (pod: Pod) => {
       const calls = Array.from({ length: 12 }, () => tunnel(pod));
@@ -228,7 +228,7 @@ describe('tunnels', () => {
     await answered(tunnel('yard'), 200);
   });
 
-  it('of Capsules that together hold all places leave none, until one of them ends', async () => {
+  it('of Capsules that together hold all slots leave none, until one of them ends', async () => {
     await start({ capsuleTunnels: 1, allTunnels: 2 });
     const tunnels = (['ledger', 'desk'] as const).map(tunnel);
     for (const one of tunnels) await answered(one, 200);
@@ -245,7 +245,7 @@ describe('bodies that are signed', () => {
   const body = (kib: number) => 'x'.repeat(kib * KIB);
   const limits = { signedBodyBytes: 64 * KIB, capsuleSignedBytes: 96 * KIB, allSignedBytes: 384 * KIB };
 
-  it('of two Assistants of one Capsule have its share of bytes together, and another Capsule is served', async () => {
+  it('of two Assistants of one Capsule share its limit of bytes, and another Capsule is served', async () => {
     await start(limits);
     // One is held from its head on, before its bytes have come, and one until it is answered.
     const begun = post('ledger', 'signed', 'x', 64 * KIB);
@@ -269,7 +269,7 @@ describe('bodies that are signed', () => {
     expect(await refusals()).toEqual({ 'signedBytes share': 1 });
   });
 
-  it('of Capsules that take all that they get leave some to whoever comes later', async () => {
+  it('of Capsules that use all that they get leave some for later ones', async () => {
     await start({ signedBodyBytes: 64 * KIB, capsuleSignedBytes: 128 * KIB, allSignedBytes: 256 * KIB });
     for (const [pod, most] of [
       ['ledger', 8],
@@ -287,7 +287,7 @@ describe('bodies that are signed', () => {
     await answered(quiet, 200);
   });
 
-  it('of Capsules that together hold all bytes leave none, until a caller is gone', async () => {
+  it('of Capsules that together hold all bytes leave none, until a caller disconnects', async () => {
     await start({ signedBodyBytes: 16 * KIB, capsuleSignedBytes: 16 * KIB, allSignedBytes: 32 * KIB });
     const calls = (['ledger', 'desk'] as const).map((pod) => post(pod, 'signed', 'x', 16 * KIB));
     await open('input', 2);

@@ -58,7 +58,7 @@ beforeEach(() => {
 });
 
 describe('the policies of a replica', () => {
-  it('keep the later of two messages of one generation, though the earlier one took longer', async () => {
+  it('keep the later of two messages of one generation, although the earlier one took longer', async () => {
     sealing = Promise.withResolvers();
     const earlier = policies.put(put({ allowed_hosts: ['gone.org'], stored_inputs: sealed('k0:x') }));
     await policies.put(put({ revision: digest('2'), allowed_hosts: ['kept.org'], addresses: ['10.1.0.2'] }));
@@ -69,7 +69,7 @@ describe('the policies of a replica', () => {
     expect(policies.find(digest('own'), '10.1.0.1')).toBeUndefined();
   });
 
-  it('keep what was narrowed while an earlier message was at work', async () => {
+  it('keep a restriction that arrived while an earlier message was processed', async () => {
     sealing = Promise.withResolvers();
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'] }));
     const earlier = policies.put(put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: sealed('k0:x') }));
@@ -79,7 +79,7 @@ describe('the policies of a replica', () => {
     expect([...(policies.find(digest('own'), '10.1.0.1')?.hosts ?? [])]).toEqual(['a.org']);
   });
 
-  it('give no principal to a second Assistant', async () => {
+  it('do not accept a principal for a second Assistant', async () => {
     await policies.put(put());
     await expect(policies.put(put(OTHER))).rejects.toMatchObject({ code: 'conflict' });
     expect(policies.find(digest('own'), '10.1.0.1')?.capsule).toBe('home');
@@ -95,7 +95,7 @@ describe('the policies of a replica', () => {
     expect(policies.find(digest('own'), 'fd00:10:1::8')).toBeUndefined();
   });
 
-  it('tell whose an address is, also while one pod goes and another has got it', async () => {
+  it('know the owner of an address, also while one pod ends and another gets it', async () => {
     await policies.put(put({ addresses: ['::ffff:10.1.0.1', '10.1.0.2'] }));
     await policies.put(put({ ...OTHER, principals: [digest('other')], addresses: ['10.1.0.2'] }));
     expect(['10.1.0.1', '10.1.0.2', '10.1.0.3'].map((at) => policies.capsuleAt(at))).toEqual([
@@ -112,7 +112,7 @@ describe('the policies of a replica', () => {
 });
 
 describe('an Assistant', () => {
-  it('is found by its principal and an address of its own together, and by its names and UID together', async () => {
+  it('is found by its principal together with one of its addresses, and by its names together with its UID', async () => {
     await policies.put(put());
     const tenant = policies.find(digest('own'), '10.1.0.1');
     expect(tenant).toMatchObject({ capsule: 'home', app: 'ledger', uid: 'uid-1' });
@@ -124,7 +124,7 @@ describe('an Assistant', () => {
     expect(policies.size).toBe(1);
   });
 
-  it('has what its last message says and nothing of the one before', async () => {
+  it('has what its last message contains and nothing of the previous one', async () => {
     await policies.put(put({ allowed_hosts: ['a.org'], stored_inputs: sealed('k1:a') }));
     await policies.put(
       put({ generation: 2, revision: digest('2'), principals: [digest('new')], allowed_hosts: ['b.org'] }),
@@ -156,7 +156,7 @@ describe('an Assistant', () => {
     expect([...own()!.hosts]).toEqual(['kept.org']);
   });
 
-  it('that was made anew under its name has nothing of the earlier one, whose connections end', async () => {
+  it('that was created again under its name has nothing of the earlier one, whose connections end', async () => {
     await policies.put(put({ generation: 7, allowed_hosts: ['a.org'] }));
     const earlier = own()!;
     const connection = connect(earlier, () => earlier.hosts.has('a.org'));
@@ -169,7 +169,7 @@ describe('an Assistant', () => {
     expect(policies.size).toBe(1);
   });
 
-  it('is asked for its value again where that cannot be opened, or is not fit any more', async () => {
+  it('needs its value again if that cannot be decrypted, or is no longer valid', async () => {
     custody.isOld = () => false;
     for (const [value, reentry] of [
       [VALUE, []],
@@ -184,7 +184,7 @@ describe('an Assistant', () => {
     }
   });
 
-  it('has only a value sealed anew that can be used, and whose key is to be retired', async () => {
+  it('has a value sealed again only if it is usable and its key is to be retired', async () => {
     const seal = vi.spyOn(custody, 'seal');
     custody.isOld = (envelope) => envelope === 'k0:old';
     const stored = { ...sealed('k0:old', 'old'), ...sealed('k1:new', 'new') };
@@ -195,7 +195,7 @@ describe('an Assistant', () => {
     expect(seal).toHaveBeenCalledOnce();
   });
 
-  it('loses by a narrowing what that does not name, and gets nothing by it', async () => {
+  it('loses by a restriction what that does not name, and gains nothing by it', async () => {
     custody.isOld = () => false;
     const stored = { ...sealed('k1:a', 'kept'), ...sealed('k1:b', 'gone'), ...sealed('k1:c', 'changed') };
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: stored }));
@@ -218,20 +218,23 @@ describe('a change of a policy', () => {
     ['a message', () => policies.put(put())],
     ['a narrowing', () => policies.narrow({ ...about, generation: 1, allowed_hosts: [], stored_inputs: {} })],
     ['a removal', () => policies.remove(about)],
-  ])('by %s ends what is not permitted any more and nothing else, and wakes who waits', async (_, change) => {
-    await policies.put(put({ allowed_hosts: ['a.org'] }));
-    const tenant = own()!;
-    const permitted = connect(tenant, () => true);
-    const ended = connect(tenant, () => tenant.hosts.has('a.org'));
-    const [woken, asleep] = [vi.fn(), vi.fn()];
-    policies.watch(woken);
-    policies.watch(asleep)();
-    await change();
-    expect(ended.end).toHaveBeenCalledOnce();
-    expect(permitted.end).not.toHaveBeenCalled();
-    expect(woken).toHaveBeenCalled();
-    expect(asleep).not.toHaveBeenCalled();
-  });
+  ])(
+    'by %s ends what is no longer permitted and nothing else, and wakes waiting callers',
+    async (_, change) => {
+      await policies.put(put({ allowed_hosts: ['a.org'] }));
+      const tenant = own()!;
+      const permitted = connect(tenant, () => true);
+      const ended = connect(tenant, () => tenant.hosts.has('a.org'));
+      const [woken, asleep] = [vi.fn(), vi.fn()];
+      policies.watch(woken);
+      policies.watch(asleep)();
+      await change();
+      expect(ended.end).toHaveBeenCalledOnce();
+      expect(permitted.end).not.toHaveBeenCalled();
+      expect(woken).toHaveBeenCalled();
+      expect(asleep).not.toHaveBeenCalled();
+    },
+  );
 
   it('ends everything when the replica ends', async () => {
     await policies.put(put());
@@ -242,7 +245,7 @@ describe('a change of a policy', () => {
 });
 
 describe('a removed Assistant', () => {
-  it('is not brought back by a message that comes late', async () => {
+  it('is not restored by a late message', async () => {
     await policies.put(put());
     expect(policies.remove(about)).toBe(true);
     expect(policies.size).toBe(0);
@@ -264,13 +267,13 @@ describe('a removed Assistant', () => {
     expect([...addresses.keys()]).toEqual([]);
   });
 
-  it('leaves alone the one that was made anew under its name', async () => {
+  it('does not affect the one that was created again under its name', async () => {
     await policies.put(put({ assistant_uid: 'uid-2' }));
     expect(policies.remove(about)).toBe(false);
     expect(policies.find(digest('own'), '10.1.0.1')?.uid).toBe('uid-2');
   });
 
-  it('is remembered until ten thousand others are', async () => {
+  it('is remembered until ten thousand others were removed', async () => {
     policies.remove(about);
     for (let index = 1; index < 10_000; index += 1)
       policies.remove({ ...about, assistant_uid: `gone-${index}` });
@@ -284,13 +287,13 @@ describe('a removed Assistant', () => {
   });
 });
 
-it('a replica is in step once the operator has said so, and not before', () => {
+it('a replica is up to date once the operator has confirmed it, and not before', () => {
   expect(policies.inStep).toBe(false);
   policies.markInStep();
   expect(policies.inStep).toBe(true);
 });
 
-it('an address of IPv4 is the same one however a listener reports it, and no other is changed', () => {
+it('an IPv4 address is the same however a listener reports it, and no other is changed', () => {
   for (const [told, plain] of [
     ['::ffff:10.1.0.1', '10.1.0.1'],
     ['::FFFF:10.1.0.1', '10.1.0.1'],
