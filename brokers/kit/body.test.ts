@@ -27,13 +27,13 @@ async function sent(chunks: readonly string[], limit: number): Promise<unknown> 
   return read.promise;
 }
 
-it('a body in chunks of one byte is the same as in one piece', async () => {
+it('a body in chunks of one byte is read like one in one piece', async () => {
   const body = JSON.stringify({ text: 'abc'.repeat(5_000) });
   expect(await sent([...body], 100_000)).toEqual(JSON.parse(body));
   expect(await sent([body], 100_000)).toEqual(JSON.parse(body));
 });
 
-it('a body over the limit is refused at the byte that is too many', async () => {
+it('a body over the limit is refused at the first byte beyond it', async () => {
   const body = JSON.stringify({ text: 'abc'.repeat(500) });
   await expect(sent([...body], body.length - 1)).rejects.toMatchObject({ code: 'too_large' });
   expect(await sent([...body], body.length)).toEqual(JSON.parse(body));

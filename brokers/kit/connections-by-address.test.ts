@@ -76,14 +76,14 @@ describe('a connection', () => {
   const closed = (...sockets: readonly Socket[]) =>
     Promise.all(sockets.map((socket) => once(socket.destroy(), 'close')));
 
-  it('that is closed already is nobody’s', () => {
+  it('that is already closed is not counted', () => {
     const { from, refusals } = bounded(1, {});
     const { socket, heard } = from(undefined);
     expect([heard, socket.destroyed, refusals]).toEqual([false, true, []]);
     expect(from('a').heard).toBe(true);
   });
 
-  it('is refused when one of its counters is full, whichever', () => {
+  it('is refused if any of its counters is full', () => {
     const { from, refusals } = bounded(100, { b: 1 });
     expect(['ab', 'cb', 'bc', 'ac'].map((address) => from(address).heard)).toEqual([
       ...[true, false, false],
@@ -92,7 +92,7 @@ describe('a connection', () => {
     expect(refusals).toEqual(['share', 'share']);
   });
 
-  it('is counted in each of its counters until it is closed, and nothing is kept of it then', async () => {
+  it('is counted in each of its counters until it is closed, and then forgotten', async () => {
     const { from, kept } = bounded(100, { b: 2 });
     const sockets = ['ab', 'cb'].map((address) => from(address).socket);
     expect(from('db').heard).toBe(false);
@@ -104,7 +104,7 @@ describe('a connection', () => {
     for (const map of kept()) expect([...map]).toEqual([]);
   });
 
-  it('is given up by who has the most of those that are open now', async () => {
+  it('is ended at the owner of most open ones', async () => {
     const { from, refusals } = bounded(5, {});
     const gone = ['a', 'a', 'a'].map((address) => from(address).socket);
     await closed(...gone.slice(0, 2));
@@ -114,7 +114,7 @@ describe('a connection', () => {
     expect(refusals).toEqual(['ceded']);
   });
 
-  it('counts for its owner, though another of that owner has closed', async () => {
+  it('counts for its owner after another one of that owner was closed', async () => {
     const { from, refusals } = bounded(3, {});
     const sockets = ['a', 'a', 'a'].map((address) => from(address).socket);
     await closed(sockets[0]!);
@@ -122,7 +122,7 @@ describe('a connection', () => {
     expect(refusals).toEqual(['ceded']);
   });
 
-  it('is not given up for one who has one less', () => {
+  it('is not ended for an owner with one less', () => {
     const { from, refusals } = bounded(3, {});
     for (const address of ['a', 'a', 'b']) from(address);
     expect(from('b').heard).toBe(false);
@@ -133,16 +133,16 @@ describe('a connection', () => {
 describe('the shares of an address', () => {
   const shares = sharesByAddress({ total: 400, perAddress: 10 });
 
-  it('are one for IPv4, also where it comes in IPv6', () => {
+  it('are one for IPv4, also if it is mapped to IPv6', () => {
     expect(shares('10.1.2.3')).toEqual([{ key: '10.1.2.3', most: 10 }]);
     expect(shares('::ffff:10.1.2.3')).toEqual(shares('10.1.2.3'));
   });
 
-  it('are one for what is no address', () => {
+  it('are one for all invalid addresses', () => {
     expect(shares('nonsense')).toEqual([{ key: 'nonsense', most: 10 }]);
   });
 
-  it('are its own and those of its /64 for IPv6, which may be half of all', () => {
+  it('are its own and that of its /64 for IPv6, which may be half of all', () => {
     const [own, block, ...more] = shares('2001:db8:1:2::7');
     expect([own.most, block?.most, more]).toEqual([10, 200, []]);
     expect(shares('2001:db8:1:2:ffff::8')[1]).toEqual(block);
@@ -154,7 +154,7 @@ describe('the shares of an address', () => {
 });
 
 describe('connections of a server', () => {
-  it('are as many as the share of an address, the rest of its own are ended unheard, and others are served', async () => {
+  it('are limited by the share of an address, further ones are closed without reading a request, and others are served', async () => {
     const { refusals } = await listening(100, 3);
     const hostile = [];
     for (let i = 0; i < 5; i += 1) hostile.push(await call('127.0.0.2'));
@@ -163,7 +163,7 @@ describe('connections of a server', () => {
     expect(refusals).toEqual(['share', 'share']);
   });
 
-  it('are free for others once they are closed', async () => {
+  it('are available for others once they are closed', async () => {
     const { counts } = await listening(100, 1);
     const { socket } = await call('127.0.0.2');
     expect((await call('127.0.0.2')).heard).toBe(false);
@@ -172,7 +172,7 @@ describe('connections of a server', () => {
     expect((await call('127.0.0.2')).heard).toBe(true);
   });
 
-  it('are given up, when all are taken, by whoever has the most for whoever has fewer', async () => {
+  it('are ended, when all are in use, at the address with the most for one with fewer', async () => {
     const { refusals, counts } = await listening(8, 4);
     const greedy: Socket[] = [];
     for (const from of ['127.0.0.2', '127.0.0.3'])
@@ -186,7 +186,7 @@ describe('connections of a server', () => {
     expect(counts.at(-1)).toBe(8);
   });
 
-  it('are not given up for one who would then have as many', async () => {
+  it('are not ended for an address that would then have as many', async () => {
     const { refusals } = await listening(4, 4);
     for (const from of ['127.0.0.2', '127.0.0.2', '127.0.0.3', '127.0.0.3'])
       expect((await call(from)).heard).toBe(true);

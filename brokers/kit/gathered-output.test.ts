@@ -26,7 +26,7 @@ async function logged(code: string, onLine?: (line: string, kill: () => void) =>
 const LINES = 'for (let i = 0; i < 500; i += 1) log.info(String(i));';
 const ALL = Array.from({ length: 500 }, (_, i) => String(i));
 
-describe('gathered output', () => {
+describe('buffered output', () => {
   it.each([
     ['a process runs out of work', ''],
     ['it exits', 'process.exit();'],
@@ -35,16 +35,16 @@ describe('gathered output', () => {
       "process.on('SIGTERM', () => process.exit()); process.kill(process.pid, 'SIGTERM');",
     ],
     ['an error that nobody caught ends it', "throw new Error('x');"],
-  ])('is whole and in order when %s', async (_, end) => {
+  ])('is complete and in order when %s', async (_, end) => {
     expect(await logged(`${LINES} ${end}`)).toEqual(ALL);
   });
 
-  it('has an error and all before it even when the process is killed', async () => {
+  it('has an error and everything before it even if the process is killed', async () => {
     const end = "log.error('error'); process.kill(process.pid, 'SIGKILL');";
     expect(await logged(`${LINES} ${end}`)).toEqual([...ALL, 'error']);
   });
 
-  it('is whole and in order, however long lines are and whoever reads it late', async () => {
+  it('is complete and in order, however long lines are and however late it is read', async () => {
     // To look at it makes the output one that does not wait.
     const late = 'process.stdout; const long = "\\u20ac".repeat(20_000);';
     const lines = 'for (let i = 0; i < 20; i += 1) { log.info("short" + i); log.info(long + i); }';
@@ -52,7 +52,7 @@ describe('gathered output', () => {
     expect(await logged(`${late} ${lines}`)).toEqual(expected);
   });
 
-  it('tells a single line without waiting for another', async () => {
+  it('writes a single line without waiting for another', async () => {
     const seen: string[] = [];
     const idle = "log.info('alone'); setInterval(() => undefined, 60_000);";
     await logged(idle, (line, kill) => {

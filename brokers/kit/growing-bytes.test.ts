@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { GrowingBytes } from './growing-bytes.ts';
 
-it('holds what came, whatever the parts, in no more than twice as much memory and never more than its most', () => {
+it('holds all parts in no more than twice as much memory and never more than its maximum', () => {
   const part = fc.uint8Array({ maxLength: 3_000 });
   fc.assert(
     fc.property(fc.array(part, { maxLength: 60 }), fc.nat(60_000), (parts, most) => {
@@ -22,7 +22,7 @@ it('holds what came, whatever the parts, in no more than twice as much memory an
   );
 });
 
-it('copies what it is given, which is the giver’s to use again', () => {
+it('copies its parts, so the caller may reuse their buffers', () => {
   const growing = new GrowingBytes(10);
   const part = Buffer.from('first');
   growing.append(part);
@@ -30,7 +30,7 @@ it('copies what it is given, which is the giver’s to use again', () => {
   expect(growing.bytes().toString()).toBe('first');
 });
 
-it('moves each byte a few times at most, when a megabyte comes byte by byte', () => {
+it('moves each byte at most a few times if a megabyte arrives byte by byte', () => {
   const growing = new GrowingBytes(2 ** 20);
   const moves = new Set<number>();
   for (let at = 0; at < 2 ** 20; at += 1) {

@@ -21,7 +21,7 @@ test('holds what was added until it is deleted, at whatever index it is', () => 
   expect(names(set)).toEqual(['a', 'c']);
 });
 
-test('is not changed by deleting an item that is gone', () => {
+test('is not changed by deleting a missing item', () => {
   const set = new IndexedSet<ReturnType<typeof named>>();
   const [a, b] = [named('a'), named('b')];
   set.add(a);
@@ -31,7 +31,7 @@ test('is not changed by deleting an item that is gone', () => {
   expect(names(set)).toEqual(['b']);
 });
 
-test('may lose items while a loop goes through a snapshot of it', () => {
+test('may lose items during a loop over a snapshot of it', () => {
   const set = new IndexedSet<ReturnType<typeof named>>();
   for (const name of ['a', 'b', 'c']) set.add(named(name));
   const seen: string[] = [];

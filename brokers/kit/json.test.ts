@@ -50,7 +50,7 @@ describe('strict JSON', () => {
     expect(() => parseStrictJson(Buffer.from([0x22, 0xff, 0x22]))).toThrow(StrictJsonError);
   });
 
-  it('lets equal keys of different objects and equal strings be', () => {
+  it('accepts equal keys of different objects and equal strings', () => {
     const text = '[{"a":"a","b":"a"},{"a":{"a":["a","a"]}}]';
     expect(parseStrictJson(bytes(text))).toEqual(JSON.parse(text));
   });
@@ -60,7 +60,7 @@ describe('strict JSON', () => {
     expect(attempt).toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }));
   });
 
-  it('ends at the element, and at the member, that is one too many, and builds nothing of what is behind it', () => {
+  it('ends at the first element or member beyond the limit, and builds nothing of what follows', () => {
     const limits = { elements: 3, members: 2 };
     expect(parseStrictJson(bytes('[1,{"a":1,"b":2},3]'), limits)).toEqual([1, { a: 1, b: 2 }, 3]);
     expect(() => parseStrictJson(bytes('[1,2,3,4]'), limits)).toThrow('too many');
@@ -96,7 +96,7 @@ describe('strict JSON', () => {
     ['numbers', '0,'],
     ['spaces', ' '],
     ['levels', '[]'],
-  ])('looks at no byte more than three times: %s', (_, piece) => {
+  ])('reads no byte more than three times: %s', (_, piece) => {
     for (const before of ['', '[', '{"a":[', '"']) {
       const text = bytes(before + piece.repeat(4_000));
       const counted = counting(text);

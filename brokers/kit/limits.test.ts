@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ConcurrencyLimit, RateLimit } from './limits.ts';
 
 describe('the rate limit', () => {
-  it('lets a burst through, then the rate, and says how long to wait', () => {
+  it('allows a burst, then the rate, and returns how long to wait', () => {
     let now = 0;
     const limit = new RateLimit({ perSecond: 2, burst: 3, now: () => now });
     expect([limit.take('a'), limit.take('a'), limit.take('a')]).toEqual([undefined, undefined, undefined]);
@@ -14,7 +14,7 @@ describe('the rate limit', () => {
     expect(limit.take('a')).toBe(1);
   });
 
-  it('never lets more through than burst and rate allow', () => {
+  it('never allows more than burst and rate', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(400), { maxLength: 200 }), (gaps) => {
         let now = 0;
@@ -37,7 +37,7 @@ describe('the rate limit', () => {
 });
 
 describe('the concurrency limit', () => {
-  it('runs so many at once, queues so many in order, and turns the rest away', async () => {
+  it('runs a limited number at once, queues a limited number in order, and refuses the rest', async () => {
     const limit = new ConcurrencyLimit({ active: 2, queued: 2 });
     const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
     const order: number[] = [];
@@ -58,7 +58,7 @@ describe('the concurrency limit', () => {
     expect(limit.running).toBe(0);
   });
 
-  it('gives the place of one that failed to the next', async () => {
+  it('gives the slot of a failed one to the next', async () => {
     const limit = new ConcurrencyLimit({ active: 1, queued: 1 });
     const failing = limit.run(() => Promise.reject(new Error('no')));
     const next = limit.run(async () => 'ran');

@@ -83,14 +83,14 @@ const refused = async (reason: string) => {
 describe('a TLS listener', () => {
   const quick = { handshakeTimeout: 200 };
 
-  it('ends a connection that never says a word', async () => {
+  it('ends a connection that never sends anything', async () => {
     const before = await refused('handshake');
     const socket = opened(await serving({ tls: material, limits: quick }));
     await once(socket, 'close');
     expect(await refused('handshake')).toBe(before + 1);
   });
 
-  it('waits for a handshake for some seconds where nothing else is said', async () => {
+  it('waits some seconds for a handshake by default', async () => {
     const before = await refused('handshake');
     const begun = performance.now();
     await once(opened(await serving({ tls: material })), 'close');
@@ -108,7 +108,7 @@ describe('a TLS listener', () => {
     clearInterval(drip);
   });
 
-  it('ends a connection that speaks something else, without an answer', async () => {
+  it('ends a connection with another protocol, without an answer', async () => {
     const port = await serving({ tls: material });
     expect(await said(opened(port), 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')).not.toContain('HTTP');
   });
@@ -122,7 +122,7 @@ describe('a TLS listener', () => {
     await once(socket, 'close');
   });
 
-  it('begins no handshake with an address that has its share of connections', async () => {
+  it('begins no handshake with an address that has used its share of connections', async () => {
     const port = await serving({ tls: material, connections: { total: 8, perAddress: 2 } });
     const kept = [opened(port, { from: '127.0.0.2' }), opened(port, { from: '127.0.0.2' })];
     await Promise.all(kept.map((socket) => once(socket, 'connect')));
@@ -136,13 +136,13 @@ describe('a TLS listener', () => {
 });
 
 describe('a listener', () => {
-  it('is reached by addresses of both families where it is bound to none', async () => {
+  it('listens on addresses of both families if it is bound to none', async () => {
     const port = await serving({ host: undefined });
     for (const host of ['127.0.0.1', '[::1]'])
       expect(await (await fetch(`http://${host}:${port}/`)).text()).toBe('served');
   });
 
-  it('ends a connection on which no request comes without an answer, and one with half of one with 400', async () => {
+  it('ends a connection without a request silently, and one with half a request with 400', async () => {
     const port = await serving({ limits: { headersTimeout: 200 } });
     const before = await refused('silent');
     expect(await said(opened(port), 'GET / HTTP/1.1\r\n')).toMatch(ERROR);
@@ -150,7 +150,7 @@ describe('a listener', () => {
     expect(await refused('silent')).toBe(before + 1);
   });
 
-  it('ends connections that were silent together a few at a time, so that others are served between them', async () => {
+  it('ends connections that became silent together a few at a time, so that others are served in between', async () => {
     const port = await serving({
       limits: { headersTimeout: 200 },
       connections: { total: 200, perAddress: 200 },
@@ -182,14 +182,14 @@ describe('a listener', () => {
     expect(await said(opened(await serving()), bytes)).toMatch(ERROR);
   });
 
-  it('ends the connection after such an answer, though the caller does not end its side', async () => {
+  it('ends the connection after such an answer, although the caller does not close its side', async () => {
     const socket = opened(await serving(), { allowHalfOpen: true });
     await expect(said(socket, 'GET / HTTP/2.0\r\nHost: x\r\n\r\n')).resolves.toMatch(ERROR);
     await allEnded();
   });
 
   it.for(['GET', 'HEAD', 'DELETE'])(
-    'answers a %s with a body that never comes, and ends the connection',
+    'answers a %s whose body never arrives, and ends the connection',
     async (method) => {
       const port = await serving({ limits: { requestTimeout: 0 } });
       const socket = opened(port, { allowHalfOpen: true });
@@ -199,7 +199,7 @@ describe('a listener', () => {
     },
   );
 
-  it('ends a connection on which the rest of a body does not follow the answer', async () => {
+  it('ends a connection if the rest of a body does not follow the answer', async () => {
     const port = await serving({ limits: { requestTimeout: 0 } });
     const socket = opened(port, { allowHalfOpen: true });
     const text = await said(socket, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nbegun');
@@ -207,7 +207,7 @@ describe('a listener', () => {
     await allEnded();
   });
 
-  it('keeps a connection whose body came to its end after the refusal of it', async () => {
+  it('keeps a connection whose body ended after it was refused', async () => {
     const cut = vi.spyOn(Socket.prototype, 'destroy');
     const socket = opened(await serving());
     const request = 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
@@ -239,8 +239,8 @@ describe('a listener', () => {
   });
 });
 
-describe.each(['plain', 'TLS'] as const)('requests that wait for no answer, in %s', (how) => {
-  it('end their connection, and of a thousand in one segment two are looked at', async () => {
+describe.each(['plain', 'TLS'] as const)('requests that do not wait for an answer, in %s', (how) => {
+  it('end their connection, and of a thousand in one segment two are read', async () => {
     const port = await serving(how === 'TLS' ? { tls: material } : {});
     let heads = 0;
     listener?.server.on('request', () => {

@@ -14,7 +14,7 @@ it.each([
   expect(problem(['host', 'a'], version)).toBe(expected);
 });
 
-it('a header of which a parser keeps the first and a log the last comes once', () => {
+it('a header that parsers and logs could read differently may occur only once', () => {
   expect(problem(['Host', 'a', 'Content-Type', 'b', 'x', 'c', 'X', 'd'])).toBeUndefined();
   expect(problem(['host', 'a', 'x', 'y', 'HOST', 'a'])).toBe('two headers host');
   expect(problem(['content-type', 'a', 'Content-Type', 'b'])).toBe('two headers content-type');
@@ -23,7 +23,7 @@ it('a header of which a parser keeps the first and a log the last comes once', (
   expect(problem([])).toBeUndefined();
 });
 
-it('a body is announced by its length or its pieces', () => {
+it('a body is announced by its length or as chunked', () => {
   const announces = (headers: IncomingMessage['headers']) => announcesBody({ headers } as IncomingMessage);
   expect([{ 'content-length': '1' }, { 'transfer-encoding': 'chunked' }].map(announces)).toEqual([
     true,

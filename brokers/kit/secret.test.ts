@@ -26,12 +26,12 @@ it.each<[string, () => string]>([
       return lines.join('');
     },
   ],
-])('a secret does not show in %s', (_, render) => {
+])('a secret does not appear in %s', (_, render) => {
   expect(render()).not.toContain(canary);
   expect(secret.reveal()).toBe(canary);
 });
 
-it('a foreign error is logged by its class, code and place alone', () => {
+it('a foreign error is logged with only its class, code and place', () => {
   const error = Object.assign(new TypeError(canary), { code: 'E1', detail: canary });
   expect(errorFields(error)).toEqual({ type: 'TypeError', code: 'E1', at: expect.any(String) });
   expect(errorFields(canary)).toEqual({ type: 'string' });

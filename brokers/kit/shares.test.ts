@@ -6,7 +6,7 @@ import { type GiveBack, SharedSlots, type ShareRefusal } from './shares.ts';
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('slots that are shared', () => {
-  it('one key holds at most its share, and the others find slots', () => {
+  it('one key holds at most its share, and the others get slots', () => {
     const reasons: ShareRefusal[] = [];
     const slots = new SharedSlots({ total: 4, perKey: 2 }, (reason) => reasons.push(reason));
     const own = [slots.tryTake('greedy'), slots.tryTake('greedy'), slots.tryTake('greedy')];
@@ -17,7 +17,7 @@ describe('slots that are shared', () => {
     expect(reasons).toEqual(['share', 'full']);
   });
 
-  it('are not quiet while any is held', () => {
+  it('are in use while any is held', () => {
     const slots = new SharedSlots({ total: 1, perKey: 1 });
     const giveBack = slots.tryTake('one');
     expect(slots.quietFor()).toBe(0);
@@ -25,7 +25,7 @@ describe('slots that are shared', () => {
     expect(slots.quietFor()).toBeGreaterThanOrEqual(0);
   });
 
-  it('a slot is given back once, however often its holder says so', () => {
+  it('a slot is returned once, however often its holder returns it', () => {
     const slots = new SharedSlots({ total: 2, perKey: 1 });
     const back = slots.tryTake('a');
     back?.();
@@ -34,7 +34,7 @@ describe('slots that are shared', () => {
     expect(slots.heldBy('a')).toBe(0);
   });
 
-  it('a long line of one key delays nobody else', async () => {
+  it('a long queue of one key delays no other', async () => {
     const slots = new SharedSlots({ total: 3, perKey: 2, queued: 300, queuedPerKey: 200, waitMs: 60_000 });
     const held = [await slots.take('greedy'), await slots.take('greedy'), await slots.take('other')];
     const order: string[] = [];
@@ -56,7 +56,7 @@ describe('slots that are shared', () => {
     expect(await Promise.all(line)).toHaveLength(100);
   });
 
-  it('whoever finds the queue full, or waits too long, hears of it with a time to come back', async () => {
+  it('a caller that finds the queue full, or waits too long, gets an error with a time to retry', async () => {
     const slots = new SharedSlots({ total: 2, perKey: 1, queued: 2, queuedPerKey: 1, waitMs: 5 });
     await slots.take('a');
     const waits = slots.take('a');
@@ -65,7 +65,7 @@ describe('slots that are shared', () => {
     expect(slots.waiting).toBe(0);
   });
 
-  it('whoever gives up leaves the line, and its slot goes to the next', async () => {
+  it('a caller that gives up leaves the queue, and its slot goes to the next', async () => {
     const slots = new SharedSlots({ total: 1, perKey: 1, queued: 4, queuedPerKey: 4, waitMs: 60_000 });
     const back = await slots.take('a');
     const gone = new AbortController();
@@ -85,7 +85,7 @@ describe('slots that are shared', () => {
     expect(() => new SharedSlots({ total, perKey })).toThrow(RangeError);
   });
 
-  it('a part of what is free leaves slots for whoever comes later, however many came before', () => {
+  it('a part of the free slots is left for later callers, however many came before', () => {
     const slots = new SharedSlots({ total: 320, perKey: 64, ofFree: 1 / 4 });
     const takeAll = (key: string) => {
       while (slots.tryTake(key) !== undefined);
@@ -97,7 +97,7 @@ describe('slots that are shared', () => {
     expect(slots.tryTake('late')).toBeDefined();
   });
 
-  it('a slot that is given back lets in everybody who may have one now, the poor and the rich', async () => {
+  it('a returned slot admits every caller that may have one now, with few or many', async () => {
     const slots = new SharedSlots({ total: 8, perKey: 4, ofFree: 1 / 2, queued: 8 });
     const first = Array.from({ length: 3 }, () => slots.tryTake('a'));
     const others = [slots.tryTake('b'), slots.tryTake('b')];
@@ -111,7 +111,7 @@ describe('slots that are shared', () => {
     expect(slots.leastOfWaiting).toBeUndefined();
   });
 
-  it('never more than all slots or a share are held, and no slot stays free while somebody may have it', async () => {
+  it('at most all slots or a share are held, and no slot stays free while a caller may have it', async () => {
     const step = fc.record({
       act: fc.constantFrom('take', 'try', 'back', 'abort'),
       key: fc.nat(3),

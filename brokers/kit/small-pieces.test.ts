@@ -7,7 +7,7 @@ import { portOf } from './index.ts';
 import { GatheredRequest, SmallPieces } from './small-pieces.ts';
 
 describe('small pieces', () => {
-  it('pass whole and in order, however they are cut, in blocks of 4 KiB at least in between', () => {
+  it('pass completely and in order, however they are split, in blocks of at least 4 KiB', () => {
     const sizes = fc.array(fc.oneof(fc.integer({ min: 0, max: 9 }), fc.integer({ max: 9_000, min: 500 })));
     fc.assert(
       fc.property(sizes, fc.array(fc.nat(50)), (lengths, flushes) => {
@@ -24,7 +24,7 @@ describe('small pieces', () => {
     );
   });
 
-  it('leave a block alone once it has passed: whoever has it may free it', () => {
+  it('do not change a block once it has passed, so its owner may free it', () => {
     const passed: Buffer[] = [];
     const pieces = new SmallPieces((piece) => passed.push(piece) > 0);
     for (let i = 0; i < 3 * 4_096; i += 1) {
@@ -55,7 +55,7 @@ describe('a request', () => {
   const HEAD = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n';
   const BODY = Array.from({ length: COUNT }, (_, i) => `1\r\n${i % 10}\r\n`).join('');
 
-  it('of a body in chunks of one byte that nobody reads keeps few pieces, and all of it comes in order', async () => {
+  it('with a body in chunks of one byte that is not read keeps few pieces, and all of it arrives in order', async () => {
     const caller = connect(portOf(server), '127.0.0.1').on('error', () => undefined);
     caller.write(`${HEAD}${BODY}0\r\n\r\n`);
     await vi.waitFor(() => expect(request?.readableLength).toBeGreaterThan(COUNT - 5_000), 10_000);
@@ -68,7 +68,7 @@ describe('a request', () => {
     caller.destroy();
   });
 
-  it('that is cut short in the middle says so', async () => {
+  it('that is interrupted reports it', async () => {
     const caller = connect(portOf(server), '127.0.0.1').on('error', () => undefined);
     caller.write(HEAD + BODY);
     await vi.waitFor(() => expect(request).toBeDefined(), 10_000);

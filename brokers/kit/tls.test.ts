@@ -77,7 +77,7 @@ it.each([
   ['is cut off', (pem: string, chain: string) => `${pem}${chain.slice(0, 300)}`],
   ['is damaged', (pem: string, chain: string) => `${pem}${chain.replace(/^MII.{40}/m, '!'.repeat(43))}`],
 ])(
-  'goes on with the one that it serves, and tells when that ends, while the chain of another %s',
+  'continues with its certificate, and reports when that expires, while the chain of another %s',
   async (_, harm) => {
     const chain = readFileSync(authority.cert, 'utf8');
     const first = tls.current();

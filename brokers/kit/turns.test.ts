@@ -20,7 +20,7 @@ function processor() {
 }
 
 describe('turns of the processor', () => {
-  it('a key with a long line delays its own documents and nobody else', async () => {
+  it('a key with a long queue delays only its own documents', async () => {
     const { work } = processor();
     const order: string[] = [];
     const all = [1, 2, 3, 4].map((n) => work('greedy', 1, () => order.push(`greedy ${n}`)));
@@ -29,7 +29,7 @@ describe('turns of the processor', () => {
     expect(order.indexOf('modest')).toBe(1);
   });
 
-  it('lets everything else of the process come between two pieces that are long', async () => {
+  it('lets all other work of the process run between two long pieces', async () => {
     const { work } = processor();
     let between = 0;
     const count = () => {
@@ -42,7 +42,7 @@ describe('turns of the processor', () => {
     expect(new Set(seen).size).toBe(3);
   });
 
-  it('refuses who has used up its share until it is filled again, and lets others go on', async () => {
+  it('refuses a key that has used up its share until it is refilled, and lets others continue', async () => {
     const { work, time } = processor();
     await work('greedy', 150);
     const refused = { code: 'rate_limited', retryAfter: 1 };
@@ -52,7 +52,7 @@ describe('turns of the processor', () => {
     await work('greedy', 1);
   });
 
-  it('refuses nobody where there are no shares', async () => {
+  it('refuses no key without shares', async () => {
     let ms = 0;
     const turns = new Turns({ used: () => ms, now: () => ms });
     for (let n = 0; n < 10; n += 1)
@@ -61,14 +61,14 @@ describe('turns of the processor', () => {
       });
   });
 
-  it('ends a document in the middle when the share is used up by another of the same key', async () => {
+  it('ends a document in the middle if another of the same key uses up the share', async () => {
     const { work } = processor();
     const pieces = await Promise.allSettled(Array.from({ length: 10 }, () => work('greedy', 10)));
     expect(pieces.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0);
     expect(pieces.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThanOrEqual(5);
   });
 
-  it('runs every piece once and in the order of its key, and nobody waits for more than one piece of each other', async () => {
+  it('runs every piece once and in the order of its key, and no key waits for more than one piece of each other', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 40 }), async (keys) => {
         const turns = new Turns({ perSecondMs: 1, burstMs: 1_000_000 });

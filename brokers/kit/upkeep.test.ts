@@ -52,14 +52,14 @@ function quick(name: string, gapMs = 0): Round & { begun: number } {
 const soon = (look: () => void | Promise<void>) => vi.waitFor(look, { timeout: 60_000, interval: 5 });
 
 describe('the upkeep', () => {
-  it('goes on with every other round while one is held up', async () => {
+  it('continues with every other round while one is blocked', async () => {
     const [blocked, refill, drift] = [held('drops'), quick('refill'), quick('drift')];
     upkeep = startUpkeep({ rounds: [blocked, refill, drift], log, metrics, intervalMs: 1 });
     await soon(() => expect(Math.min(refill.begun, drift.begun)).toBeGreaterThan(5));
     expect(blocked.begun).toBe(1);
   });
 
-  it('runs no round beside itself, and once more for all nudges that came meanwhile', async () => {
+  it('never runs a round twice at the same time, and once more for all requests in the meantime', async () => {
     const one = held('one');
     upkeep = startUpkeep({ rounds: [one], log, metrics, intervalMs: 1_000_000 });
     for (let i = 0; i < 10; i += 1) upkeep.nudge();
@@ -71,7 +71,7 @@ describe('the upkeep', () => {
     expect(one.begun).toBe(2);
   });
 
-  it('keeps the gap, whoever nudges', async () => {
+  it('keeps the gap, whatever requests it', async () => {
     const [often, seldom] = [quick('often'), quick('seldom', 1_000_000)];
     upkeep = startUpkeep({ rounds: [often, seldom], log, metrics, intervalMs: 1 });
     await soon(() => {
@@ -81,7 +81,7 @@ describe('the upkeep', () => {
     expect(seldom.begun).toBe(1);
   });
 
-  it('tells a failure, comes again, and counts from its start or from when it ended well', async () => {
+  it('reports a failure, retries, and measures from its start or from the last success', async () => {
     const told = async () =>
       (await metrics.upkeepEnds.get()).values.find(({ labels }) => labels.round === 'failing');
     let begun = 0;
@@ -102,7 +102,7 @@ describe('the upkeep', () => {
     expect(lines[0]).toContain('"failing"');
   });
 
-  it('tells every round that it stops, and has stopped when all have ended', async () => {
+  it('signals every round to stop, and has stopped when all have ended', async () => {
     const heard: string[] = [];
     const until = (name: string): Round => ({
       name,

@@ -15,7 +15,7 @@ const parse = (text: string) => {
   return text.toUpperCase();
 };
 
-it('follows a file that is exchanged as Kubernetes exchanges Secrets, and keeps the last good content', async () => {
+it('follows a file that is replaced as Kubernetes replaces Secrets, and keeps the last valid content', async () => {
   const path = join(directory, 'current');
   const point = (text: string) => {
     const file = join(directory, text);
@@ -49,7 +49,7 @@ it('follows a file that is exchanged as Kubernetes exchanges Secrets, and keeps 
   watched.close();
 });
 
-it('does not start with content that is bad', async () => {
+it('does not start with invalid content', async () => {
   const path = join(directory, 'file');
   writeFileSync(path, 'bad');
   await expect(watchFile(path, { parse })).rejects.toThrow('bad');

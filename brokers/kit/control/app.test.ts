@@ -85,7 +85,7 @@ async function send(line: string, headers: Readonly<Record<string, string>>, bod
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
-describe('of all that is wrong with a request, a caller is told', () => {
+describe('of all faults of a request, a caller gets', () => {
   const nobody = bearer(newToken('dbp').reveal());
   const spent = bearer(once.reveal());
   const good = bearer(often.reveal());
@@ -147,7 +147,7 @@ describe('of all that is wrong with a request, a caller is told', () => {
 
 describe('a path', () => {
   it.each(['GET /v1/driver', 'GET /v1/driver?', 'GET /v1/driver?x=/v1/things/make', 'GET /healthz?#\\'])(
-    'is what comes before the query: %s',
+    'is the part before the query: %s',
     async (line) => expect(await send(line, {})).toBe('200'),
   );
 
@@ -170,18 +170,18 @@ describe('a path', () => {
     'http://x/v1/driver',
     'https://x/healthz?',
     '*',
-  ])('is read in one way, and %s is none', async (target) => {
+  ])('has one form, and %s is refused', async (target) => {
     expect(await send(`GET ${target}`, {})).toMatch(/^40[04] (?:not_found|invalid_request)$/);
   });
 
   it.each(['HEAD', 'OPTIONS', 'POST', 'DELETE', 'TRACE', 'QUERY'])(
-    'has one method, which is not %s',
+    'has one method, and %s is refused',
     async (method) => expect(await send(`${method} /v1/driver`, {})).toMatch(/^405/),
   );
 });
 
 describe('a Capsule whose requests take long', () => {
-  it('waits for its own, and others are served', async () => {
+  it('waits for its own ones, and others are served', async () => {
     const make = async (token: string, capsule_id: string, size: number) => {
       const body = JSON.stringify({ capsule_id, size });
       const headers = { ...bearer(token), ...JSON_TYPE };

@@ -8,7 +8,7 @@ describe.each([
 ] as const)('a %s', (authority, make) => {
   const [first, second] = [newToken('prv'), newToken('prv')];
 
-  it('is who has one of the tokens that are known at that moment, and nobody else', async () => {
+  it('is a caller with one of the tokens that are valid at that moment, and nobody else', async () => {
     let known = [digestOf(first), digestOf(second)];
     const authenticate = make(() => known);
     for (const token of [first, second]) expect(await authenticate(token)).toEqual({ authority });
@@ -29,7 +29,7 @@ describe('a Capsule', () => {
     return digest.equals(digestOf(token)) ? { capsule: 'home' } : undefined;
   };
 
-  it('is whose token the registry knows, and nobody else', async () => {
+  it('is recognised by a token that the registry knows, and by nothing else', async () => {
     const authenticate = capsuleAuthority(find);
     expect(await authenticate(token)).toEqual({
       ...{ authority: 'capsule', capsule: 'home', digest: digestOf(token) },
@@ -37,7 +37,7 @@ describe('a Capsule', () => {
     expect(await authenticate(newToken('dbp'))).toBeUndefined();
   });
 
-  it('is nobody without a token, though the registry is asked as for any other', async () => {
+  it('is not recognised without a token, although the registry is queried as for any other', async () => {
     asked.length = 0;
     expect(await capsuleAuthority(find)(undefined)).toBeUndefined();
     expect(asked).toHaveLength(1);
@@ -45,7 +45,7 @@ describe('a Capsule', () => {
     expect(await capsuleAuthority(async () => ({ capsule: 'home' }))(undefined)).toBeUndefined();
   });
 
-  it('is not told apart without the registry; who has no token is refused all the same', async () => {
+  it('cannot be recognised without the registry, and a caller without a token is still refused', async () => {
     const authenticate = capsuleAuthority(() => Promise.reject(new Error('down')));
     await expect(authenticate(token)).rejects.toThrow('down');
     expect(await authenticate(undefined)).toBeUndefined();

@@ -83,7 +83,7 @@ const coded = (code: string, trace = TRACE) => JSON.stringify({ error: { code },
 const traced = `traceparent: 00-${TRACE}-b7ad6b7169203331-01`;
 
 describe('an answer', () => {
-  it('is kept by nobody and is what it says it is, and leaves its connection open', async () => {
+  it('forbids caching and sniffing, and leaves its connection open', async () => {
     const { ask } = await serving(LOOK);
     const { status, head, body } = await ask('GET /look');
     expect([status, body]).toEqual([200, '{}']);
@@ -100,7 +100,7 @@ describe('an answer', () => {
     expect((await ask('GET /look')).head).toContain(LAST);
   });
 
-  it('is logged with its operation, and at level debug when machines ask all the time', async () => {
+  it('is logged with its operation, at level debug for frequent requests of programs', async () => {
     for (const [quiet, level] of [
       [undefined, 'info'],
       [false, 'info'],
@@ -118,14 +118,14 @@ describe('an answer', () => {
 });
 
 describe('a target', () => {
-  it('is given to the router as its path alone', async () => {
+  it('is given to the router as only its path', async () => {
     const { ask, targets } = await serving(LOOK);
     for (const target of ['/look?a=b', '/look', '/look?a?b', '/!~%23']) await ask(`GET ${target}`);
     expect(targets).toEqual(['/look', '/look', '/look', '/!~%23']);
   });
 
   it.each(['http://a/look', '/look#a', '/lo\xe4k', '/\x7f'])(
-    'that is not plain is none: %j',
+    'that is not plain is refused: %j',
     async (target) => {
       const { ask, targets } = await serving(LOOK);
       const { status, body } = await ask(`GET ${target}`, [traced]);
@@ -138,7 +138,7 @@ describe('a target', () => {
 });
 
 describe('a refusal', () => {
-  it('of a method names the one that there is, before anybody is asked for a credential', async () => {
+  it('of a method names the allowed one, before a credential is checked', async () => {
     const { ask, exchanges } = await serving({ ...LOOK, authority });
     const { status, head, body } = await ask('POST /look', [traced, ...posted('{}')], '{}');
     expect([status, body]).toEqual([405, coded('method_not_allowed')]);
@@ -163,7 +163,7 @@ describe('a refusal', () => {
     expect((await looked.ask('GET /look?a')).status).toBe(200);
   });
 
-  it('of a caller who comes too often says when to come again; who has no key is not counted', async () => {
+  it('of a caller with too many requests has Retry-After; a caller without a key is not counted', async () => {
     const counted = await serving({ ...LOOK, authority }, undefined, { burst: 1, key: 'k' });
     expect((await counted.ask('GET /look', [bearer()])).status).toBe(200);
     const { status, head, body } = await counted.ask('GET /look', [bearer(), traced]);
@@ -174,7 +174,7 @@ describe('a refusal', () => {
     for (let i = 0; i < 3; i += 1) expect((await free.ask('GET /look', [bearer()])).status).toBe(200);
   });
 
-  it('of an address that was refused too often comes before any look-up, and says when to come again', async () => {
+  it('of an address that was refused too often comes before any look-up, with Retry-After', async () => {
     const { ask } = await serving({ ...LOOK, authority });
     const statuses = [];
     for (let i = 0; i < 3; i += 1)
@@ -232,14 +232,14 @@ describe('an error', () => {
     expect('err' in lines[0]!).toBe(fault !== undefined);
   });
 
-  it('after the answer has begun cuts it off', async () => {
+  it('after the answer has begun ends the connection', async () => {
     const { raw, lines } = await serving(LOOK, () => expect.fail(), { write: 'begun' });
     expect(await raw('GET /look HTTP/1.1\r\nhost: a\r\n\r\n')).not.toContain('internal');
     await eventually(() => lines.length === 1, { what: 'its line' });
     expect(lines[0]).toMatchObject({ code: 'internal', cut_short: true });
   });
 
-  it('of a request that did not come through the listener is ours', async () => {
+  it('of a request that did not come through the listener is reported as an internal error', async () => {
     const { edge } = await serving(LOOK);
     closeNow(server);
     const serve = edge.serve(LOOK, (_, response) => sendJson(response, 200, '{}'));
@@ -263,7 +263,7 @@ describe('a body', () => {
     expect(looked.exchanges[0]).toMatchObject({ body: {}, caller: 'somebody', traceId: TRACE, notes: {} });
   });
 
-  it('is asked for where its caller waits to be asked, once all else is well', async () => {
+  it('gets 100 Continue if its caller waits for that, once everything else is valid', async () => {
     const { raw } = await serving(MAKE);
     const head = 'POST /make HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n';
     const waiting = await raw(`${head}expect: 100-Continue\r\n\r\n{}`);
@@ -274,7 +274,7 @@ describe('a body', () => {
     expect(await refusing.raw(`${head}expect: 100-continue\r\n\r\n`)).toMatch(/^HTTP\/1\.1 403 /);
   });
 
-  it('that nobody will read ends its connection where it is long or of a length that nobody knows', async () => {
+  it('that will not be read ends its connection if it is long or of unknown length', async () => {
     const { raw } = await serving({ ...MAKE, authority }, undefined, { failures: 100 });
     // What else comes is of the parser, which misses the rest of the body.
     const isLast = async (headers: string, body: string) => {

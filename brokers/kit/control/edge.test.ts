@@ -56,7 +56,7 @@ async function serving(burst: number, unknown: () => undefined = () => undefined
   return { known, ask, lookUps: () => lookUps };
 }
 
-it('an address that was refused often enough is turned away before any look-up, and no other is', async () => {
+it('an address that was refused too often is refused before any look-up, and no other is', async () => {
   const { known, ask, lookUps } = await serving(3);
   const statuses = [];
   for (let i = 0; i < 5; i += 1) statuses.push(await ask('127.0.0.2', newToken('dbp').reveal()));
@@ -67,7 +67,7 @@ it('an address that was refused often enough is turned away before any look-up, 
   expect(await ask('127.0.0.1', newToken('dbp').reveal())).toBe(403);
 });
 
-it('a credential that could not be looked up counts as one that was refused', async () => {
+it('a credential that could not be looked up counts as refused', async () => {
   const { known, ask, lookUps } = await serving(2, () => {
     throw new ServiceError('unavailable', 'a registry is away');
   });

@@ -51,7 +51,7 @@ describe('an envelope', () => {
     );
   });
 
-  it('never has the same key, vector or text twice', async () => {
+  it('never has the same key, IV or text twice', async () => {
     const sealing = { purpose, context: { a: 1 }, plaintext: Buffer.from('same') } as const;
     const [one, two] = [await seal(ring, sealing), await seal(ring, sealing)];
     one.jwe.split('.').forEach((part, i) => {
@@ -130,14 +130,14 @@ describe('an envelope', () => {
     }
   });
 
-  it('does not open under another key id, or one that the ring has lost', async () => {
+  it('does not open with another key id, or one that the ring has lost', async () => {
     const about = { purpose, context: { a: 1 } } as const;
     const { kid, jwe } = await seal(ring, { ...about, plaintext: Buffer.from('x') });
     expect(await refused({ kid: 'k1', jwe }, about)).toBe('other_context');
     await expect(open(old, { kid, jwe }, about)).rejects.toMatchObject({ code: 'unknown_key' });
   });
 
-  it('opened again and again is wiped each time, and asks each ring for its key', async () => {
+  it('that is opened repeatedly is wiped each time, and uses the key of each ring', async () => {
     const about = { purpose, context: { a: 1 } } as const;
     const opener = openerOf(await seal(old, { ...about, plaintext: Buffer.from('x') }), about);
     for (const keyring of [old, old, ring, old]) {
@@ -167,11 +167,11 @@ describe('an envelope', () => {
   });
 });
 
-describe('what is stored', () => {
+describe('stored data', () => {
   const key = createHash('sha256').update('golden').digest('base64url');
   const golden = parseKeyring(JSON.stringify({ primary: 'k1', keys: { k1: key } }));
 
-  it('opens for good: the format, the derivation of keys and what they are bound to do not change', async () => {
+  it('can always be opened: the format, the derivation of keys and their context do not change', async () => {
     const about = {
       purpose: 'test.golden',
       context: { capsule: 'home', generation: 3, set: null },
@@ -182,7 +182,7 @@ describe('what is stored', () => {
     expect(opened.reveal().toString()).toBe('as it is stored');
   });
 
-  it('has the MAC that it had', () => {
+  it('keeps its MAC', () => {
     expect(macOf(golden, 'k1', 'test.golden', ['home', '3']).toString('hex')).toBe(
       '5aa3df5eb732c4f7b2621d25b9a3f4a73b7152cd93fedf31b34f310f4c00e920',
     );

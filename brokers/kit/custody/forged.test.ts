@@ -60,11 +60,11 @@ describe('an envelope is malformed', () => {
     ['too short', header.salt.slice(1)],
     ['with something in front', ` ${header.salt}`],
     ['with something behind', `${header.salt}=`],
-  ])('if its salt is no salt: %s', (_, salt) => {
+  ])('if its salt is invalid: %s', (_, salt) => {
     expect(refused(encoded({ ...header, salt }), '', iv, ciphertext, tag)).toBe('malformed');
   });
 
-  it('if its header is no object, and says why', () => {
+  it('if its header is not an object, with a reason', () => {
     expect(refused(encoded(null), '', iv, ciphertext, tag)).toBe('malformed');
     const text = Buffer.from('{{{').toString('base64url');
     const error = thrownBy(() =>
@@ -74,7 +74,7 @@ describe('an envelope is malformed', () => {
   });
 });
 
-it('an envelope may have 16 KiB, and not a character more', async () => {
+it('an envelope may have 16 KiB, and no more', async () => {
   // What a purpose adds decides which lengths base64 can reach.
   const lengths: number[] = [];
   for (const purpose of ['test.a', 'test.ab', 'test.abc'] as const) {
@@ -92,7 +92,7 @@ it('an envelope may have 16 KiB, and not a character more', async () => {
 });
 
 describe('in memory', () => {
-  it('no derived key stays after sealing, opening, or a MAC', async () => {
+  it('no derived key remains after sealing, opening, or a MAC', async () => {
     const derived: Buffer[] = [];
     const watched: Keyring = {
       ...ring,
@@ -109,7 +109,7 @@ describe('in memory', () => {
     expect(derived.map((key) => key.every((byte) => byte === 0))).toEqual([true, true, true]);
   });
 
-  it('no plaintext stays of an envelope whose tag is wrong', () => {
+  it('no plaintext remains of an envelope whose tag is wrong', () => {
     const decipher = createDecipheriv('aes-256-gcm', randomBytes(32), randomBytes(12));
     const update = vi.spyOn(Object.getPrototypeOf(decipher) as typeof decipher, 'update');
     const wrong = Buffer.alloc(16).toString('base64url');
@@ -120,7 +120,7 @@ describe('in memory', () => {
   });
 });
 
-it('a ring without the key makes no envelope and no MAC', async () => {
+it('a ring without the key creates no envelope and no MAC', async () => {
   const without: Keyring = { primary: 'k9', has: () => false, derive: () => undefined };
   const sealing = seal(without, { ...about, plaintext });
   await expect(sealing).rejects.toMatchObject({ name: 'EnvelopeError', code: 'unknown_key' });

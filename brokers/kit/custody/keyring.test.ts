@@ -12,7 +12,7 @@ const many = (count: number) =>
 const text = (primary: string, keys: Record<string, string>) => JSON.stringify({ primary, keys });
 
 describe('a keyring file', () => {
-  it('gives keys that differ by id, salt and purpose, and never the key itself', () => {
+  it('derives keys that differ by id, salt and purpose, and never returns the key itself', () => {
     const ring = parseKeyring(text('k2', { k1, k2 }));
     const derived = [
       ring.derive('k1', Buffer.from('a'), Buffer.from('x')),
@@ -60,7 +60,7 @@ describe('a keyring file', () => {
     expect(parseKeyring(text('k15', many(16))).has('k15')).toBe(true);
   });
 
-  it('leaves no bytes of a key where they were read', () => {
+  it('leaves no bytes of a key in the buffer that it was read into', () => {
     const read = vi.spyOn(Buffer, 'from');
     parseKeyring(text('k1', { k1, k2 }));
     const copies = read.mock.results
@@ -71,7 +71,7 @@ describe('a keyring file', () => {
     for (const copy of copies) expect(copy.every((byte) => byte === 0)).toBe(true);
   });
 
-  it('does not quote a key in its complaint', () => {
+  it('does not quote a key in its error', () => {
     const bad = `${k1}x`;
     expect(() => parseKeyring(text('k1', { k1: bad }))).toThrow(/^(?:(?!.*[A-Za-z0-9_-]{20}).)*$/);
   });
@@ -91,7 +91,7 @@ describe('a mounted keyring', () => {
     chmodSync(path, mode);
   };
 
-  it('is rotated by adding, promoting and removing; what is in use cannot be removed', async () => {
+  it('is rotated by adding, promoting and removing; a key in use cannot be removed', async () => {
     const inUse = new Set(['k1']);
     const seen: boolean[] = [];
     write(text('k1', { k1 }));
@@ -109,12 +109,12 @@ describe('a mounted keyring', () => {
     ring.close();
   });
 
-  it('that everybody may read does not start a service', async () => {
+  it('that everybody may read prevents the start of a service', async () => {
     write(text('k1', { k1 }), 0o444);
     await expect(watchKeyring(path, { inUse: () => [] })).rejects.toThrow(/open to everybody/);
   });
 
-  it('that lacks a key in use does not start a service', async () => {
+  it('that lacks a key in use prevents the start of a service', async () => {
     write(text('k2', { k2 }));
     await expect(watchKeyring(path, { inUse: () => ['k1'] })).rejects.toThrow(/in use are missing: k1$/);
   });

@@ -27,7 +27,7 @@ describe('addresses', () => {
     '',
     'localhost',
     '1.2.3.4/8',
-  ])('takes %j for no address', (text) => {
+  ])('refuses %j as an address', (text) => {
     expect(parseAddress(text)).toBeUndefined();
   });
 
@@ -61,20 +61,20 @@ describe('blocks', () => {
     expect(parseBlock(text)).toBeUndefined();
   });
 
-  it('may be one address alone, with its length or without', () => {
+  it('may be a single address, with or without its length', () => {
     for (const text of ['10.0.0.1', '10.0.0.1/32'])
       expect(parseBlock(text)).toEqual({ bytes: [10, 0, 0, 1], bits: 32 });
     for (const text of ['::1', '::1/128'])
       expect(parseBlock(text)).toEqual({ bytes: [...Array(15).fill(0), 1], bits: 128 });
   });
 
-  it('hold no address of the other family', () => {
+  it('contain no address of the other family', () => {
     const [v4, v6] = [parseBlock('0.0.0.0/0')!, parseBlock('::/0')!];
     expect([contains(v4, [1, 2, 3, 4]), contains(v6, Array(16).fill(1))]).toEqual([true, true]);
     expect([contains(v4, Array(16).fill(1)), contains(v6, [1, 2, 3, 4])]).toEqual([false, false]);
   });
 
-  it('hold exactly the addresses that share their prefix', () => {
+  it('contain exactly the addresses with their prefix', () => {
     const octets = fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 4, maxLength: 4 });
     fc.assert(
       fc.property(octets, octets, fc.integer({ min: 0, max: 32 }), (base, other, bits) => {

@@ -48,18 +48,15 @@ describe('dialling', () => {
     expect(connections).toBe(before);
   });
 
-  it.each(['127.0.0.1', '8.8.8.8', '::1', '::ffff:127.0.0.1'])(
-    'does not take %s for a name',
-    async (host) => {
-      expect(await attempt(answers('127.0.0.2'), host)).toBe('denied');
-    },
-  );
+  it.each(['127.0.0.1', '8.8.8.8', '::1', '::ffff:127.0.0.1'])('refuses %s as a name', async (host) => {
+    expect(await attempt(answers('127.0.0.2'), host)).toBe('denied');
+  });
 
-  it('says unresolved when nobody could tell', async () => {
+  it('reports unresolved if no resolver answered', async () => {
     expect(await attempt(() => Promise.reject(new Error('SERVFAIL')))).toBe('unresolved');
   });
 
-  it('never connects to an answer that is no address, trusted or not: it would be resolved anew', async () => {
+  it('never connects to an answer that is not an address, trusted or not, since it would be resolved again', async () => {
     const before = connections;
     for (const found of [
       [{ address: 'localhost', ttl: 60, trusted: true as const }],
@@ -69,7 +66,7 @@ describe('dialling', () => {
     expect(connections).toBe(before);
   });
 
-  it('connects to the address that was checked, whatever the name says a moment later', async () => {
+  it('connects to the address that was checked, whatever the name resolves to later', async () => {
     let asked = 0;
     const rebinding: Resolve = async () => {
       asked += 1;
@@ -98,7 +95,7 @@ describe('dialling', () => {
     expect(connections).toBe(before);
   });
 
-  it('hands over no connection that ended at another address than the one that was checked', async () => {
+  it('returns no connection to an address other than the checked one', async () => {
     // The kernel leads this address to loopback.
     const elsewhere: Resolve = async () => [{ address: '0.0.0.0', ttl: 60, trusted: true }];
     expect(await attempt(elsewhere)).toBe('denied');
@@ -131,7 +128,7 @@ describe('dialling', () => {
     ).toBe('denied');
   });
 
-  it('leaves a connection alone whose signal is aborted after it was handed over', async () => {
+  it('does not end a connection whose signal is aborted after it was returned', async () => {
     const open = addressGuard({ allowed: ['127.0.0.0/8'] });
     const quiet = createServer((socket) => socket.pipe(socket));
     await new Promise<void>((resolve) => quiet.listen(0, '127.0.0.1', resolve));
@@ -147,7 +144,7 @@ describe('dialling', () => {
     await expect(dial.dial('api.bank.org', portOf(server), ending.signal)).rejects.toThrow();
   });
 
-  it('connects to an address that an administrator fixed, and to its port, unasked', async () => {
+  it('connects to an address and port that an administrator has fixed, without DNS', async () => {
     const fixed = new Map<string, Answer>([
       ['api.bank.org', { address: '127.0.0.1', port, ttl: 60, trusted: true }],
     ]);
@@ -178,7 +175,7 @@ describe('an opened connection', () => {
   const dial = (resolve: Resolve, signal?: AbortSignal) =>
     dialler({ resolve, guard: open, connectMs: 1_000 }).dial('api.bank.org', port, signal);
 
-  it('is one that is at the address that was checked, in either notation, and at no other', async () => {
+  it('has the checked address, in either notation, and no other', async () => {
     for (const [checked, at, opened] of [
       ['127.0.0.1', '127.0.0.1', true],
       ['127.0.0.1', '::ffff:127.0.0.1', true],
@@ -206,7 +203,7 @@ describe('an opened connection', () => {
     quiet.close();
   });
 
-  it('has no deadline any more, sends at once, and ends no process by an error that nobody hears', async () => {
+  it('has no deadline any more, sends at once, and does not crash the process by an unhandled error', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const noDelay = vi.spyOn(Socket.prototype, 'setNoDelay');
     const socket = await dial(answers('127.0.0.1'));
@@ -217,7 +214,7 @@ describe('an opened connection', () => {
     socket.destroy();
   });
 
-  it('is given up when its time has passed, and leaves no timer when it fails before', async () => {
+  it('is abandoned when its time has passed, and leaves no timer if it fails before', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const late = begun(() => vi.advanceTimersByTime(1_000), '127.0.0.1');
     await expect(dial(late)).rejects.toMatchObject({ failure: 'timeout' });
@@ -225,7 +222,7 @@ describe('an opened connection', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is given up when its caller gives up, and no further address is tried', async () => {
+  it('is abandoned when its caller gives up, and no further address is tried', async () => {
     const ending = new AbortController();
     const resolve = begun(() => ending.abort(new Error('over')), '127.0.0.1', '127.0.0.1');
     const outcome = dial(resolve, ending.signal);
@@ -234,7 +231,7 @@ describe('an opened connection', () => {
 });
 
 describe('the cache of answers', () => {
-  it('keeps an answer for its time, a minute at most, and asks once for many', async () => {
+  it('keeps an answer for its TTL, at most a minute, and queries once for many callers', async () => {
     let now = 0;
     let asked = 0;
     const resolve = cached(

@@ -35,11 +35,11 @@ describe('the address guard', () => {
     },
   );
 
-  it.each(['10.0.0.0/8', '10.0.0.1/32', '2001:db8::/33', 'x'])('takes %s for no NAT64 prefix', (prefix) =>
+  it.each(['10.0.0.0/8', '10.0.0.1/32', '2001:db8::/33', 'x'])('refuses %s as a NAT64 prefix', (prefix) =>
     expect(() => addressGuard({ nat64: [prefix] })).toThrow('is not a block'),
   );
 
-  it.each(DENIED_V4)('refuses %s, and so everything that embeds it', (address) => {
+  it.each(DENIED_V4)('refuses %s, and everything that embeds it', (address) => {
     expect(guard.permits(address)).toBe(false);
     for (const [name, embed] of Object.entries(EMBEDDINGS))
       expect([name, guard.permits(embed(address))]).toEqual([name, false]);
@@ -73,7 +73,7 @@ describe('the address guard', () => {
     '',
     '127.0.0.1:80',
     '８.８.８.８',
-  ])('refuses %j, which is no address', (text) => expect(guard.permits(text)).toBe(false));
+  ])('refuses %j, which is not an address', (text) => expect(guard.permits(text)).toBe(false));
 
   it('refuses the cluster’s own blocks, in every embedding, even where they are public or allowed', () => {
     const own = addressGuard({
@@ -112,11 +112,11 @@ describe('the address guard', () => {
     (almost) => expect(guard.permits(`2a00:1450:4001:81b:${almost}:10.0.0.1`)).toBe(true),
   );
 
-  it('says which block cannot be meant', () => {
+  it('names a block that is invalid', () => {
     expect(() => addressGuard({ denied: ['10.0.0.1/8'] })).toThrow(AddressBlockError);
   });
 
-  it('permits no IPv6 outside global unicast but NAT64', () => {
+  it('permits no IPv6 outside global unicast except NAT64', () => {
     const group = fc.integer({ min: 0, max: 0xffff });
     const outside = fc
       .integer({ min: 0, max: 0xffff })

@@ -7,7 +7,7 @@ const noFile = () => {
   throw new Error('reads no file');
 };
 
-it('reads all that a URL says', () => {
+it('reads all parts of a URL', () => {
   const address = parseServerUrl(
     'postgresql://space_broker:p%40ss@[::1]:5433/space_registry\n',
     'URL_FILE',
@@ -24,7 +24,7 @@ it('reads all that a URL says', () => {
   expect(inspect(address)).not.toContain('p@ss');
 });
 
-it('verifies whom it speaks to, with the authority that is named', () => {
+it('verifies the server with the configured CA', () => {
   const url = 'postgres://a:b@db.example/r?sslmode=verify-full&sslrootcert=/ca.pem';
   const [one = '', other = ''] = rootCertificates;
   let file: string | undefined = one;
@@ -62,14 +62,14 @@ describe('of a URL and a password in a file', () => {
   const parse = (given: string | undefined, text: string) =>
     serverParser({ url: given, setting: 'ADMIN_DATABASE' }, noFile)(text);
 
-  it('makes one address, whatever the password is made of', () => {
+  it('builds one address, with any characters in the password', () => {
     const address = parse(url, 'p@ss/w%rd\n');
     expect(address).toMatchObject({ host: 'db.example', port: 5433, ssl: { rejectUnauthorized: true } });
     expect(address.password.reveal()).toBe('p@ss/w%rd');
     expect(parse(undefined, 'postgresql://a:b@h/d').password.reveal()).toBe('b');
   });
 
-  it('refuses a password in the URL and an empty file, and names the setting alone', () => {
+  it('refuses a password in the URL and an empty file, and names only the setting', () => {
     expect(() => parse('postgresql://a:canary@h/d', 'b')).toThrow(/^ADMIN_DATABASE_URL: [^:]*$/);
     expect(() => parse('postgresql://a:canary@h/d', 'b')).not.toThrow(/canary/);
     expect(() => parse(url, '\n')).toThrow(/^ADMIN_DATABASE_PASSWORD_FILE: /);

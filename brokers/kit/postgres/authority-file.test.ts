@@ -84,17 +84,14 @@ it.each([
   ['deleted', () => rmSync(ca)],
   ['emptied', () => truncateSync(ca)],
   ['half written', () => writeFileSync(ca, readFileSync(join(directory, 'authority.crt')).subarray(0, 200))],
-])(
-  'a file of authorities that is %s ends no process and keeps out nobody who was trusted',
-  async (_, harm) => {
-    copyFileSync(join(directory, 'authority.crt'), ca);
-    expect(await newSession()).toBe(1);
-    harm();
-    expect(await newSession()).toBe(1);
-  },
-);
+])('a CA file that is %s ends no process, and the trusted CAs stay trusted', async (_, harm) => {
+  copyFileSync(join(directory, 'authority.crt'), ca);
+  expect(await newSession()).toBe(1);
+  harm();
+  expect(await newSession()).toBe(1);
+});
 
-it('other authorities are taken once they are whole, and the former ones are believed no more', async () => {
+it('other CAs are used once they are complete, and the former ones are no longer trusted', async () => {
   writeFileSync(ca, readFileSync(makeAuthority(directory, 'another').cert));
   await expect(newSession()).rejects.toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
   copyFileSync(join(directory, 'authority.crt'), ca);

@@ -23,7 +23,7 @@ describe('a transaction that finds the server full', () => {
     await server?.remove();
   });
 
-  it('is begun again until whoever fills it was put out', async () => {
+  it('is retried until the sessions that fill it were ended', async () => {
     const attempts = await connections.transaction(async (session, attempt) => {
       if (attempt < 3) await session.run('fill', FULL);
       return attempt;
@@ -31,7 +31,7 @@ describe('a transaction that finds the server full', () => {
     expect(attempts).toBe(3);
   });
 
-  it('fails in the end where it stays full', async () => {
+  it('fails in the end if it stays full', async () => {
     let last = 0;
     const stays = connections.transaction(async (session, attempt) => {
       last = attempt;

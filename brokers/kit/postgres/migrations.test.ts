@@ -36,7 +36,7 @@ const written = () =>
     ),
   );
 
-it('a registry is brought up to what the broker knows, each migration once', async () => {
+it('a registry is migrated to the version of the broker, with each migration once', async () => {
   await bring(FIRST, SECOND);
   await bring(FIRST, SECOND, THIRD);
   await bring(FIRST, SECOND, THIRD);

@@ -40,7 +40,7 @@ afterEach(async () => {
 });
 
 describe('while connections are open to a server that is lost', () => {
-  it('look-ups go on at the one in its place, before each that was kept has cost a caller a minute and a half', async () => {
+  it('look-ups continue at its replacement, before each pooled connection has cost a caller a minute and a half', async () => {
     const ask = () => connections.lookup.read('ask', 'SELECT 1 FROM pg_sleep(0.1)');
     await Promise.all([ask(), ask(), ask(), ask()]);
     expect(line.connections).toBe(4);
@@ -48,7 +48,7 @@ describe('while connections are open to a server that is lost', () => {
     await eventually(ask, { what: 'an answer to a look-up' });
   });
 
-  it('so does the watch, which nobody could look in the place of for a minute and a half', {
+  it('the watch continues as well, instead of being blocked for a minute and a half', {
     timeout: 60_000,
   }, async () => {
     const ask = () => connections.watch.read('ask', 'SELECT 1');
@@ -58,7 +58,7 @@ describe('while connections are open to a server that is lost', () => {
     await ask();
   });
 
-  it('each asks within a minute whether the other end is still there, also while a drop waits for hours', async () => {
+  it('each checks within a minute whether the other end still exists, also while a drop waits for hours', async () => {
     const ask = (step: string) => `SELECT '${step}' FROM pg_sleep(0.1)`;
     const waits = connections
       .dropping((session) => session.read('wait', 'SELECT 1 FROM pg_sleep(1000)'))
@@ -81,7 +81,7 @@ describe('while connections are open to a server that is lost', () => {
   });
 });
 
-it('a broker that was stopped where it held a lock, and whose connections stay, keeps it from the others until its sessions were idle for too long', async () => {
+it('a broker that was stopped while it held a lock, with open connections, blocks the others until its sessions were idle for too long', async () => {
   const held = Promise.withResolvers<void>();
   const lock = 'SELECT pg_advisory_lock(4711)';
   // As of a process that is stopped: nothing more comes of it, and its kernel answers for it.
@@ -105,7 +105,7 @@ it('a broker that was stopped where it held a lock, and whose connections stay, 
   await stopped;
 });
 
-it('what somebody waits for is given up within two minutes', async () => {
+it('a request is abandoned within two minutes', async () => {
   expect(TIMES).toEqual({ lookup: 20_000, watch: 10_000, leftAlone: 100_000 });
   const asItIs = open();
   const show = (session: Session) =>

@@ -23,7 +23,7 @@ it('a statement that is run waits for BEGIN, however its text begins; one that i
   expect(sent).toEqual(['begin', 'look', 'look too', 'change', 'commit']);
 });
 
-it('nothing is changed where BEGIN fails', async () => {
+it('nothing is changed if BEGIN fails', async () => {
   const sent: string[] = [];
   const session: Session = sessionOver(async (step) => {
     sent.push(step);
@@ -35,7 +35,7 @@ it('nothing is changed where BEGIN fails', async () => {
   expect(sent).toEqual(['begin', 'rollback']);
 });
 
-it('nothing goes out between the end of the work and the answer to COMMIT', async () => {
+it('nothing is sent between the end of the work and the answer to COMMIT', async () => {
   const committed = Promise.withResolvers<never[]>();
   const sent: string[] = [];
   const session: Session = sessionOver(async (step) => {

@@ -92,7 +92,7 @@ async function why(change: (url: URL) => void = () => undefined): Promise<string
   }
 }
 
-it('is nothing where all is right', async () => {
+it('is empty if everything works', async () => {
   expect(await why()).toBe('');
 });
 
@@ -162,13 +162,13 @@ it.each<[string, (url: URL) => void, RegExp]>([
     },
     /53300\): it has no connection left/,
   ],
-])('tells %s, and what to do, and nothing that is secret', async (_, change, sentence) => {
+])('reports %s, what to do, and nothing secret', async (_, change, sentence) => {
   const said = await why(change);
   expect(said).toMatch(sentence);
   expect(said).not.toContain('canary');
 });
 
-it('tells a server that speaks no TLS', async () => {
+it('reports a server without TLS', async () => {
   await tls('off');
   expect(await why()).toBe(
     'the database server cannot be reached: it does not support TLS: turn ssl on there',

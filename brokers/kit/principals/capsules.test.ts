@@ -28,7 +28,7 @@ const authorised = (capsule: string, principal: string | undefined, operation: '
     );
 
 describe('under the lock of a Capsule', () => {
-  it('its own principal is let in, and neither nobody, a stranger nor another Capsule’s', async () => {
+  it('its own principal is accepted, and neither none, an unknown one nor that of another Capsule', async () => {
     const { token } = await fixture.broker.capsule('locked');
     const other = await fixture.broker.capsule('other');
     expect(await authorised('locked', token)).toBe('active');

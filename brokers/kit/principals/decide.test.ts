@@ -28,7 +28,7 @@ describe('finalize', () => {
   });
 });
 
-it('while a Capsule is being dropped its principal may do nothing but drop it', () => {
+it('while a Capsule is being dropped its principal may only drop it', () => {
   const allowed = (['active', 'dropping', 'retired', 'finalized'] as const).map((state) => [
     mayAct(state, 'apps'),
     mayAct(state, 'drop'),

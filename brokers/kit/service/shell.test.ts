@@ -51,7 +51,7 @@ async function start(steps: string[], port = 0, changes: Partial<typeof config> 
   });
 }
 
-it('begins with what is opened and ends with what is closed, the last opened first', async () => {
+it('opens resources at its start and closes them at its end, the last opened first', async () => {
   const steps: string[] = [];
   const { ports, parts, stop } = await start(steps);
   expect(parts).toEqual({ answer: 42 });
@@ -74,7 +74,7 @@ it('begins with what is opened and ends with what is closed, the last opened fir
   await expect(fetch(`http://127.0.0.1:${ports.metricsPort}/metrics`)).rejects.toThrow();
 });
 
-it('goes on taking callers for a while when it is told to end, and ends their connections with each answer', async () => {
+it('continues to accept callers for a while when it is told to end, and closes their connections with each answer', async () => {
   const steps: string[] = [];
   const { ports, stop } = await start(steps, 0, { LEAVE_SECONDS: 60 });
   void stop();
@@ -84,7 +84,7 @@ it('goes on taking callers for a while when it is told to end, and ends their co
   expect(steps).toEqual(['open', 'upkeep', 'drain', 'leave']);
 });
 
-it('closes what it has opened when it cannot listen, and looks after nothing', async () => {
+it('closes what it has opened if it cannot listen, and starts no upkeep', async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   const steps: string[] = [];
