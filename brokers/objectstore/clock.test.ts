@@ -38,13 +38,13 @@ describe.each([
   ['ahead', HOUR_MS],
   ['behind', -HOUR_MS],
 ])('a broker whose clock is an hour %s', (_, ms) => {
-  it('does not begin, and says what is to be set', async () => {
+  it('does not start, and says which clock to set', async () => {
     await expect(spawnOff(ms, 'start')).rejects.toThrow(
       "the bucket \"space\" cannot be the Space's: its server's clock and this pod's are more than 15 minutes apart",
     );
   });
 
-  it('answers that the store failed, and serves what was there before once the clock is right', async () => {
+  it('answers that the store failed, and serves the existing objects once the clock is right', async () => {
     const before = await newAssistant(fixture.broker);
     expect((await before.put('kept', 'text')).status).toBe(200);
     const broker = await spawnOff(ms, 'signal');
@@ -63,7 +63,7 @@ describe.each([
     }
   });
 
-  it('leaves a change of credential sets whole or undone, and raises no alarm of a rollback', async () => {
+  it('makes a change of credential sets completely or not at all, and raises no alarm of a rollback', async () => {
     const capsule = `clock-${ms < 0 ? 'behind' : 'ahead'}`;
     const token = (await fixture.broker.capsule(capsule)).token ?? '';
     const right = credentialsOf(client(fixture.broker.url, token), capsule);

@@ -34,15 +34,18 @@ const refused = async (listener: string) => {
 test.each([
   ['data', () => fixture.broker.dataUrl],
   ['control', () => fixture.broker.url],
-])('one address gets its share of the %s listener, and leaves the rest to others', async (listener, base) => {
-  const { hostname: host, port } = new URL(base());
-  for (let i = 0; i < 4 * SHARE; i += 1) {
-    const socket = connect({ host, port: Number(port), localAddress: '127.0.0.2' });
-    sockets.add(socket.on('error', () => undefined).resume());
-    socket.write('GET /healthz HTTP/1.1\r\nhost: a\r\n');
-  }
-  // Those that it holds end after some seconds of silence, and others of its own may follow them.
-  await eventually(async () => (await refused(listener)) >= 2 * SHARE, { what: 'those beyond the share' });
-  const health = await fetch(`${base()}/healthz`);
-  expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }]);
-});
+])(
+  'one address gets its share of the connections of the %s listener, and leaves the rest to others',
+  async (listener, base) => {
+    const { hostname: host, port } = new URL(base());
+    for (let i = 0; i < 4 * SHARE; i += 1) {
+      const socket = connect({ host, port: Number(port), localAddress: '127.0.0.2' });
+      sockets.add(socket.on('error', () => undefined).resume());
+      socket.write('GET /healthz HTTP/1.1\r\nhost: a\r\n');
+    }
+    // Those that it holds end after some seconds of silence, and others of its own may follow them.
+    await eventually(async () => (await refused(listener)) >= 2 * SHARE, { what: 'those beyond the share' });
+    const health = await fetch(`${base()}/healthz`);
+    expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }]);
+  },
+);

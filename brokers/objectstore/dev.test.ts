@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { credentialsOf } from './byok/credentials/testing/byok.ts';
 import { client } from './testing/broker.ts';
 
-it('the development broker says in one line where it is, its fields verify, and it leaves nothing', async () => {
+it('the development broker prints one line with its address, its fields pass a verification, and it leaves nothing', async () => {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'dev.ts')], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], LOG_LEVEL: 'error' },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -27,7 +27,7 @@ describe('the disk of the S3 server', () => {
     disk?.close();
   });
 
-  test('that is full is told as 503, changes nothing of what is there, and counts for no quota', async (context) => {
+  test('that is full is reported as 503, changes no stored object, and counts for no quota', async (context) => {
     if (!disk) return context.skip(MOUNTS_NOTHING);
     const one = await newAssistant(fixture.broker, { quota: 64 * MIB });
     expect((await one.put('kept', Buffer.alloc(MIB, 'a'))).status).toBe(200);
@@ -66,7 +66,7 @@ describe('the disk of the S3 server', () => {
     expect((await one.put('more', Buffer.alloc(36 * MIB))).status).toBe(200);
   });
 
-  test('that has no room at all gets it back by dropping what is on it', async (context) => {
+  test('that is completely full is freed by dropping its contents', async (context) => {
     if (!disk) return context.skip(MOUNTS_NOTHING);
     const { broker } = fixture;
     const owner = await broker.capsule('home');
@@ -90,7 +90,7 @@ describe('the disk of the registry', () => {
   const disk = openSmallDisk();
   afterAll(() => disk?.close());
 
-  test('that is full is told as 503, loses nothing, and all goes on when there is room again', async (context) => {
+  test('that is full is reported as 503, loses nothing, and everything continues when there is space again', async (context) => {
     if (!disk) return context.skip(MOUNTS_NOTHING);
     const server = await startEmbeddedServer({
       place: disk.path,

@@ -29,7 +29,7 @@ describe('discovery', () => {
 });
 
 describe('a Capsule', () => {
-  it('is provisioned once, whatever is retried', async () => {
+  it('is provisioned once, however often it is retried', async () => {
     const { provisioner } = fixture.broker;
     const principal = newToken('osp').reveal();
     const answers = [];
@@ -40,7 +40,7 @@ describe('a Capsule', () => {
     expect((await provisioner.provision('twice', principal)).status).toBe(409);
   });
 
-  it('takes over the quota that its provisioner names', async () => {
+  it('uses the quota that its provisioner sets', async () => {
     const { provisioner } = fixture.broker;
     const principal = newToken('osp').reveal();
     const quotas = [];
@@ -56,7 +56,7 @@ describe('a Capsule', () => {
 });
 
 describe('an administrator', () => {
-  it('counts what something else than the broker has put into the bucket', async () => {
+  it('counts objects that another program has stored in the bucket', async () => {
     const { broker, registry, s3 } = fixture;
     await broker.capsule('filled');
     const [store] = await registry<{ place: string }>(
@@ -76,7 +76,7 @@ describe('an administrator', () => {
     await expect(recount('none')).rejects.toThrow(/no such Capsule/);
   });
 
-  it('replaces a lost principal, which never works again', async () => {
+  it('replaces a lost principal, which is never valid again', async () => {
     const { broker } = fixture;
     const lost = await broker.capsule('lost');
     const found = newToken('osp').reveal();
@@ -101,7 +101,7 @@ describe('an administrator', () => {
 });
 
 describe('a workload', () => {
-  it('is registered once, and another principal takes the place of the first for good', async () => {
+  it('is registered once, and another principal replaces the first permanently', async () => {
     const capsule = await fixture.broker.capsule('works');
     const [first, second] = [newToken('osw').reveal(), newToken('osw').reveal()];
     const created = [];

@@ -46,7 +46,7 @@ async function whileHeld(act: () => Promise<void>): Promise<void> {
   expect((await read).status).toBe(200);
 }
 
-test('credentials of a Capsule are told', async () => {
+test('credentials of a Capsule are listed', async () => {
   const owner = await broker.capsule('keeper');
   await whileHeld(async () => {
     const listed = await owner.post('/v1/capsules/credentials/list', { capsule_id: 'keeper' });
@@ -54,7 +54,7 @@ test('credentials of a Capsule are told', async () => {
   });
 });
 
-test('principals end, and what was theirs is deleted', async () => {
+test('principals are retired, and their objects are deleted', async () => {
   const owner = await broker.capsule('leaving');
   await broker.workload(owner, 'leaving', 'app');
   await whileHeld(async () => {

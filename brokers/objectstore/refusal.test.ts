@@ -66,7 +66,7 @@ describe('a refusal', () => {
     expect([...shapes][0]).toContain('[403,');
   });
 
-  it('comes before the body is looked at', async () => {
+  it('comes before the body is read', async () => {
     const reply = await fixture.broker
       .as(undefined)
       .post('/v1/capsules/drop', '{not json', { 'content-type': 'text/plain' });

@@ -97,7 +97,7 @@ describe('before a listener or a token exists, a broker refuses', () => {
     expect(await refusalOf(file, edit)).toMatch(reason);
   });
 
-  it('and only then looks for its keys', async () => {
+  it('and reads its keys only afterwards', async () => {
     expect(await refusalOf('objectstore.json', (text) => text)).toMatch(/ENOENT/);
   });
 });
@@ -111,7 +111,7 @@ describe('the health check', () => {
     return code as number;
   };
 
-  it('is content with two listeners that refuse, and with nothing else', async () => {
+  it('passes only if both listeners refuse', async () => {
     const { port, dataPort, metricsPort } = fixture.broker;
     const open: Server = createServer((_, response) => response.end('{}'));
     await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve));
@@ -124,7 +124,7 @@ describe('the health check', () => {
     open.close();
   });
 
-  it('fails while the registry is away, and asks nothing of the bucket', async () => {
+  it('fails while the registry is unavailable, and does not access the bucket', async () => {
     const line = await openTcpProxy(fixture.server);
     const url = new URL(fixture.server.objectStoreUrl);
     url.port = String(line.port);

@@ -94,7 +94,7 @@ function listens(port: number): Promise<boolean> {
 const sql = (text: string) => query(server.superuserUrl, text);
 
 describe('a PostgreSQL', () => {
-  it('that takes no writes is refused by both brokers, with what mends it', async () => {
+  it('that accepts no writes is refused by both brokers, with the repair', async () => {
     for (const role of ['space_broker', 'space_objectstore'])
       await sql(`ALTER ROLE ${role} SET default_transaction_read_only = on`);
     try {
@@ -111,7 +111,7 @@ describe('a PostgreSQL', () => {
     }
   });
 
-  it('that another authority certified is not spoken to by either, and its log says where to name that', async () => {
+  it('with a certificate of another CA is refused by both, and the log says where to configure the CA', async () => {
     const pair = authority.sign('postgres', ['IP:127.0.0.1']);
     const { uid, gid } = statSync(join(server.directory, 'data'));
     for (const [file, from] of [
@@ -143,7 +143,7 @@ describe('an S3 server', () => {
     S3_SECRET_KEY_FILE: mounts.write('other-secret', s3.secretAccessKey),
   });
 
-  it('that takes no writes is refused', async () => {
+  it('that accepts no writes is refused', async () => {
     const s3 = await startS3Server({ readOnly: true });
     onTestFinished(() => s3.remove());
     s3.makeBucket(BUCKET);
@@ -151,7 +151,7 @@ describe('an S3 server', () => {
     expect(await refusal('objectstore', at(s3, fixture.mounts), said)).not.toBe(0);
   });
 
-  it('that another authority certified is refused', async () => {
+  it('with a certificate of another CA is refused', async () => {
     const s3 = await startS3Server({ tls: authority.sign('s3', ['IP:127.0.0.1']) });
     onTestFinished(() => s3.remove());
     s3.makeBucket(BUCKET);
@@ -160,7 +160,7 @@ describe('an S3 server', () => {
     expect(await refusal('objectstore', environment, said)).not.toBe(0);
   });
 
-  it('that looks at the condition of a write before it has the write is refused', async () => {
+  it('that checks the condition of a write before it has the body is refused', async () => {
     const s3 = await startS3Server();
     onTestFinished(() => s3.remove());
     s3.makeBucket(BUCKET);
@@ -183,7 +183,7 @@ describe('an S3 server', () => {
     expect(await refusal('objectstore', environment, said)).not.toBe(0);
   });
 
-  it('whose bucket is another Space’s is refused, by its name', async () => {
+  it('whose bucket belongs to another Space is refused, with its name', async () => {
     const cabin = await startEmbeddedServer({ durable: false });
     const mounts = mountFiles(cabin.objectStoreUrl, fixture.s3, 'cabin');
     onTestFinished(async () => {

@@ -9,7 +9,7 @@ const old = key();
 const current = key();
 const seal = createCursors([current, old], 'cursor');
 
-test('a token opens for its owner alone, and nothing changed opens at all', () => {
+test('a token can be opened only by its owner, and never if it was changed', () => {
   const owners = fc.array(fc.string({ maxLength: 8 }), { minLength: 1, maxLength: 3 });
   fc.assert(
     fc.property(owners, owners, fc.string({ maxLength: 80 }), fc.nat(), (owner, other, content, at) => {
@@ -26,13 +26,13 @@ test('a token opens for its owner alone, and nothing changed opens at all', () =
   );
 });
 
-test('an older key still opens, one that is gone does not, and another purpose never does', () => {
+test('an older key still opens a token, a removed one does not, and another purpose never does', () => {
   const before = createCursors([old], 'cursor').seal(['a'], 'x');
   expect(seal.open(['a'], before)).toBe('x');
   expect(createCursors([current], 'cursor').open(['a'], before)).toBeUndefined();
   expect(createCursors([old], 'other').open(['a'], before)).toBeUndefined();
 });
 
-test('two tokens of the same are not the same', () => {
+test('two tokens with the same content differ', () => {
   expect(seal.seal(['a'], 'x')).not.toBe(seal.seal(['a'], 'x'));
 });

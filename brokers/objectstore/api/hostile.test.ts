@@ -41,7 +41,7 @@ async function charged(): Promise<number> {
   return row?.n ?? 0;
 }
 
-describe('a key that is none', () => {
+describe('an invalid key', () => {
   test.each([
     '..',
     '.',
@@ -105,7 +105,7 @@ describe('a key that is none', () => {
   );
 });
 
-test('a key that the S3 server does not take is refused, and no failure of ours', async () => {
+test('a key that the S3 server does not accept is refused, and not reported as a failure', async () => {
   const key = `a/${'x'.repeat(256)}`;
   await mine.put('a/there', 'x');
   for (const method of ['GET', 'HEAD', 'DELETE'])
@@ -118,7 +118,7 @@ test('a key that the S3 server does not take is refused, and no failure of ours'
   expect(objects()).toEqual([]);
 });
 
-describe('a request that says two things', () => {
+describe('a contradictory request', () => {
   test.each([
     [['content-length: 1', 'content-length: 2']],
     [['content-length: 1', 'transfer-encoding: chunked']],
@@ -184,7 +184,7 @@ describe('a request that says two things', () => {
     expect((await rawRequest(base, mine.token, line, headers)).status).toBe(400);
   });
 
-  test('a condition that is no text is refused where there is nothing else to refuse', async () => {
+  test('a condition that is not a string is refused if nothing else is wrong', async () => {
     for (const method of ['GET', 'HEAD', 'DELETE']) {
       const line = `${method} /v1/objects/data/a`;
       expect((await rawRequest(base, mine.token, line, ['if-match: \u0084'])).status).toBe(400);
@@ -214,7 +214,7 @@ describe('a request that says two things', () => {
   });
 });
 
-describe('a body that is not what it says', () => {
+describe('a body that differs from its headers', () => {
   test('needs a length', async () => {
     const headers = ['transfer-encoding: chunked'];
     const answer = await rawRequest(
@@ -227,13 +227,13 @@ describe('a body that is not what it says', () => {
     expect(answer).toEqual({ status: 411, text: refused('length_required') });
   });
 
-  test('and one that we take, before a byte of it is read', async () => {
+  test('needs an accepted length, before a byte of it is read', async () => {
     const headers = [`content-length: ${5 * 1024 * MIB + 1}`];
     const answer = await rawRequest(base, mine.token, 'PUT /v1/objects/data/a', headers, 'x');
     expect(answer).toEqual({ status: 413, text: refused('too_large') });
   });
 
-  test('and is told to wait until it was let in', async () => {
+  test('gets 100 Continue only once it is admitted', async () => {
     const headers = (token: string) =>
       `PUT /v1/objects/data/waits HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n`;
     const stranger = await callRaw(base);
@@ -250,7 +250,7 @@ describe('a body that is not what it says', () => {
     await mine.call('DELETE', '/v1/objects/data/waits');
   });
 
-  test('stores nothing when it ends early, and gives back what was reserved', async () => {
+  test('stores nothing if it ends early, and returns what was reserved', async () => {
     const before = await charged();
     const caller = await callRaw(base);
     caller.send(
@@ -268,7 +268,7 @@ describe('a body that is not what it says', () => {
     expect(await charged()).toBe(before);
   });
 
-  test('ends where it said: what follows is never part of it', async () => {
+  test('ends at its announced length: what follows is never part of it', async () => {
     const caller = await callRaw(base);
     caller.send(
       `PUT /v1/objects/data/long HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\ncontent-length: 2\r\n\r\nabcdef\r\n\r\n`,
@@ -282,8 +282,8 @@ describe('a body that is not what it says', () => {
   });
 });
 
-describe('a caller who keeps us waiting', () => {
-  test('with a body is let go', async () => {
+describe('a slow caller', () => {
+  test('with a body is disconnected', async () => {
     const caller = await callRaw(base);
     caller.send(
       `PUT /v1/objects/data/slow HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\ncontent-length: 100\r\n\r\nx`,
@@ -292,7 +292,7 @@ describe('a caller who keeps us waiting', () => {
     expect((await mine.get('slow')).status).toBe(404);
   });
 
-  test('with reading is let go, and the upstream with him', async () => {
+  test('with reading is disconnected, and the upstream with it', async () => {
     await mine.put('wide', Buffer.alloc(48 * MIB));
     const caller = await callRaw(base);
     caller.socket.pause();
@@ -305,7 +305,7 @@ describe('a caller who keeps us waiting', () => {
     caller.socket.destroy();
   });
 
-  test('may be slow, if he moves', async () => {
+  test('may be slow while it makes progress', async () => {
     const caller = await callRaw(base);
     let received = 0;
     caller.socket.on('data', (chunk) => {
@@ -322,7 +322,7 @@ describe('a caller who keeps us waiting', () => {
   });
 });
 
-test('a Capsule has so many streams at once, and one more when one ends', async () => {
+test('a Capsule has a limited number of streams at once, and one more when one ends', async () => {
   const head = `PUT /v1/objects/data/stream HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n`;
   const callers = await Promise.all(Array.from({ length: STREAMS }, () => callRaw(base)));
   for (const caller of callers) {
@@ -339,14 +339,14 @@ test('a Capsule has so many streams at once, and one more when one ends', async 
   });
 });
 
-test('a caller who is gone before it was let in keeps no place among the streams', async () => {
+test('a caller that disconnects before it was admitted keeps no slot', async () => {
   const headers = ['content-length: 2'];
   for (let i = 0; i < 2 * STREAMS; i += 1)
     await rawRequest(base, mine.token, 'PUT /v1/objects/data/gone', headers, 'x', { end: true });
   expect((await mine.get('gone')).status).toBe(404);
 });
 
-test('a principal that is retired in the middle of a stream stores nothing more', async () => {
+test('a principal that is retired during a stream stores nothing more', async () => {
   const capsule = await fixture.broker.capsule('middle');
   const one = assistant(base, await fixture.broker.workload(capsule, 'middle', 'app'));
   const caller = await callRaw(base);
@@ -367,7 +367,7 @@ test('the log has every request once, and no key, query or token', () => {
   expect(text).not.toMatch(/spc_osw_|versionId|middle\/|\/v1\/objects/);
 });
 
-test('an upstream that is away is said so, and nothing of it is told', async () => {
+test('an unavailable upstream is reported without details', async () => {
   await fixture.s3.kill();
   const get = await mine.get('a');
   expect([get.status, get.json.error.code]).toEqual([502, 'upstream_failed']);

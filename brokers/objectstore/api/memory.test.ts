@@ -85,7 +85,7 @@ async function stalledWriters(): Promise<number> {
   return most;
 }
 
-it('readers and writers who stop in the middle hold buffers, not bodies, and nothing of them stays', async () => {
+it('readers and writers that stall occupy buffers, not whole bodies, and nothing of them remains', async () => {
   const mine = assistant(broker.dataUrl, token);
   expect((await mine.put('wide', Buffer.alloc(64 * MIB))).status).toBe(200);
   const before = await settled();

@@ -89,7 +89,7 @@ const aimed = fc
   .tuple(fc.constantFrom('../', '%2e%2e/', '..%2f', '../../../', '/', ''), path)
   .map(([climb, rest]) => `${climb}${foreign.place}${rest}`);
 
-test('a PUT to any path stores what it says where it says, or nothing', async () => {
+test('a PUT to any path stores its body at its path, or nothing', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.oneof({ arbitrary: path, weight: 5 }, { arbitrary: aimed, weight: 1 }),
@@ -178,7 +178,7 @@ const header = fc.constantFrom(
   ],
 );
 
-test('a PUT with any headers stores as many bytes as it says, or nothing', async () => {
+test('a PUT with any headers stores as many bytes as announced, or nothing', async () => {
   // By key. Who ends the connection early may be answered nothing or an error and have stored a whole body.
   const sent = new Map<string, { readonly headers: readonly string[]; readonly body: string }>();
   const expectWhole = ([path, content]: readonly [path: string, content: string]) => {
@@ -250,7 +250,7 @@ const pair = fc
   )
   .map(([name, text]) => (text === null ? name : `${name}=${text}`));
 
-test('a list with any query tells of nobody else', async () => {
+test('a list with any query shows objects of nobody else', async () => {
   const lister = await newAssistant(fixture.broker);
   await lister.put('own', 'x');
   await fc.assert(

@@ -91,7 +91,7 @@ function everyKey(check: (world: World, key: string, found: ReturnType<typeof re
 }
 
 describe('a restore to a time', () => {
-  test('has each object that was there and did not change until the later point read it, as it was', () => {
+  test('has each object that existed and did not change until the later point read it', () => {
     everyKey((world, key, { after, result }) => {
       const then = stateAt(world.history, key, world.at);
       if (after === undefined || then === undefined) return;
@@ -100,14 +100,14 @@ describe('a restore to a time', () => {
     });
   });
 
-  test('has each key that did not change since the earlier point read it exactly as it was, or was not', () => {
+  test('has each key that did not change since the earlier point read it exactly as then, present or not', () => {
     everyKey((world, key, { before, result }) => {
       if (before === undefined || changes(world, key, before.readAt.get(key)!, world.at)) return;
       expect(result.get(key)).toEqual(stateAt(world.history, key, world.at));
     });
   });
 
-  test('has every other key that the earlier point has as that point has it, and never another state', () => {
+  test('has every other key of the earlier point in the state of that point, and never another state', () => {
     everyKey((world, key, { before, after, result }) => {
       const found = result.get(key);
       const early = before && stateAt(world.history, key, before.readAt.get(key)!);
@@ -118,13 +118,13 @@ describe('a restore to a time', () => {
     });
   });
 
-  test('has nothing of later than that time', () => {
+  test('has nothing that is newer than that time', () => {
     everyKey((world, key, { result }) => {
       expect(result.get(key)?.put ?? 0).toBeLessThanOrEqual(world.at);
     });
   });
 
-  test('has what says what was answered as the newest point has it, and nothing else of it', () => {
+  test('has the anchors as in the newest point, and nothing else of that', () => {
     fc.assert(
       fc.property(WORLD, (world) => {
         const { newest, result } = restored(world);
@@ -135,7 +135,7 @@ describe('a restore to a time', () => {
   });
 });
 
-test('points around a time are the last that had finished and the first that had not begun', () => {
+test('the points around a time are the last finished before and the first begun after it', () => {
   const span = (name: string, started: number, finished: number): Span => ({
     name,
     started: date(started),

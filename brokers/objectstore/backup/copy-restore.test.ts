@@ -53,7 +53,7 @@ async function ends(more: Parameters<typeof runOf>[3] = {}) {
   };
 }
 
-test('what is copied and restored is the same byte for byte, with its headers and entity tags', async () => {
+test('objects are restored byte for byte, with their headers and entity tags', async () => {
   const { from, to, backup, run } = await ends();
   await put(from, 'empty', '');
   await put(from, 'six', random(6 * MIB), { 'content-type': 'image/png', 'x-amz-meta-colour': 'blue' });
@@ -114,7 +114,7 @@ test('what is copied and restored is the same byte for byte, with its headers an
   expect(bare(after)).toEqual(bare(before));
 });
 
-test('a second run copies only what changed, and what is gone is in no new point', async () => {
+test('a second run copies only what changed, and deleted objects are in no new point', async () => {
   const { from, to, run } = await ends();
   for (const name of ['a', 'b', 'c', 'd']) await put(from, name, `${name} as it was`);
   expect(await copy(run)).toMatchObject({ objects: 4, copied: 4 });
@@ -130,7 +130,7 @@ test('a second run copies only what changed, and what is gone is in no new point
   expect(await everything(target.s3)).toEqual(await everything(from));
 });
 
-test('a content that is missing or cut short in the destination is copied anew, and none is written over', async () => {
+test('a content that is missing or truncated in the destination is copied again, and none is overwritten', async () => {
   const { from, to, run } = await ends();
   for (const name of ['a', 'b', 'c']) await put(from, name, `${name} as it was`);
   await copy(run);
@@ -145,7 +145,7 @@ test('a content that is missing or cut short in the destination is copied anew, 
   expect(await everything(target.s3)).toEqual(await everything(from));
 });
 
-describe('an object that changes under the copy', () => {
+describe('an object that changes during the copy', () => {
   /** Does something to the bucket right before each of its first reads of a key. */
   const disturbed = (s3: S3Client, key: string, times: number, act: () => Promise<unknown>): S3Client => {
     let left = times;
@@ -163,7 +163,7 @@ describe('an object that changes under the copy', () => {
     return everything(target.s3);
   };
 
-  test('is taken in its next state, whole', async () => {
+  test('is copied completely in its next state', async () => {
     const { from, to, run } = await ends();
     await put(from, 'hot', random(3 * MIB));
     const bucket = disturbed(from, 'hot', 2, () => put(from, 'hot', random(2 * MIB)));
@@ -171,7 +171,7 @@ describe('an object that changes under the copy', () => {
     expect(await restoredFrom(to)).toEqual(await everything(from));
   });
 
-  test('is left out when it vanishes, or never stands still', async () => {
+  test('is left out if it is deleted, or changes continuously', async () => {
     const { from, to, run } = await ends();
     for (const key of ['gone', 'hot', 'calm']) await put(from, key, key);
     const bucket = disturbed(
@@ -230,7 +230,7 @@ test('a restore to a time takes each object as it was then, and the anchors as t
 
 describe('killed at any write', () => {
   test.each(['before', 'after'] as const)(
-    '%s it was done, a copy leaves no half point, and the next one is whole',
+    '%s it was done, a copy leaves no incomplete point, and the next one is complete',
     async (when) => {
       const from = servers.bucket();
       for (const name of ['a', 'b', 'c']) await put(from.s3, name, `${name} as it was`);
@@ -263,7 +263,7 @@ describe('killed at any write', () => {
   );
 
   test.each(['before', 'after'] as const)(
-    '%s it was done, a restore goes on when it is given again',
+    '%s it was done, a restore continues when it is repeated',
     async (when) => {
       const { from, to, run } = await ends();
       for (const name of ['a', 'b', 'custody/v1/anchor']) await put(from, name, name);

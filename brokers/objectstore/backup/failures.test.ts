@@ -45,7 +45,7 @@ describe('a server that fails', () => {
     ['that it is busy', () => new S3Error('answered', 503, 'SlowDown')],
     ['nothing', () => new S3Error('unreachable', 0, 'ECONNRESET')],
     ['nothing in time', () => new S3Error('timeout', 0, 'UND_ERR_HEADERS_TIMEOUT')],
-  ])('by saying %s is asked again, and backup and restore are whole', async (_, failure) => {
+  ])('with %s is retried, and backup and restore are complete', async (_, failure) => {
     const [from, to, target] = [servers.bucket().s3, servers.bucket().s3, servers.bucket().s3];
     for (const name of ['a', 'b']) await from.put(name, random(100_000));
     await from.put('large', random(17 * 1024 * 1024));
@@ -55,7 +55,7 @@ describe('a server that fails', () => {
     expect(await everything(target)).toEqual(await everything(from));
   });
 
-  test('by refusing is not asked again, and no point is written', async () => {
+  test('with a refusal is not retried, and no point is written', async () => {
     const [from, to] = [servers.bucket().s3, servers.bucket().s3];
     await from.put('a', random(100));
     let asked = 0;
@@ -109,7 +109,7 @@ describe('reading an object', () => {
   });
   afterAll(() => half?.close());
 
-  test('that is cut is a failure of the server, whatever its reader makes of it', async () => {
+  test('that is interrupted is a failure of the server, whatever its reader does', async () => {
     const read = reading(client, 'key', { signal: forever }, async (_, body) => {
       try {
         for await (const piece of body) void piece;
@@ -120,7 +120,7 @@ describe('reading an object', () => {
     await expect(read).rejects.toMatchObject({ name: 'S3Error', kind: 'unreachable' });
   });
 
-  test('ends where its reader has enough, or throws what its reader throws', async () => {
+  test('ends when its reader stops, or throws what its reader throws', async () => {
     const { s3 } = servers.bucket();
     await s3.put('key', random(3_000_000));
     const first = (error?: Error) =>
@@ -139,7 +139,7 @@ describe('reading an object', () => {
   });
 });
 
-test('of several things, so many are done at one time, and the first failure ends it when all others have ended', async () => {
+test('a limited number of tasks runs at one time, and the first failure is thrown when all others have ended', async () => {
   let [now, most, done] = [0, 0, 0];
   const act = async (n: number, signal: AbortSignal) => {
     now += 1;

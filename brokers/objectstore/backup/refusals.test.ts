@@ -59,7 +59,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-describe('a restore, and who asks what it would do, are refused, with nothing written, when', () => {
+describe('a restore, and its dry run, are refused without any write if', () => {
   type Case = [string, (backup: Awaited<ReturnType<typeof made>>) => Promise<Record<string, string>>, RegExp];
   test.each<Case>([
     [
@@ -168,7 +168,7 @@ describe('a restore, and who asks what it would do, are refused, with nothing wr
     expect(await keysOf(target.s3)).toEqual(['mine']);
   });
 
-  test('another restore was cut short, or somebody wrote there since', async () => {
+  test('another restore was interrupted, or somebody wrote there since', async () => {
     const { target, restore, check } = await made();
     await target.s3.put('restore/v1/started', Buffer.from('{}'));
     expect((await restore()).error).toMatch(/another restore of this bucket was cut short/);
@@ -176,7 +176,7 @@ describe('a restore, and who asks what it would do, are refused, with nothing wr
     expect(await keysOf(target.s3)).toEqual(['restore/v1/started']);
   });
 
-  test('no point is on either side of the time, or the time has no zone', async () => {
+  test('no point is before or after the time, or the time has no zone', async () => {
     const { run, target, restore, check } = await made();
     const [point] = (await listPoints(run)).points;
     const during = new Date(point!.started.getTime() + 1).toISOString();
@@ -189,7 +189,7 @@ describe('a restore, and who asks what it would do, are refused, with nothing wr
   });
 });
 
-test('who asks what a restore would do is told it, without a bucket to restore into, and nothing is written', async () => {
+test('a dry run reports what a restore would do, without a target bucket and any write', async () => {
   const { to, target, check } = await made();
   const there = await keysOf(to.s3);
   const { code, out } = await check([], { S3_ENDPOINT: 'http://127.0.0.1:1' });
@@ -202,7 +202,7 @@ test('who asks what a restore would do is told it, without a bucket to restore i
   expect((await check(['--prefix', 'c/1/', '--to', 'c/2/'])).code).toBe(1);
 });
 
-test('a damaged point is left aside and said, unless it is the newest', async () => {
+test('a damaged point is skipped and reported, unless it is the newest', async () => {
   const { from, to, target, restore } = await made();
   const buckets = { bucket: from.name, backup: to.name };
   await command(servers, buckets, ['copy']);
@@ -256,7 +256,7 @@ describe('a copy is refused when', () => {
     expect(await keysOf(to.s3)).toEqual(there);
   });
 
-  test('a restore of the bucket was cut short', async () => {
+  test('a restore of the bucket was interrupted', async () => {
     const { from, to } = await made();
     await from.s3.put('restore/v1/started', Buffer.from('{}'));
     const { error } = await command(servers, { bucket: from.name, backup: to.name }, ['copy']);
@@ -289,7 +289,7 @@ test('the commands print a line of JSON each, a list one for each point', async 
   expect(JSON.parse(expired.out[0] ?? '')).toMatchObject({ command: 'expire', points: 0, contents: 0 });
 });
 
-test('a restore makes the bucket only where that is wanted', async () => {
+test('a restore creates the bucket only if configured', async () => {
   const { to } = await made();
   const buckets = { bucket: 'not-there-yet', backup: to.name };
   expect((await command(servers, buckets, ['restore'])).error).toMatch(

@@ -55,7 +55,7 @@ async function used() {
 const under = (all: Record<string, unknown>, ...prefixes: string[]) =>
   Object.fromEntries(Object.entries(all).filter(([key]) => prefixes.some((one) => key.startsWith(one))));
 
-test('what lay under some prefixes comes back under others, and nothing else is touched', async () => {
+test('objects under some prefixes are restored under others, and nothing else is changed', async () => {
   const { from, to, run } = await used();
   const before = await everything(from);
   await put(from, `${OLD}s/shared`, 'spoilt');
@@ -81,7 +81,7 @@ test('what lay under some prefixes comes back under others, and nothing else is 
   expect((await keysOf(target.s3)).filter((key) => key.startsWith('restore/'))).toEqual([]);
 });
 
-test('a prefix that has anything is refused, and nothing is written', async () => {
+test('a prefix that is not empty is refused, and nothing is written', async () => {
   const { from, run } = await used();
   await put(from, `${NEW}a/2/mine`, 'mine');
   const before = await everything(from);
@@ -91,7 +91,7 @@ test('a prefix that has anything is refused, and nothing is written', async () =
 
 describe('killed at any write', () => {
   test.each(['before', 'after'] as const)(
-    '%s it was done, it goes on from the points that it began with',
+    '%s it was done, it continues from the points that it began with',
     async (when) => {
       for (let write = 1; ; write += 1) {
         const { from, to, run } = await used();
@@ -130,7 +130,7 @@ describe('the command', () => {
     return command(servers, names, ['restore', ...args]);
   };
 
-  test('takes prefixes in pairs', async () => {
+  test('accepts prefixes in pairs', async () => {
     const { code, out } = await asked(
       '--prefix',
       `${OLD}s/`,
@@ -156,7 +156,7 @@ describe('the command', () => {
       ['--prefix', OLD, '--to', NEW, '--prefix', `${OLD}s/`, '--to', `${OTHER}s/`],
       /begins with another/,
     ],
-  ])('takes none %s', async (_, args, says) => {
+  ])('refuses prefixes %s', async (_, args, says) => {
     const { code, error } = await asked(...args);
     expect([code, error]).toEqual([1, expect.stringMatching(says)]);
   });

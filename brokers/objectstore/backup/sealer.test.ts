@@ -58,7 +58,7 @@ describe('what a backup writes is an age file', () => {
     );
   });
 
-  it('which is another each time, so that two contents with the same bytes have not the same chunks', async () => {
+  it('which differs each time, so that two contents with the same bytes have different chunks', async () => {
     const plain = bytesOf(2 * CHUNK);
     const [one, other] = [await sealed(plain, CHUNK), await sealed(plain, CHUNK)];
     for (let at = 0; at + 16 <= 2 * CHUNK; at += 16) {
@@ -67,7 +67,7 @@ describe('what a backup writes is an age file', () => {
     }
   });
 
-  it('which no restore opens where a byte is another, a chunk is missing or two are exchanged', async () => {
+  it('which no restore opens if a byte is changed, a chunk is missing or two are swapped', async () => {
     const file = await sealed(bytesOf(3 * CHUNK), CHUNK);
     const stored = CHUNK + 16;
     const payload = file.length - 3 * stored;

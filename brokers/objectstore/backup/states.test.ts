@@ -19,7 +19,7 @@ function statesOf(s3: States['s3']) {
 }
 
 describe('states of a Space beside the points of its bucket', () => {
-  it('answers the newest at or before a time, the oldest where none is so old, the newest without a time', async () => {
+  it('returns the newest at or before a time, the oldest if none is so old, the newest without a time', async () => {
     const { states, clock } = statesOf(servers.bucket().s3);
     for (const number of [1, 2, 3]) {
       clock.set(day(number));
@@ -32,13 +32,13 @@ describe('states of a Space beside the points of its bucket', () => {
     expect(await text(day(0))).toBe('state of day 1');
   });
 
-  it('says where it looked when there is none', async () => {
+  it('reports where it looked if there is none', async () => {
     await expect(getState(statesOf(servers.bucket().s3).states, undefined)).rejects.toThrow(
       /no state under home\/states\//,
     );
   });
 
-  it('removes what is too old, and never the last two', async () => {
+  it('removes old ones, and never the last two', async () => {
     const { states, clock } = statesOf(servers.bucket().s3);
     for (const number of [1, 2, 3]) {
       clock.set(day(number));
@@ -50,7 +50,7 @@ describe('states of a Space beside the points of its bucket', () => {
     expect(await expireStates(states, 14)).toBe(0);
   });
 
-  it('goes with a copy, and comes back without the identity or the Space’s own key', async () => {
+  it('is stored with a copy, and read back without the identity or the Space’s own key', async () => {
     const [bucket, backup] = [servers.bucket(), servers.bucket()];
     await bucket.s3.put('a', Buffer.from('an object'));
     const names = { bucket: bucket.name, backup: backup.name };
@@ -66,7 +66,7 @@ describe('states of a Space beside the points of its bucket', () => {
     expect([code, Buffer.from(out.join(''), 'base64').toString()]).toEqual([0, 'sealed']);
   });
 
-  it('is not passed over in silence: a copy without the state that it was to carry fails', async () => {
+  it('is not silently skipped: a copy without its state fails', async () => {
     const [bucket, backup] = [servers.bucket(), servers.bucket()];
     const names = { bucket: bucket.name, backup: backup.name };
     const { code, error } = await command(servers, names, ['copy'], { BACKUP_STATE_FILE: '/nowhere' });

@@ -96,12 +96,12 @@ describe('a path', () => {
     expect(decodePath(raw)).toBeUndefined();
   });
 
-  test('keeps a mark of the byte order, which would make two names one', () => {
+  test('keeps a byte order mark, without which two names would be one', () => {
     expect(decodePath('%EF%BB%BFa')).toBe('\ufeffa');
     expect(decodeQueryValue('%EF%BB%BFa')).toBe('\ufeffa');
   });
 
-  test('of a query is decoded only where all of it may be there', () => {
+  test('of a query is decoded only if all of it is allowed', () => {
     for (const raw of ['a b', '"a', 'a"', 'a%zz', 'a%2', 'ä', '%ff'])
       expect(decodeQueryValue(raw)).toBeUndefined();
     expect(decodeQueryValue('a/b?c=d%2F')).toBe('a/b?c=d/');
@@ -119,7 +119,7 @@ describe('a path', () => {
   });
 });
 
-test('what we encode, we decode, and so does everybody else', () => {
+test('an encoded key is decoded to the same key, also by other decoders', () => {
   const any = fc.string({ unit: 'binary', maxLength: 40 }).filter((text) => text.isWellFormed());
   fc.assert(
     fc.property(any, (text) => {
@@ -131,7 +131,7 @@ test('what we encode, we decode, and so does everybody else', () => {
   );
 });
 
-test('no key leaves its room, whatever reads it', () => {
+test('no key leaves its prefix, whichever program reads it', () => {
   const segment = fc.oneof(
     fc.constantFrom('.', '..', '', '%2e%2e', '%2F', '\\', '..;', 'c', 'a', 's', '1'.repeat(40)),
     fc.string({ unit: 'binary', maxLength: 6 }),
@@ -155,12 +155,12 @@ test('no key leaves its room, whatever reads it', () => {
   );
 });
 
-test('a prefix may end within a segment, and may not climb', () => {
+test('a prefix may end within a segment, and may not leave its parent', () => {
   for (const text of ['', 'a', 'a/', 'a/b', '.', 'a/..']) expect(parsePrefix(text)).toBe(text);
   for (const text of ['/', 'a//', '../', 'a/../b', './a', 'a\\']) expect(parsePrefix(text)).toBeUndefined();
 });
 
-test('a room is made of places that we made', () => {
+test('a prefix consists of parts that the broker created', () => {
   expect(() => prefixesOf(`${place('1')}a/2/`, `${place('1')}s/`)).toThrow();
   expect(() => prefixesOf('', `${place('1')}s/`)).toThrow();
   const [data, shared] = [`${place('1')}a/${'2'.repeat(40)}/`, `${place('1')}s/`];
@@ -171,7 +171,7 @@ test('a room is made of places that we made', () => {
   }
 });
 
-test('of the keys of the bucket a tenant has those below a place that we made', () => {
+test('a tenant has only the keys of the bucket below a prefix that the broker created', () => {
   const [data, shared] = [`${place('1')}a/${'2'.repeat(40)}/`, `${place('1')}s/`];
   for (const prefix of [data, shared]) {
     expect(isUnderPrefix(`${prefix}x`)).toBe(true);

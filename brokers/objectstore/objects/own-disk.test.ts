@@ -44,7 +44,7 @@ test('folders of a write that has failed without an answer are removed', async (
   await eventually(() => !existsSync(onDisk('a')), { what: 'the folders to go' });
 });
 
-test('one that was stored all the same stays', async () => {
+test('the folder of an object that was stored nevertheless stays', async () => {
   const looked = Promise.withResolvers<void>();
   between.begun = ({ url }) => {
     if (url?.includes(encodeURIComponent(`${PREFIX}d/e/`))) looked.resolve();
@@ -65,7 +65,7 @@ describe('an upload that cannot be completed', () => {
     return () => s3.completeUpload(PREFIX + key, id, parts);
   }
 
-  test.each(['large/object', 'marked/'])('since %s is there is refused as a put is', async (beneath) => {
+  test.each(['large/object', 'marked/'])('because %s exists is refused like a put', async (beneath) => {
     const name = beneath.slice(0, beneath.indexOf('/'));
     const complete = await begun(name);
     await s3.put(PREFIX + beneath, Buffer.from(beneath.endsWith('/') ? '' : 'x'));
@@ -77,7 +77,7 @@ describe('an upload that cannot be completed', () => {
     await expect(complete()).resolves.toMatchObject({ etag: expect.any(String) });
   });
 
-  test('for a moment, though nothing is in the way, says what the server says', async () => {
+  test('for a moment, although nothing conflicts, returns the server’s error', async () => {
     const complete = await begun('moment');
     between.fate = ({ method, url }) =>
       method === 'POST' && url?.includes('uploadId') ? { status: 500, code: 'InternalError' } : 'pass';

@@ -79,7 +79,7 @@ describe('an object', () => {
       expect((await mine.get('cond', { range })).json.error.code).toBe('invalid_request');
   });
 
-  test('is read in part only of the version that the rest is wanted of, and else whole', async () => {
+  test('is read in part only of the requested version, and otherwise as a whole', async () => {
     const { etag } = (await mine.put('resumed', 'AAAAAAAAAA')).json;
     const rest = { range: 'bytes=5-' };
     const resumed = async (more: Record<string, string>) => {
@@ -161,7 +161,7 @@ describe('an object', () => {
     expect((await mine.call('DELETE', upload)).status).toBe(404);
   });
 
-  test('is not there when its upload is given up', async () => {
+  test('does not exist if its upload is aborted', async () => {
     const { json } = await mine.post('/v1/uploads/data', { key: 'given-up' });
     const upload = `/v1/uploads/data/${json.upload_id}`;
     await mine.call('PUT', `${upload}/1`, { body: 'x' });
@@ -173,7 +173,7 @@ describe('an object', () => {
 });
 
 describe('a list', () => {
-  test('goes page by page, under its prefix and up to its delimiter', async () => {
+  test('is returned page by page, under its prefix and up to its delimiter', async () => {
     for (const key of ['l/a', 'l/b/1', 'l/b/2', 'l/c', 'l2/x']) await mine.put(key, key);
     const seen: string[] = [];
     let cursor = '';
@@ -185,7 +185,7 @@ describe('a list', () => {
     expect(seen).toEqual(['l/a', 'l/b/', 'l/c']);
   });
 
-  test('has a cursor that serves only who got it, for what it was got', async () => {
+  test('has a cursor that is valid only for its caller and request', async () => {
     const { json } = await mine.call('GET', '/v1/objects/data?prefix=l&limit=1');
     const refused = async (who: Assistant, path: string) =>
       expect((await who.call('GET', path)).json.error.code).toBe('invalid_request');
@@ -203,8 +203,8 @@ describe('a list', () => {
   });
 });
 
-describe('a wall', () => {
-  test('stands between Assistants, except in what their Capsule shares', async () => {
+describe('isolation', () => {
+  test('separates Assistants, except in the bucket that their Capsule shares', async () => {
     await mine.put('secret', 'mine');
     await mine.call('PUT', '/v1/objects/shared/board', { body: 'ours' });
     for (const who of [neighbour, stranger]) {
@@ -218,7 +218,7 @@ describe('a wall', () => {
     expect((await stranger.call('GET', '/v1/objects/shared/board')).status).toBe(404);
   });
 
-  test('is not climbed by knowing where others lie', async () => {
+  test('does not depend on the secrecy of prefixes', async () => {
     const [row] = await fixture.registry<{ place: string }>(
       "SELECT place FROM broker.workload WHERE app_id = 'mine'",
     );
@@ -238,7 +238,7 @@ describe('a wall', () => {
 });
 
 describe('the one refusal', () => {
-  test('is the same for everybody who may not, whatever is asked for', async () => {
+  test('is the same for every caller without a right, whatever is requested', async () => {
     const retired = assistant(fixture.broker.dataUrl, newToken('osw').reveal());
     const bodies = new Set<string>();
     for (const token of ['', retired.token, newToken('osp').reveal(), newToken('dbp').reveal(), 'x']) {
@@ -259,7 +259,7 @@ describe('the one refusal', () => {
     expect([...bodies]).toEqual(['{"error":{"code":"forbidden"},"trace_id":""}']);
   });
 
-  test('comes at once for a principal that is replaced or dropped', async () => {
+  test('is immediate for a principal that is replaced or dropped', async () => {
     const capsule = await fixture.broker.capsule('leaving');
     const old = assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'leaving', 'app'));
     expect((await old.put('a', 'x')).status).toBe(200);

@@ -49,7 +49,7 @@ const age = (id: string, hours: number) =>
     [id, hours],
   );
 
-test('an upload that nobody finished in a day is given up: its parts are gone, its bytes free; a younger one stays', async () => {
+test('an upload that is not completed in a day is aborted: its parts are deleted, its bytes are free, and a younger one stays', async () => {
   const [forgotten, young] = [await begin('forgotten'), await begin('young')];
   expect(partsUpstream()).toBe(2);
   expect((await mine.put('more', Buffer.alloc(400 * KIB))).json.error.code).toBe('quota_exceeded');
@@ -73,7 +73,7 @@ test('an upload that nobody finished in a day is given up: its parts are gone, i
   expect(done.status).toBe(200);
 });
 
-test('however many were forgotten, one round gives all of them up, and one that cannot be stops no other', async () => {
+test('one round aborts any number of abandoned uploads, and one that cannot be aborted stops no other', async () => {
   const who = await newAssistant(fixture.broker);
   const { upload_id } = (await who.post('/v1/uploads/data', { key: 'many' })).json;
   await age(upload_id, 25);
@@ -93,7 +93,7 @@ test('however many were forgotten, one round gives all of them up, and one that 
   await fixture.registry("DELETE FROM broker.object_upload WHERE upstream_id = 'gone-7'");
 });
 
-test('a Capsule has no more open uploads than it may, over all replicas; one that ends makes room', async () => {
+test('a Capsule has at most its limit of open uploads over all replicas, and the end of one allows another', async () => {
   const environment = { OPEN_UPLOADS: '5' };
   const replicas = await Promise.all([fixture.replica({ environment }), fixture.replica({ environment })]);
   const who = await newAssistant(fixture.broker);
@@ -120,7 +120,7 @@ test('a Capsule has no more open uploads than it may, over all replicas; one tha
   for (const replica of replicas) await replica.stop();
 });
 
-test('two replicas may give it up at the same time', async () => {
+test('two replicas may abort an upload at the same time', async () => {
   const id = await begin('twice', await newAssistant(fixture.broker));
   await age(id, 25);
   const replica = await fixture.replica();

@@ -53,7 +53,7 @@ const alarms = async () => {
 };
 
 describe('a Capsule’s row that somebody edited', () => {
-  it('with a principal of their own is nobody’s, as for a principal that is none', async () => {
+  it('with a principal of somebody’s own is refused like an unknown one', async () => {
     const forged = client(fixture.broker.url, newToken('osp').reveal());
     const before = await alarms();
     await fixture.registry('UPDATE broker.capsule SET principal = sha256($1) WHERE capsule_id = $2', [
@@ -69,7 +69,7 @@ describe('a Capsule’s row that somebody edited', () => {
     expect(line).not.toContain(forged.token);
   });
 
-  it('with the principal of another Capsule is nobody’s', async () => {
+  it('with the principal of another Capsule is refused', async () => {
     const attacker = await fixture.broker.capsule(`attacker-${count}`);
     await fixture.registry(
       `WITH mine AS (UPDATE broker.capsule SET state = 'retired', principal = NULL WHERE capsule_id = $1)
@@ -88,7 +88,7 @@ describe('a Capsule’s row that somebody edited', () => {
     expect(await answersOf(attacker, id)).toEqual(allRefused(id));
   });
 
-  it('with the prefix of another leads nowhere: no Assistant comes to share its files', async () => {
+  it('with the prefix of another is refused: no Assistant can share its files', async () => {
     const victim = `victim-${count}`;
     const theirs = await fixture.broker.capsule(victim);
     await fixture.broker.workload(theirs, victim, 'app');
@@ -106,13 +106,13 @@ describe('a Capsule’s row that somebody edited', () => {
     expect(generic(await own.create(id, 'app', token()))).toEqual(refused);
   });
 
-  it('in another incarnation is nobody’s', async () => {
+  it('in another incarnation is refused', async () => {
     await fixture.registry('UPDATE broker.capsule SET life = 2 WHERE capsule_id = $1', [id]);
     await fixture.registry('UPDATE broker.store SET life = 2 WHERE capsule_id = $1', [id]);
     expect(await answersOf(own, id)).toEqual(allRefused(id));
   });
 
-  it('between the look-up and the work is found under the lock', async () => {
+  it('between the look-up and the operation is detected under the lock', async () => {
     const { context } = fixture.broker;
     const digest = Buffer.alloc(32, 7);
     await fixture.registry('UPDATE broker.capsule SET principal = $1 WHERE capsule_id = $2', [digest, id]);
@@ -122,7 +122,7 @@ describe('a Capsule’s row that somebody edited', () => {
     ).rejects.toMatchObject({ code: 'forbidden' });
   });
 
-  it('without a MAC is nobody’s, until the provisioner or an administrator names its principal again', async () => {
+  it('without a MAC is refused, until the provisioner or an administrator names its principal again', async () => {
     const unbind = () => fixture.registry('UPDATE broker.store SET mac = NULL WHERE capsule_id = $1', [id]);
     await unbind();
     expect(generic(await own.create(id, 'app', token()))).toEqual(refused);
@@ -137,7 +137,7 @@ describe('a Capsule’s row that somebody edited', () => {
   });
 });
 
-it('a workload’s place that somebody edited is not made good by another principal for it', async () => {
+it('a workload’s edited prefix does not become valid by another principal for it', async () => {
   const [, victim] = [
     await fixture.broker.workload(own, id, 'mine'),
     await fixture.broker.workload(own, id, 'victim'),

@@ -89,7 +89,7 @@ describe('the drop of a workload', () => {
     expect(places.of['one']).not.toBe(one);
   });
 
-  it('takes its principal for good', async () => {
+  it('retires its principal permanently', async () => {
     const { capsule, principal } = await prepare();
     const token = newToken('osw').reveal();
     await principal.create(capsule, 'three', token);
@@ -98,7 +98,7 @@ describe('the drop of a workload', () => {
   });
 
   it.each(['drop:after-cut', 'drop:after-sweep', 'drop:before-commit', 'answer'])(
-    'interrupted at %s, a retry ends it',
+    'interrupted at %s, is completed by a retry',
     async (failpoint) => {
       const { capsule, principal, one } = await prepare();
       const reply = await failThenRetry(failpoint, () => principal.drop(capsule, 'one'));
@@ -108,7 +108,7 @@ describe('the drop of a workload', () => {
     },
   );
 
-  it('that nobody finishes is finished by the upkeep', async () => {
+  it('that is not completed is completed by the upkeep', async () => {
     const { capsule, principal, one } = await prepare();
     armed = 'drop:after-cut';
     await principal.drop(capsule, 'one');
@@ -129,7 +129,7 @@ describe('the drop of a Capsule', () => {
     expect((await fixture.broker.provisioner.finalize(capsule)).json.finalized).toBe(true);
   };
 
-  it('deletes all that it had and names its workloads', async () => {
+  it('deletes all its objects and names its workloads', async () => {
     const { capsule, principal, whole } = await prepare();
     expect((await fixture.broker.provisioner.finalize(capsule)).status).toBe(409);
     expect((await principal.dropAll(capsule)).json.dropped).toEqual(['one', 'two']);
@@ -137,7 +137,7 @@ describe('the drop of a Capsule', () => {
   });
 
   it.each(['capsule-drop:after-cut', 'capsule-drop:after-sweep', 'capsule-drop:before-commit'])(
-    'interrupted at %s, a retry ends it and names the same',
+    'interrupted at %s, is completed by a retry that names the same workloads',
     async (failpoint) => {
       const { capsule, principal, whole } = await prepare();
       const reply = await failThenRetry(failpoint, () => principal.dropAll(capsule));
@@ -154,7 +154,7 @@ describe('the drop of a Capsule', () => {
     expect(existsSync(file(whole))).toBe(false);
   });
 
-  it('leaves its id to a new life, in another place and with other principals', async () => {
+  it('frees its id for a new incarnation, with another prefix and other principals', async () => {
     const { capsule, principal, whole } = await prepare();
     await principal.dropAll(capsule);
     await fixture.broker.provisioner.finalize(capsule);
@@ -169,7 +169,7 @@ describe('the drop of a Capsule', () => {
     expect((await next.drop(capsule, 'two')).status).toBe(404);
   });
 
-  it('forbids its principal everything but to finish it', async () => {
+  it('allows its principal only to complete it', async () => {
     const { capsule, principal } = await prepare();
     armed = 'capsule-drop:after-cut';
     await principal.dropAll(capsule);
@@ -178,7 +178,7 @@ describe('the drop of a Capsule', () => {
     expect((await principal.dropAll(capsule)).status).toBe(200);
   });
 
-  it('is not undone by a write that was under way', async () => {
+  it('is not undone by a write in progress', async () => {
     const { capsule, principal, whole, one } = await prepare();
     await principal.dropAll(capsule);
     put(`${one}late`);
@@ -195,7 +195,7 @@ describe('the drop of a Capsule', () => {
   });
 });
 
-it('with a store that is away, access ends all the same and the drop is finished later', async () => {
+it('with an unavailable store, access still ends and the drop is completed later', async () => {
   const { capsule, principal, one } = await prepare();
   await fixture.s3.kill();
   const refused = await principal.drop(capsule, 'one');

@@ -59,7 +59,7 @@ describe('a row that somebody edited', () => {
      SELECT place FROM victim, moved`,
   ];
 
-  it('with the prefix of another leads nowhere', async () => {
+  it('with the prefix of another is refused', async () => {
     const [mine, victim] = [await workload('mine'), await workload('victim')];
     await assistant(fixture.broker.dataUrl, victim).put('file', 'secret');
     await fixture.registry(swapPlaces[0] ?? '');
@@ -72,7 +72,7 @@ describe('a row that somebody edited', () => {
     expect(metrics).toMatch(/custody_alarms_total\{alarm="forged_principal"\} [1-9]/);
   });
 
-  it('with a principal of somebody else leads nowhere', async () => {
+  it('with a principal of somebody else is refused', async () => {
     const [mine, victim] = [await workload('mine'), await workload('victim')];
     await assistant(fixture.broker.dataUrl, victim).put('file', 'secret');
     await fixture
@@ -90,7 +90,7 @@ describe('a row that somebody edited', () => {
     expect(await code(victim)).toBe('forbidden');
   });
 
-  it('without a MAC leads nowhere once those of the version before were bound', async () => {
+  it('without a MAC is refused once those of the earlier version are bound', async () => {
     const mine = await workload('mine');
     const { connections, bindings, prefixNames } = fixture.broker.context;
     const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
@@ -118,8 +118,8 @@ describe('a row that somebody edited', () => {
   });
 });
 
-describe('a registry that was set back', () => {
-  it('lets nobody in, on any replica and by no listener, until all principals are exchanged', async () => {
+describe('a registry that was restored to an older state', () => {
+  it('accepts nobody, on any replica and listener, until all principals are exchanged', async () => {
     const [leaked, other] = [await workload('leaked'), await workload('other')];
     const running = await fixture.replica();
     const restore = await backup();
@@ -163,7 +163,7 @@ describe('a registry that was set back', () => {
   });
 });
 
-it('a broker that is killed before the bucket knows has answered nothing, and the next one goes on', async () => {
+it('a broker that is killed before the bucket has the epoch has answered nothing, and the next one continues', async () => {
   const token = await workload('doomed');
   const doomed = await spawnBroker({ ...fixture.mounts.environment, FAILPOINT: 'drop:after-cut' });
   await expect(client(doomed.url, home.token).drop('home', 'doomed')).rejects.toThrow();
@@ -192,7 +192,7 @@ it('many principals that end at once on two replicas are all anchored when they 
   await replica.stop();
 });
 
-it('an epoch that was read before others went on is no registry that was set back', async () => {
+it('an epoch that was read before others advanced is not mistaken for an older registry', async () => {
   const { connections, bindings, prefixNames } = fixture.broker.context;
   const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
   await workload('app');
@@ -231,7 +231,7 @@ it('an epoch that was read before others went on is no registry that was set bac
   await close();
 });
 
-it('while the bucket is away no principal ends: the caller is told to ask again, and then it has', async () => {
+it('while the bucket is unavailable no principal ends: the caller is told to retry, and then it ends', async () => {
   const token = await workload('app');
   const next = newToken('osw').reveal();
   await fixture.s3.kill();
@@ -242,7 +242,7 @@ it('while the bucket is away no principal ends: the caller is told to ask again,
   expect(await code(next)).toBe('not_found');
 });
 
-it('Capsules of a version that bound workloads alone are bound, and no workload with them', async () => {
+it('Capsules of a version that bound only workloads are bound, and no workload with them', async () => {
   const mine = await workload('mine');
   const epoch = await registryEpoch();
   const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
@@ -261,7 +261,7 @@ it('Capsules of a version that bound workloads alone are bound, and no workload 
   await updated.stop();
 });
 
-it('rows of a version that bound none are bound at the start, where the names give their places', async () => {
+it('rows of a version that bound none are bound at the start, if their prefixes are derived from their names', async () => {
   const [good, bad] = [await workload('good'), await workload('bad')];
   await fixture.registry('UPDATE broker.workload SET mac = NULL');
   await fixture.registry(

@@ -66,7 +66,7 @@ test.each<[name: string, act: (capsule: Client, id: string) => Promise<{ readonl
   ],
   ['the drop of its workload', (capsule, id) => capsule.drop(id, 'app')],
   ['the drop of its Capsule', (capsule, id) => capsule.dropAll(id)],
-])('no replica lets a principal in once %s was answered', async (_, act) => {
+])('no replica accepts a principal once %s was answered', async (_, act) => {
   const { capsule, id, token } = await workload();
   const statuses = await usedWhile(token, () => act(capsule, id));
   expect(REFUSED).toEqual(expect.arrayContaining([...statuses]));

@@ -23,7 +23,7 @@ afterAll(() => fixture?.close());
 
 const listed = (base: string) => sendSigned(base, keys, { method: 'GET', path: '/data' });
 
-test('a broker with another one does not start on the bucket of the first', async () => {
+test('a broker with another key does not start on the bucket of the first', async () => {
   const NAME_KEY_FILE = fixture.mounts.write('new-names', randomBytes(32).toString('base64url'));
   await expect(fixture.replica({ environment: { NAME_KEY_FILE } })).rejects.toThrow(
     /belongs to another Space of the name "test", with other keys/,
@@ -31,7 +31,7 @@ test('a broker with another one does not start on the bucket of the first', asyn
   expect((await mine.get('kept')).text).toBe('as it was');
 });
 
-test('on a bucket of its own it lets nobody in, alarms, and with the first one all is as it was', async () => {
+test('on its own bucket it accepts nobody and raises an alarm, and with the first key everything works again', async () => {
   const NAME_KEY_FILE = fixture.mounts.write('other-names', randomBytes(32).toString('base64url'));
   fixture.s3.makeBucket('others');
   const other = await fixture.replica({ environment: { NAME_KEY_FILE, S3_BUCKET: 'others' } });

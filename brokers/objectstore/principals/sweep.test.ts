@@ -34,12 +34,12 @@ function storeOf(keys: readonly string[], staysFor: number) {
   };
 }
 
-it('a store that says it has deleted what it goes on to list is told to be away, and not asked without end', async () => {
+it('a store that still lists what it has reported as deleted counts as unavailable, and is not retried endlessly', async () => {
   const store = storeOf(['a', 'b', 'c'], Number.POSITIVE_INFINITY);
   await expect(createSweep(store)(prefix)).rejects.toMatchObject({ code: 'unavailable' });
   expect(store.lists()).toBeLessThan(100);
 });
 
-it('one whose lists come a moment late is swept to its end', async () => {
+it('a store whose lists are a moment late is swept completely', async () => {
   await createSweep(storeOf(['a', 'b', 'c', 'd', 'e'], 2))(prefix);
 });

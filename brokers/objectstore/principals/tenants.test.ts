@@ -26,7 +26,7 @@ function counted(): { readonly session: Session; readonly asked: string[] } {
   return { session, asked };
 }
 
-test('many who ask at once are answered by few statements, each with what is its own', async () => {
+test('many callers at once are answered with few statements, each with its own result', async () => {
   const { broker } = fixture;
   const capsule = await broker.capsule('many');
   const apps = ['one', 'two', 'three'];
@@ -49,7 +49,7 @@ async function someone(id: string): Promise<TokenDigest> {
   return digestOf(new Secret(await fixture.broker.workload(capsule, id, 'app')));
 }
 
-test('who was found is known for the time of a lease, and nobody for none', async () => {
+test('a found principal is cached for the time of a lease, and an unknown one is not', async () => {
   const digest = await someone('lease');
   const { session, asked } = counted();
   let time = 0;
@@ -82,7 +82,7 @@ test('a lease begins before its look-up, however long that takes', async () => {
   expect(asked.length).toBe(2);
 });
 
-test('nobody is found by a digest that only begins like another', async () => {
+test('no principal is found by a digest that only begins like another', async () => {
   const { broker } = fixture;
   const capsule = await broker.capsule('alike');
   const digest = digestOf(new Secret(await broker.workload(capsule, 'alike', 'app')));

@@ -9,14 +9,14 @@ import { createAppSizes } from './app-sizes.ts';
 const KIB = 1024;
 const ENTRY = 16 * KIB;
 
-describe('what an Assistant’s own files take', () => {
+describe('the usage of an Assistant’s own files', () => {
   let fixture: Fixture;
   beforeAll(async () => {
     fixture = await openFixture();
   });
   afterAll(() => fixture?.close());
 
-  it('is told to its Capsule alone, with what objects and folders cost', async () => {
+  it('is reported only to its Capsule, including the cost of objects and folders', async () => {
     const capsule = `c${randomUUID().slice(0, 8)}`;
     const owner = await fixture.broker.capsule(capsule);
     const one = assistant(fixture.broker.dataUrl, await fixture.broker.workload(owner, capsule, 'one'));
@@ -62,7 +62,7 @@ describe('a listing', () => {
     return { client: client as never, state, letGo };
   }
 
-  it('is begun once, is believed for five minutes, and is then begun anew', async () => {
+  it('is begun once, is used for five minutes, and is then repeated', async () => {
     let now = 0;
     const { client, state } = store({});
     const sizes = createAppSizes({ client, entryBytes: 0, log, now: () => now });
@@ -75,14 +75,14 @@ describe('a listing', () => {
     expect(state.listed.length).toBe(2);
   });
 
-  it('that takes longer than a turn goes on without whoever asked', async () => {
+  it('that takes longer than a turn continues without its caller', async () => {
     const { client } = store({ p: 25 });
     const sizes = createAppSizes({ client, entryBytes: 0, log });
     expect(await sizes('p')).toBeUndefined();
     expect(await eventually(() => sizes('p'), { what: 'the whole of it' })).toBe(25);
   });
 
-  it('of millions of objects leaves turns to the others', async () => {
+  it('of millions of objects leaves turns for others', async () => {
     const { client, state, letGo } = store({ one: 1_000, two: 1_000 });
     const sizes = createAppSizes({ client, entryBytes: 0, log });
     state.holds = true;
@@ -102,7 +102,7 @@ describe('a listing', () => {
     }
   });
 
-  it('that fails tells what was known before, and is begun anew by whoever asks next', async () => {
+  it('that fails returns the previous result, and is repeated at the next request', async () => {
     let now = 0;
     const { client, state } = store({});
     const sizes = createAppSizes({ client, entryBytes: 0, log, now: () => now });

@@ -63,7 +63,7 @@ async function credits(): Promise<{
 
 const noRoom = 'a count cannot run, and there is';
 
-test('what is deleted or overwritten at the limit makes room at once, though nothing can be counted', async () => {
+test('deleting or overwriting at the limit frees space at once, although nothing can be counted', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   expect(await put(one, 'a', 400 * KIB)).toBe('ok');
   expect(await put(one, 'b', 400 * KIB)).toBe('ok');
@@ -77,7 +77,7 @@ test('what is deleted or overwritten at the limit makes room at once, though not
   }
 });
 
-test('however many delete an object at the same time, it gives its bytes back once', async () => {
+test('however many callers delete an object at the same time, its bytes are credited once', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   for (const key of ['a', 'b', 'c']) expect(await put(one, key, 300 * KIB)).toBe('ok');
   await Promise.all(Array.from({ length: 40 }, () => remove(one, 'a')));
@@ -110,7 +110,7 @@ test('two replicas that delete an object at the same time credit it once', async
   await other.stop();
 });
 
-test('what is deleted in bulk makes room at once, and each object does once', async () => {
+test('a bulk deletion frees space at once, for each object once', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   const keys = Array.from({ length: 8 }, (_, i) => `one-of-many-${i}`);
   for (const key of keys) expect(await put(one, key, 100 * KIB)).toBe('ok');
@@ -122,7 +122,7 @@ test('what is deleted in bulk makes room at once, and each object does once', as
   expect(await put(one, 'too-much', 400 * KIB), noRoom).not.toBe('ok');
 });
 
-test('a completed upload in the place of an object makes the room that this had', async () => {
+test('a completed upload that replaces an object frees the space of the old one', async () => {
   const one = await newAssistant(broker, { quota: 2 * MIB });
   expect(await put(one, 'a', 900 * KIB)).toBe('ok');
   for (let i = 0; i < 4; i += 1) {
@@ -140,7 +140,7 @@ test('a completed upload in the place of an object makes the room that this had'
   expect(await put(one, 'c', 900 * KIB), noRoom).not.toBe('ok');
 });
 
-test('a completion that is repeated at a server that answers it with success again gives nothing back', async () => {
+test('a repeated completion at a server that answers it with success again credits nothing', async () => {
   const one = await newAssistant(broker, { quota: 2 * MIB });
   expect(await put(one, 'a', 900 * KIB)).toBe('ok');
   const { json } = await one.post('/v1/uploads/data', { key: 'a' });
@@ -160,7 +160,7 @@ test('a completion that is repeated at a server that answers it with success aga
   expect(await credits()).toMatchObject({ credited: 0, objects: 0 });
 });
 
-test('what is still there afterwards is not credited, though the server says that all went well', async () => {
+test('an object that still exists afterwards is not credited, although the server reports success', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   expect(await put(one, 'a', 100 * KIB)).toBe('ok');
   const { connections } = fixture.broker.context;
@@ -193,7 +193,7 @@ test('what is still there afterwards is not credited, though the server says tha
   expect(await credits()).toMatchObject({ credited: 20, objects: 2 });
 });
 
-test('a marker gives nothing back: its folder may be there without it', async () => {
+test('a marker is not credited, since its folder may exist without it', async () => {
   const one = await newAssistant(broker, { quota: 64 * KIB });
   expect(await put(one, 'a/', 0)).toBe('ok');
   expect(await put(one, 'a/b', KIB)).toBe('ok');
@@ -236,7 +236,7 @@ interface Ender {
   readonly end: Promise<unknown>;
 }
 
-test('whatever is written, ended and counted at the same time, never does less count than is stored', async () => {
+test('with writes, deletions and counts at the same time, never less is counted than stored', async () => {
   const { connections } = fixture.broker.context;
   const silent = createLogger({ service: 'test', level: 'silent' });
   const keys = ['a', 'b', 'c'];

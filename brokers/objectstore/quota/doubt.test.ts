@@ -99,7 +99,7 @@ async function hangUpOnCopies(one: Assistant, via: TestBroker, most: number): Pr
   return most;
 }
 
-test('copies of parts whose caller hangs up count, and however many there are, no more is stored than the quota', async () => {
+test('copies of parts whose caller disconnects count, and in any number they never store more than the quota', async () => {
   const before = bytesOnDisk();
   const one = await newAssistant(broker, { quota: 6 * MIB });
   expect((await one.put('source', Buffer.alloc(MIB))).status).toBe(200);
@@ -108,7 +108,7 @@ test('copies of parts whose caller hangs up count, and however many there are, n
   expect((await one.put('more', Buffer.alloc(4 * MIB))).json.error.code).toBe('quota_exceeded');
 });
 
-test('objects that are stored though the server answers 500 count', async () => {
+test('objects that are stored although the server answers 500 count', async () => {
   const one = await newAssistant(broker, { quota: 4 * MIB });
   const before = bytesOnDisk();
   between.fate = ({ method }) => (method === 'PUT' ? { status: 500, code: 'InternalError' } : 'pass');
@@ -119,7 +119,7 @@ test('objects that are stored though the server answers 500 count', async () => 
   expect(bytesOnDisk() - before).toBeLessThanOrEqual(4 * MIB);
 });
 
-test('a write without an answer counts until a count has looked that began when it was certain', async () => {
+test('a write without an answer counts until a count that began after its outcome was certain', async () => {
   const one = await newAssistant(broker, { quota: 4 * MIB });
   between.fate = ({ method }) => (method === 'PUT' ? 'lost' : 'pass');
   expect((await one.put('a', Buffer.alloc(2 * MIB))).json.error.code).toBe('upstream_failed');
@@ -139,7 +139,7 @@ test('a write without an answer counts until a count has looked that began when 
   expect((await used()).doubt).toBe(0);
 });
 
-test('a part that was stored when its broker was killed is found before its doubt ends', async () => {
+test('a part that was stored when its broker was killed is counted before its doubt ends', async () => {
   const one = await newAssistant(broker, { quota: 8 * MIB });
   const { upload_id } = (await one.post('/v1/uploads/data', { key: 'parts' })).json;
   const doomed = await spawnBroker({ ...fixture.mounts.environment, S3_ENDPOINT: between.endpoint });
@@ -176,7 +176,7 @@ test('a part that was stored when its broker was killed is found before its doub
   expect((await one.put('more', Buffer.alloc(5 * MIB))).status).toBe(200);
 });
 
-test('parts in doubt go on counting when their upload is given up', async () => {
+test('parts in doubt still count when their upload is aborted', async () => {
   const one = await newAssistant(broker, { quota: 4 * MIB });
   const { upload_id } = (await one.post('/v1/uploads/data', { key: 'parts' })).json;
   between.fate = ({ url }) => (url?.includes('partNumber') ? 'lost' : 'pass');
@@ -191,7 +191,7 @@ test('parts in doubt go on counting when their upload is given up', async () => 
   expect((await one.put('a', Buffer.alloc(2 * MIB))).json.error.code).toBe('quota_exceeded');
 });
 
-test('a copy keeps its place among the requests of its Capsule until it ends, whoever hangs up', async () => {
+test('a copy keeps its slot among the requests of its Capsule until it ends, also if its caller disconnects', async () => {
   const narrow = await fixture.replica({
     environment: { S3_ENDPOINT: between.endpoint, OBJECT_STREAMS: '1' },
   });
@@ -223,7 +223,7 @@ test('a copy keeps its place among the requests of its Capsule until it ends, wh
   await narrow.stop();
 });
 
-test('a copy is waited for as long as an administrator says, and no longer', async () => {
+test('a copy is waited for as long as configured', async () => {
   const hasty = await fixture.replica({
     environment: { S3_ENDPOINT: between.endpoint, S3_LONG_SECONDS: '1' },
   });
@@ -249,7 +249,7 @@ test('an object that the server refuses is not counted', async () => {
   expect((await one.put('a', Buffer.alloc(3 * MIB))).status).toBe(200);
 });
 
-test('a put whose condition fails is told so before its large body was read, and is not counted', async () => {
+test('a put whose condition fails is refused before its large body is read, and is not counted', async () => {
   const one = await newAssistant(fixture.broker, { quota: 20 * MIB });
   expect((await one.put('a', 'x')).status).toBe(200);
   const large = Buffer.alloc(16 * MIB);

@@ -23,8 +23,8 @@ afterAll(() => fixture?.close());
 /** Files and folders on the S3 server's disk. */
 const onDisk = () => readdirSync(join(fixture.s3.directory, BUCKET), { recursive: true }).length;
 
-describe('what has no bytes', () => {
-  it('costs an entry for each object and each folder: no quota fills a disk with empty ones', async () => {
+describe('an object without bytes', () => {
+  it('costs an entry for each object and each folder, so that no quota allows to fill a disk with empty ones', async () => {
     const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     const before = onDisk();
     let stored = 0;
@@ -37,13 +37,13 @@ describe('what has no bytes', () => {
     expect(onDisk() - before).toBeLessThan(110);
   });
 
-  it('does not fit where the quota is smaller than an entry', async () => {
+  it('does not fit if the quota is smaller than an entry', async () => {
     const one = await newAssistant(fixture.broker, { quota: ENTRY - 1 });
     expect((await one.put('a', '')).status).toBe(507);
     expect((await one.post('/v1/uploads/data', { key: 'a' })).json.error.code).toBe('quota_exceeded');
   });
 
-  it('costs as much when it is counted, and a folder once: what is deleted is free again', async () => {
+  it('costs the same when it is counted, and a folder once; what is deleted is free again', async () => {
     const one = await newAssistant(fixture.broker, { quota: 12 * ENTRY });
     // Charged as three each, and as 2 + 4 when counted.
     for (const key of ['f/g/a', 'f/g/b', 'f/g/c', 'f/g/d']) expect((await one.put(key, '')).status).toBe(200);
@@ -54,7 +54,7 @@ describe('what has no bytes', () => {
     await eventually(async () => (await one.put('top6', '')).status === 200, { what: 'the count' });
   });
 
-  it('nor is an empty part free', async () => {
+  it('costs an entry also as an empty part', async () => {
     const one = await newAssistant(fixture.broker, { quota: 8 * ENTRY });
     const { upload_id } = (await one.post('/v1/uploads/data', { key: 'a' })).json;
     const codes: string[] = [];
@@ -70,7 +70,7 @@ describe('what has no bytes', () => {
 const DEEP = 'a/'.repeat(20);
 
 describe('a write that fails leaves no folder on the disk', () => {
-  it('nor does a name that is too long for a file: it is refused before the S3 server is asked', async () => {
+  it('with a name that is too long for a file, which is refused before the S3 server is called', async () => {
     const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     expect((await one.put('source', '')).status).toBe(200);
     const before = onDisk();
@@ -90,7 +90,7 @@ describe('a write that fails leaves no folder on the disk', () => {
     expect((await one.put(`4/${DEEP}${'x'.repeat(255)}`, '')).status).toBe(200);
   });
 
-  it('though its headers are more than the file system keeps with a file', async () => {
+  it('with more headers than the file system can store with a file', async () => {
     const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     expect((await one.put('first', '')).status).toBe(200);
     const before = onDisk();
@@ -109,7 +109,7 @@ describe('a write that fails leaves no folder on the disk', () => {
     expect(onDisk()).toBe(before);
   });
 
-  it('though the object of its condition is deleted while the body comes', async () => {
+  it('if the object of its condition is deleted during the body', async () => {
     const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     expect((await one.put('first', '')).status).toBe(200);
     const before = onDisk();
@@ -133,7 +133,7 @@ describe('a write that fails leaves no folder on the disk', () => {
     expect(onDisk()).toBe(before);
   });
 
-  it('and an upload that is not completed takes those with it that were left before', async () => {
+  it('and an upload that is not completed removes those that were left before', async () => {
     const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     const folder = await diskOf(one);
     const before = onDisk();
@@ -149,7 +149,7 @@ describe('a write that fails leaves no folder on the disk', () => {
     expect(onDisk()).toBe(before);
   });
 
-  it('nor a marker that somebody made', async () => {
+  it('nor does a marker that a caller created', async () => {
     const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     expect((await one.put('kept/', '')).status).toBe(200);
     expect((await one.put('kept', '')).json.error.code).toBe('conflict');
@@ -158,7 +158,7 @@ describe('a write that fails leaves no folder on the disk', () => {
   });
 });
 
-it('an empty directory that was left is in the way once, and what was refused for it is not counted', async () => {
+it('a leftover empty directory conflicts once, and the refused write is not counted', async () => {
   const one = await newAssistant(fixture.broker, { quota: 4 * 1024 * KIB });
   const folder = await diskOf(one);
   const body = Buffer.alloc(3 * 1024 * KIB);
@@ -178,7 +178,7 @@ it('an empty directory that was left is in the way once, and what was refused fo
   expect((await one.put('put', body)).status).toBe(200);
 });
 
-it('an object whose name has more than 227 bytes is stored, and no other takes its place', async () => {
+it('an object whose name has more than 227 bytes is stored, and does not collide with another', async () => {
   const one = await newAssistant(fixture.broker);
   for (const [bytes, second] of [
     [227, 200],
@@ -216,7 +216,7 @@ function isWriting(): boolean {
   });
 }
 
-it('a count never finds more entries than the writes were charged, and none too few', () => {
+it('a count finds exactly the entries that the writes were charged', () => {
   const segment = fc.constantFrom('a', 'b', 'a-b', 'a0');
   const key = fc.array(segment, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('/'));
   fc.assert(

@@ -56,7 +56,7 @@ async function counted(capsulePrefix: string): Promise<{ blocks: number; rows: n
 }
 
 for (const moment of ['before', 'after'] as const) {
-  test(`what was taken ahead is given back although its COMMIT was lost ${moment} the server had it`, async () => {
+  test(`a reserved block is returned although its COMMIT was lost ${moment} the server had it`, async () => {
     const { block, capsulePrefix } = newBlock();
     const lost = line.cutAt('COMMIT', moment, /grow block/);
     await expect(block.take(QUOTA, 500 * MIB)).rejects.toThrow();
@@ -69,7 +69,7 @@ for (const moment of ['before', 'after'] as const) {
     expect(await counted(capsulePrefix)).toEqual({ blocks: 0, rows: 0, written: 900 * MIB });
   });
 
-  test(`what was taken ahead is free for the next who asks although its COMMIT was lost ${moment} the server had it`, async () => {
+  test(`a reserved block is free for the next caller although its COMMIT was lost ${moment} the server had it`, async () => {
     const { block, capsulePrefix } = newBlock();
     const lost = line.cutAt('COMMIT', moment, /grow block/);
     await expect(block.take(QUOTA, 500 * MIB)).rejects.toThrow();
@@ -78,7 +78,7 @@ for (const moment of ['before', 'after'] as const) {
     expect((await counted(capsulePrefix)).blocks).toBe(QUOTA);
   });
 
-  test(`all that is written counts although the COMMIT of what was given back was lost ${moment} the server had it`, async () => {
+  test(`everything written counts although the COMMIT of a returned block was lost ${moment} the server had it`, async () => {
     const { block, capsulePrefix } = newBlock();
     expect(await block.take(QUOTA, 100 * MIB)).toBe(true);
     const lost = line.cutAt('COMMIT', moment, /(shrink|end) block/);
@@ -105,7 +105,7 @@ for (const moment of ['before', 'after'] as const) {
   });
 }
 
-test('a Capsule that this replica holds nothing of any more has no row that is renewed for ever', async () => {
+test('a Capsule without reservations of this replica has no row that is still renewed', async () => {
   const { block, capsulePrefix } = newBlock();
   expect(await block.take(QUOTA, MIB)).toBe(true);
   expect(await block.flush({ giveBack: true })).toBe(true);

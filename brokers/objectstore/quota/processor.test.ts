@@ -5,7 +5,7 @@ import { createShares } from './shares.ts';
 const counter = <Label extends string>(...labelNames: Label[]) =>
   new Counter({ name: `c${labelNames.length}`, help: 'c', labelNames, registers: [] });
 
-it('a Capsule whose documents have taken its share of the processor is refused, and no other is', async () => {
+it('a Capsule whose documents have used its share of the processor is refused, and no other is', async () => {
   const shareRefusals = counter('resource', 'reason');
   const settings = { OBJECT_CONNECTIONS: 8, OBJECT_STREAMS: 4, OBJECT_QUEUE_SECONDS: 1 };
   const { turns } = createShares(

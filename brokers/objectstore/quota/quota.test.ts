@@ -54,7 +54,7 @@ async function sums(capsulePrefix: string): Promise<{ readonly used: number; rea
   return { used: used + blocks + doubt, blocks };
 }
 
-test('a block takes what is left of a quota to the last byte, and says so where a byte is missing', async () => {
+test('a block reserves the rest of a quota to the last byte, and fails if a byte is missing', async () => {
   const registry = fixture.broker.context.connections;
   const block = (capsulePrefix: string) =>
     new CapsuleBlock({ registry, replica: 'r', capsulePrefix, onDoubted: () => {}, now: () => 0 });
@@ -68,7 +68,7 @@ test('a block takes what is left of a quota to the last byte, and says so where 
   expect([await more.take(1_000, 1_001), more.bytes]).toEqual([false, 0]);
 });
 
-test('whatever two replicas write, it is never more than the quota, and all of it is counted', async () => {
+test('two replicas never write more than the quota, and everything is counted', async () => {
   const step = fc.oneof(
     fc.record({
       kind: fc.constant('reserve' as const),
@@ -126,7 +126,7 @@ test('whatever two replicas write, it is never more than the quota, and all of i
   );
 });
 
-test('of many at once only so many get in as fit', async () => {
+test('of many writes at once only those that fit are accepted', async () => {
   const capsulePrefix = newPrefix();
   const replicas = [start(), start()];
   const writes = Array.from({ length: 64 }, (_, i) =>
@@ -139,7 +139,7 @@ test('of many at once only so many get in as fit', async () => {
   expect((await sums(capsulePrefix)).used).toBeLessThanOrEqual(MIB);
 });
 
-test('who finds the bytes that another has just taken has them, and the other has not', async () => {
+test('bytes that one replica takes over from another are reserved only by one of them', async () => {
   const { connections } = fixture.broker.context;
   const capsule = { capsulePrefix: newPrefix(), quotaBytes: 100 };
   const thieves: Promise<Reservation>[] = [];
@@ -173,7 +173,7 @@ describe('the rows', () => {
   const inRows = <T>(work: (session: Session) => Promise<T>) =>
     fixture.broker.context.connections.transaction(work);
 
-  test('a block has a row while it holds something, and one that was taken away is not made again by what it still held', async () => {
+  test('a block has a row while it holds something, and a removed row is not created again by what it still held', async () => {
     const capsulePrefix = newPrefix();
     await inRows((session) => lockUsage(session, capsulePrefix));
     await inRows((session) => putBlock(session, capsulePrefix, 'one', 100));
@@ -185,7 +185,7 @@ describe('the rows', () => {
     expect((await sums(capsulePrefix)).blocks).toBe(0);
   });
 
-  test('what counts of a Capsule is summed without a look at the uploads of others, however many those have', async () => {
+  test('the usage of a Capsule is summed without reading the uploads of others, however many they have', async () => {
     const [mine, other] = [newPrefix(), newPrefix()];
     for (const prefix of [mine, other]) await inRows((session) => lockUsage(session, prefix));
     await fixture.registry(
@@ -208,7 +208,7 @@ describe('the rows', () => {
     await fixture.registry('DELETE FROM broker.object_upload WHERE place IN ($1, $2)', [mine, other]);
   });
 
-  test('of two counts that run at once the one that ends last changes nothing', async () => {
+  test('of two counts at once the one that ends last changes nothing', async () => {
     const capsulePrefix = newPrefix();
     const [first, second] = [
       await inRows((session) => beginCount(session, capsulePrefix)),
@@ -219,7 +219,7 @@ describe('the rows', () => {
     expect((await sums(capsulePrefix)).used).toBe(500);
   });
 
-  test('a count ends no doubt that began, or was still one, when it began', async () => {
+  test('a count ends no doubt that existed when it began', async () => {
     const capsulePrefix = newPrefix();
     await inRows((session) => lockUsage(session, capsulePrefix));
     await inRows((session) => addDoubt(session, capsulePrefix, 70, 0));
@@ -237,7 +237,7 @@ describe('the rows', () => {
   });
 });
 
-test('what a dead replica held is in doubt, and its late news change nothing', async () => {
+test('the reservations of a dead replica are in doubt, and its late updates change nothing', async () => {
   const capsulePrefix = newPrefix();
   let now = 0;
   const dead = start({ now: () => now });
@@ -257,7 +257,7 @@ test('what a dead replica held is in doubt, and its late news change nothing', a
   expect(await sums(capsulePrefix)).toEqual({ used: before.used, blocks: 0 });
 });
 
-test('a replica that could not renew for long begins anew, before others bury it', async () => {
+test('a replica that could not renew for long starts again, before others count it as dead', async () => {
   const capsulePrefix = newPrefix();
   let now = 0;
   const one = start({ now: () => now });
@@ -279,7 +279,7 @@ test('a replica that could not renew for long begins anew, before others bury it
   await one.close();
 });
 
-test('a replica that was stopped for hours writes nothing into what others have counted since', async () => {
+test('a replica that was stopped for hours changes nothing that others have counted since', async () => {
   const capsule = { capsulePrefix: newPrefix(), quotaBytes: MIB };
   let now = 0;
   const stopped = start({ now: () => now });
@@ -302,7 +302,7 @@ describe('an Assistant', () => {
   const put = async (who: Assistant, key: string, bytes: number) =>
     (await who.put(key, Buffer.alloc(bytes))).json?.error?.code ?? 'ok';
 
-  test('may fill its quota, and not more; what it deletes or overwrites is its own again', async () => {
+  test('may use its whole quota and no more; space that it deletes or overwrites is available again', async () => {
     const one = await newAssistant(fixture.broker, { quota: MIB });
     expect(await put(one, 'a', 600 * KIB)).toBe('ok');
     expect(await put(one, 'b', 600 * KIB)).toBe('quota_exceeded');
@@ -329,7 +329,7 @@ describe('an Assistant', () => {
     expect(await put(await newAssistant(fixture.broker, { quota: MIB }), 'a', 700 * KIB)).toBe('ok');
   });
 
-  test('is charged for copies, and for parts until they are given up', async () => {
+  test('is charged for copies, and for parts until they are aborted', async () => {
     const one = await newAssistant(fixture.broker, { quota: MIB });
     expect(await put(one, 'a', 600 * KIB)).toBe('ok');
     expect((await one.post('/v1/copies/data', { from: 'a', to: 'b' })).json.error.code).toBe(
@@ -347,7 +347,7 @@ describe('an Assistant', () => {
     });
   });
 
-  test('and its Capsule read what counts, and of how much', async () => {
+  test('and its Capsule can read usage and limit', async () => {
     const capsule = await fixture.broker.capsule('reads', { quota_bytes: 2 * MIB });
     const one = assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'reads', 'app'));
     await one.put('a', Buffer.alloc(MIB));

@@ -55,7 +55,7 @@ const places = async (state: string) => {
   );
 };
 
-it('four Capsules of 64 slow readers each leave places for a fifth, for custody and for health', async () => {
+it('four Capsules with 64 slow readers each leave slots for a fifth, for custody and for health checks', async () => {
   for (let n = 0; n < CAPSULES; n += 1) {
     const owner = await newAssistant(fixture.broker, { quota: 256 * MIB });
     expect((await owner.put('wide', Buffer.alloc(32 * MIB))).status).toBe(200);
@@ -81,7 +81,7 @@ it('four Capsules of 64 slow readers each leave places for a fifth, for custody 
   expect(await places('held')).toBeLessThan(CONNECTIONS);
 });
 
-it('a download takes the turns of its Capsule', async () => {
+it('a download uses the turns of its Capsule', async () => {
   const one = await newAssistant(fixture.broker);
   await one.put('large', Buffer.alloc(4 * MIB));
   const turns = vi.spyOn(Turns.prototype, 'run');
@@ -95,7 +95,7 @@ it('a download takes the turns of its Capsule', async () => {
   turns.mockRestore();
 });
 
-it('a Capsule that has its share is told to come back, and a request that waited for too long, too', async () => {
+it('a Capsule that has used its share is told to retry, as is a request that waited for too long', async () => {
   const [first] = greedy;
   if (first === undefined) throw new Error('no Capsule');
   // A machine with much to do may serve the first before it sends the last.

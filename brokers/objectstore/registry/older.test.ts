@@ -61,7 +61,7 @@ describe.each([1, 3])('a registry of version %i', (version) => {
     await fixture?.close();
   });
 
-  it('is brought up to now, and principals of before open what they opened', async () => {
+  it('is migrated to the present version, and its principals stay valid', async () => {
     const versions = await fixture.registry('SELECT max(version) AS version FROM broker.migration');
     expect(versions).toEqual([{ version: SCHEMA_VERSION }]);
     const again = assistant(upgraded.dataUrl, ledger.token);
@@ -71,7 +71,7 @@ describe.each([1, 3])('a registry of version %i', (version) => {
     expect(usage).toMatchObject({ status: 200, json: { quota_bytes: 2 ** 30 } });
   });
 
-  it('believes nobody who had ended, and goes on with its generations', async () => {
+  it('accepts no retired principal, and continues its generations', async () => {
     const own = upgraded.as(home.token);
     await upgraded.workload(own, 'home', 'gone');
     const rows = await fixture.registry(
@@ -87,7 +87,7 @@ describe.each([1, 3])('a registry of version %i', (version) => {
     expect(retired).toEqual([{ capsule_id: 'old' }]);
   });
 
-  it('keeps credential sets, or takes the first', async () => {
+  it('keeps credential sets, or accepts the first one', async () => {
     const own = credentialsOf(upgraded.as(home.token), 'home');
     if (version < 3) setId = (await own.create('archive', fields, 0)).json.set_id;
     const generation = version < 3 ? 1 : 2;
@@ -101,7 +101,7 @@ describe.each([1, 3])('a registry of version %i', (version) => {
     expect(values.secretAccessKey).toBe(fields['secret-access-key']);
   });
 
-  it('of a version that is too new is left alone', async () => {
+  it('of a version that is too new is not changed', async () => {
     await fixture.registry('INSERT INTO broker.migration (version) VALUES ($1)', [SCHEMA_VERSION + 1]);
     await expect(startTestBroker(fixture.mounts)).rejects.toThrow(
       `the registry was written by a newer broker: its version is ${SCHEMA_VERSION + 1}, and this broker knows ${SCHEMA_VERSION}`,

@@ -65,7 +65,7 @@ function breakPrefix(prefix: string): void {
     decodeURIComponent(url).includes(prefix) ? { status: 500, code: 'InternalError' } : 'pass';
 }
 
-it('a dead prefix that cannot be swept keeps no other from being swept', async () => {
+it('a dead prefix that cannot be swept does not block others', async () => {
   const [broken, other] = [prefixOf('a'), prefixOf('b')];
   await makeDead(broken, 3);
   await makeDead(other, 2);
@@ -74,7 +74,7 @@ it('a dead prefix that cannot be swept keeps no other from being swept', async (
   expect([existsSync(file(broken)), existsSync(file(other))]).toEqual([true, false]);
 });
 
-it('nor do hundreds of them, which are tried again in an hour, and not forgotten before', async () => {
+it('hundreds of them do not block others, are retried in an hour, and are not forgotten before', async () => {
   await registry(
     `INSERT INTO broker.dead_place (place, dead_at)
      SELECT 'c/' || lpad(i::text, 40, 'd') || '/', clock_timestamp() - interval '2 days' FROM generate_series(1, 250) i`,
@@ -90,7 +90,7 @@ it('nor do hundreds of them, which are tried again in an hour, and not forgotten
   expect(left).toEqual({ left: 250 });
 });
 
-it('one that could be swept after its day is forgotten', async () => {
+it('one that was swept after its day is forgotten', async () => {
   const prefix = prefixOf('f');
   await makeDead(prefix, 30);
   await sweep();

@@ -59,7 +59,7 @@ async function restart(): Promise<void> {
 const ask = () =>
   Promise.all([store.s3, store.custody, store.upkeep].map((s3) => s3.put('known', Buffer.from('x'))));
 
-it('reaches the S3 server after its authority was exchanged, and believes the former one no more', async () => {
+it('reaches the S3 server after its CA was exchanged, and no longer trusts the former one', async () => {
   await ask();
   trust(next);
   serve(next);
@@ -74,7 +74,7 @@ it('reaches the S3 server after its authority was exchanged, and believes the fo
   expect((refused as S3Error).kind).toBe('tls');
 });
 
-it('keeps the authority that it has while the file holds no certificate', async () => {
+it('keeps its CA while the file contains no certificate', async () => {
   trust(next);
   serve(next);
   await restart();
@@ -88,7 +88,7 @@ it('keeps the authority that it has while the file holds no certificate', async 
   }
 });
 
-it('does not begin with a file that holds no certificate', async () => {
+it('does not start with a file without a certificate', async () => {
   writeFileSync(file.ca, 'no certificate');
   const config = readConfig({ ...mounts.environment, S3_CA_FILE: file.ca });
   const opened = openManagedStore(config, createLogger({ service: 'test', level: 'silent' }));

@@ -91,7 +91,7 @@ test.each([
 });
 
 describe('conditions and ranges', () => {
-  test('a write may be only for what is not there, or only for what is', async () => {
+  test('a write may require that the object does not exist, or that it exists', async () => {
     const first = await client.put('cond/a', stream('one'), { headers: { 'if-none-match': '*' } });
     expect(await failure(client.put('cond/a', stream('two'), { headers: { 'if-none-match': '*' } }))).toBe(
       'answered 412 PreconditionFailed',
@@ -151,7 +151,7 @@ test('pages follow one another', async () => {
   expect(seen).toEqual(['pages/a', 'pages/b/', 'pages/c', 'pages/d']);
 });
 
-describe('a body that does not come whole', () => {
+describe('an incomplete body', () => {
   /** Objects that the server has begun to write and not yet named. */
   const unfinished = () =>
     readdirSync(`/proc/${server.pid}/fd`).filter((fd) => {
@@ -168,7 +168,7 @@ describe('a body that does not come whole', () => {
     ['breaks', (body: Readable) => body.destroy(new Error('broken'))],
     ['ends early', (body: Readable) => void body.push(null)],
     ['goes on too long', (body: Readable) => void body.push(Buffer.alloc(16 * 1024 * 1024))],
-  ])('because it %s leaves what was there', async (_what, end) => {
+  ])('because it %s leaves the old object', async (_what, end) => {
     await client.put('whole', stream('good'));
     const body = new Readable({ read: () => undefined });
     const abort = new AbortController();
@@ -183,7 +183,7 @@ describe('a body that does not come whole', () => {
     expect(await content('whole')).toBe('good');
   });
 
-  test('is not waited for when it was broken off before its turn came', async () => {
+  test('is not waited for if it was interrupted before its turn came', async () => {
     const gone = stream('abc', 3);
     gone.stream.destroy();
     await once(gone.stream, 'close');
@@ -199,7 +199,7 @@ describe('a body that does not come whole', () => {
 });
 
 test.each([1, 8_191, 1024 * 1024 - 1, 1024 * 1024, 1024 * 1024 + 1, 3 * 1024 * 1024])(
-  'a body of %d bytes comes back as it was, however it is cut',
+  'a body of %d bytes is unchanged, however it is split',
   async (length) => {
     const bytes = randomBytes(length);
     const pieces = [
@@ -259,7 +259,7 @@ describe('an upstream that fails', () => {
     expect(String(error) + String(read)).not.toMatch(/secret|script/);
   });
 
-  test('garbage, silence and refusal are failures of the upstream', async () => {
+  test('garbage, silence and a refused connection are failures of the upstream', async () => {
     for (const bytes of ['', 'garbage\r\n\r\n', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort']) {
       const one = await fake(bytes);
       const error = await one.read('key', 1_000).catch((thrown: unknown) => thrown);
@@ -312,7 +312,7 @@ describe('an upstream that fails', () => {
     expect(await failure(one.list({ prefix: '', limit: 3 }))).toMatch(new RegExp(` ${code}$`));
   });
 
-  test('a page that is too long is asked for again in halves, a few times', async () => {
+  test('a page that is too long is requested again in halves, a few times', async () => {
     const asked: string[] = [];
     const pages = createHttpServer((request, response) => {
       const most = new URL(request.url ?? '', 'http://a').searchParams.get('max-keys') ?? '';
@@ -329,7 +329,7 @@ describe('an upstream that fails', () => {
     pages.close();
   });
 
-  test('an object without a length, or a whole one in the place of a range, is none', async () => {
+  test('an object without a length, or a whole one instead of a range, is refused', async () => {
     const endless = await fake('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhalf of it');
     expect(await failure(endless.get('key', {}, () => new Sink()))).toBe('answered 200 NoLength');
     const whole = await fake(reply('200 OK', 'all of it'));
@@ -337,12 +337,12 @@ describe('an upstream that fails', () => {
     expect(await failure(whole.get('key', range, () => new Sink()))).toBe('answered 200 RangeIgnored');
   });
 
-  test('a write that does not say what it stored is none', async () => {
+  test('a write without an entity tag in the answer counts as failed', async () => {
     const one = await fake(reply('200 OK', ''));
     expect(await failure(one.put('key', Buffer.from('x')))).toBe('answered 200 NoETag');
   });
 
-  test('an answer without end is cut', async () => {
+  test('an endless answer is ended', async () => {
     const one = await fake(reply('200 OK', 'x'.repeat(10_000)));
     expect(await failure(one.read('key', 1_000))).toBe('answered 0 AnswerTooLarge');
   });
@@ -375,7 +375,7 @@ describe('a server that never answers', () => {
     expect(await failure(act())).toMatch(/^timeout/);
   });
 
-  test('the end of a limit that the caller sets is told as one, by an error of this client', async () => {
+  test('a time limit of the caller is reported as such, with an error of this client', async () => {
     const limited = { signal: AbortSignal.timeout(50) };
     expect(await failure(patient.head('key', limited))).toBe('timeout 0 TimeoutError');
     expect(await failure(patient.put('key', Buffer.from('x'), limited))).toBe('timeout 0 TimeoutError');

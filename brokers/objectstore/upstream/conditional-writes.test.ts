@@ -43,7 +43,7 @@ function bucket(options: { readonly knows?: readonly string[]; readonly early?: 
 const found = (s3: Pick<S3Client, 'put' | 'delete'>) => brokenCondition(s3, KEY, AbortSignal.timeout(10_000));
 
 describe('conditions of writes', () => {
-  it('that a server keeps are no finding', async () => {
+  it('that a server observes are no finding', async () => {
     expect(await found(bucket())).toBeUndefined();
   });
 
@@ -57,7 +57,7 @@ describe('conditions of writes', () => {
   it.each([
     ['if-none-match', 'lets several writes with If-None-Match through that come at one time'],
     ['if-match', 'lets several writes with the same If-Match through that come at one time'],
-  ])('that a server looks at before it writes: %s', async (name, sentence) => {
+  ])('that a server checks before it writes: %s', async (name, sentence) => {
     expect(await found(bucket({ early: [name] }))).toBe(sentence);
   });
 
@@ -76,7 +76,7 @@ describe('conditions of writes', () => {
     expect(await found({ ...one, put })).toBeUndefined();
   });
 
-  it('are not said to be broken when a write only failed, and no write is under way then', async () => {
+  it('are not reported as broken if a write only failed, and no write is in progress then', async () => {
     const one = bucket();
     let [writes, under] = [0, 0];
     const put: Put = async (...args) => {

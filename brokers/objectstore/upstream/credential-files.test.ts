@@ -14,7 +14,7 @@ afterAll(() => fixture?.close());
 
 const said = (text: string) => fixture.broker.log.filter((line) => line.includes(text)).length;
 
-it('a key that the S3 server does not take is refused, said once, and the good one goes on', async () => {
+it('a key that the S3 server refuses is logged once, and the valid one stays in use', async () => {
   const { mounts, broker, s3 } = fixture;
   mounts.write('secret-key', 'not-the-secret-of-anybody');
   await broker.refreshFiles();
@@ -26,7 +26,7 @@ it('a key that the S3 server does not take is refused, said once, and the good o
   expect(said('S3 key changed and taken')).toBe(0);
 });
 
-it('a new key is taken from its files without a restart, and never one half with the other of the old', async () => {
+it('a new key is read from its files without a restart, and never combined with a half of the old one', async () => {
   const { mounts, broker, s3 } = fixture;
   const old = { id: s3.accessKeyId, secret: s3.secretAccessKey };
   await s3.rekey();
@@ -44,7 +44,7 @@ it('a new key is taken from its files without a restart, and never one half with
     expect(log).not.toContain(word);
 });
 
-it('a server that is away keeps the old key, and the new one is taken when it is back', async () => {
+it('while the server is unavailable the old key stays, and the new one is used once it is back', async () => {
   const { mounts, broker, s3 } = fixture;
   await s3.rekey();
   await s3.kill();

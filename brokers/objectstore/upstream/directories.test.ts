@@ -39,7 +39,7 @@ describe.each<[string, (key: string) => Promise<unknown>]>([
   ['put', (key) => s3.put(key, Buffer.from('x'))],
   ['copied', (key) => s3.copy('from', key)],
 ])('an object that is %s', (what, write) => {
-  it('may be asked for again when its directory went meanwhile', async () => {
+  it('may be requested again if its directory was removed in the meantime', async () => {
     between.fate = ({ method }) =>
       method === 'PUT' ? { status: 409, code: 'ExistingObjectIsDirectory' } : 'pass';
     const failed = await failure(write('went/object'));
@@ -47,7 +47,7 @@ describe.each<[string, (key: string) => Promise<unknown>]>([
     expect(toServiceError(failed)).toMatchObject({ code: 'unavailable', retryAfter: 1 });
   });
 
-  it('is refused under the name of a directory, and while nobody can say whether it is one', async () => {
+  it('is refused under the name of a directory, and while it is unknown whether it is one', async () => {
     await s3.put(`${what}-under/object`, Buffer.from('x'));
     await s3.put(`${what}-marked/`, Buffer.from(''));
     for (const key of [`${what}-under`, `${what}-marked`]) {
@@ -59,7 +59,7 @@ describe.each<[string, (key: string) => Promise<unknown>]>([
   });
 });
 
-it('an upload under the name of a directory is completed when the directory is gone', async () => {
+it('an upload under the name of a directory is completed once the directory is removed', async () => {
   await s3.put('large/object', Buffer.from('x'));
   const id = await s3.createUpload('large');
   const parts = [{ number: 1, ...(await s3.putPart('large', id, 1, Buffer.from('x'))) }];

@@ -54,7 +54,7 @@ describe.each(['in plain text', 'over TLS'])('%s', (how) => {
     ['ExistingObjectIsDirectory', 'folder', {}],
     ['ObjectParentIsFile', 'object/below', {}],
     ['KeyTooLongError', `folder/${'x'.repeat(256)}`, {}],
-  ])('%s is heard although the body could not be sent whole', async (code, key, headers) => {
+  ])('%s is read although the body could not be sent completely', async (code, key, headers) => {
     for (const size of [MIB, 8 * MIB, 8 * MIB, 8 * MIB]) {
       const failed = await s3.put(key, body(size), { headers }).catch((error: unknown) => error);
       expect(failed).toBeInstanceOf(S3Error);
@@ -63,7 +63,7 @@ describe.each(['in plain text', 'over TLS'])('%s', (how) => {
     await expect(s3.put('after', body(MIB))).resolves.toMatchObject({ etag: expect.any(String) });
   });
 
-  it('a part of an upload that is over is told so', async () => {
+  it('a part of an ended upload is refused as such', async () => {
     const failed = await s3.putPart('object', 'none', 1, body(8 * MIB)).catch((error: unknown) => error);
     expect((failed as S3Error).code).toBe('NoSuchUpload');
   });

@@ -56,7 +56,7 @@ const list = (of: Assistant, signal?: AbortSignal) =>
     return response.status;
   });
 
-it('are few of one Capsule and of all at one time, and the others have their turn', async () => {
+it('are limited at one time for one Capsule and in total, and the others get their turn', async () => {
   const [one, two] = [await newAssistant(broker), await newAssistant(broker)];
   const many = Array.from({ length: 8 }, () => list(one));
   await eventually(() => listing >= 2, { what: 'the lists of one Capsule' });
@@ -67,7 +67,7 @@ it('are few of one Capsule and of all at one time, and the others have their tur
   expect(most).toBe(3);
 });
 
-it('are no more when their callers leave, since the server reads on', async () => {
+it('are not more when their callers disconnect, since the server continues to read', async () => {
   const one = await newAssistant(broker);
   const gone = new AbortController();
   const many = Array.from({ length: 4 }, () => list(one, gone.signal).catch(() => 'gone'));

@@ -48,13 +48,13 @@ function clientOf(...of: Parameters<typeof targetOf>): S3Client {
 const tried = (s3: S3Client, bucket = 'good') =>
   requireFit(s3, { bucket, key: KEY }, AbortSignal.timeout(60_000));
 
-describe('a bucket of the administrator’s making', () => {
-  it('passes when it does what it must, and nothing of the trial stays', async () => {
+describe('a bucket that the administrator created', () => {
+  it('passes if it has the required properties, and nothing of the test stays', async () => {
     await tried(clientOf('good'));
     expect(readdirSync(join(server.directory, 'good'))).not.toContain('space-fit');
   });
 
-  it('is refused when it is not there, and when the key is not right, by a sentence for each', async () => {
+  it('is refused if it does not exist, and if the key is wrong, with a message for each', async () => {
     await expect(tried(clientOf('missing'), 'missing')).rejects.toThrow(
       /"missing" cannot be the Space's: it does not exist/,
     );
@@ -81,14 +81,14 @@ describe('a bucket of the administrator’s making', () => {
     await expect(tried(createS3Client(target, pool), 'versioned')).rejects.toThrow(/it is versioned/);
   });
 
-  it('is refused when its server overwrites in spite of a condition', async () => {
+  it('is refused if its server overwrites in spite of a condition', async () => {
     const client = clientOf('good');
     const careless: S3Client = { ...client, put: (key, content) => client.put(key, content) };
     await expect(tried(careless)).rejects.toThrow(/in spite of If-None-Match/);
     expect(readdirSync(join(server.directory, 'good'))).not.toContain('space-fit');
   });
 
-  it('is not said to overwrite when the second write only failed', async () => {
+  it('is not refused if the second write only failed', async () => {
     const client = clientOf('good');
     let writes = 0;
     const failing: S3Client = {
@@ -102,13 +102,13 @@ describe('a bucket of the administrator’s making', () => {
     await expect(tried(failing)).rejects.toMatchObject({ name: 'S3Error', kind: 'unreachable' });
   });
 
-  it('whose server cannot now is waited for: it is no finding', async () => {
+  it('whose server is temporarily unable is waited for', async () => {
     const client = clientOf('good');
     const put = () => Promise.reject(new S3Error('answered', 503, 'SlowDownWrite'));
     await expect(tried({ ...client, put })).rejects.toMatchObject({ name: 'S3Error', status: 503 });
   });
 
-  it('is refused when its server is certified by somebody whom nobody named', async () => {
+  it('is refused if its server has a certificate of an unknown CA', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'space-fit-'));
     const tls = makeAuthority(directory, 'other').sign('s3', ['IP:127.0.0.1']);
     const foreign = await startS3Server({ tls });
@@ -120,7 +120,7 @@ describe('a bucket of the administrator’s making', () => {
     await expect(tried(clientOf('good', foreign))).rejects.toThrow(/certificate is not from an authority/);
   });
 
-  it('that does not answer is waited for: it is no finding', async () => {
+  it('that does not answer is waited for', async () => {
     await server.kill();
     await expect(tried(clientOf('good'))).rejects.toMatchObject({ name: 'S3Error', kind: 'unreachable' });
     await server.start();

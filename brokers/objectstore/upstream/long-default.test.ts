@@ -34,7 +34,7 @@ afterAll(async () => {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a server may be at a copy for ten minutes, and no longer', async () => {
+test('a copy may take a server ten minutes, and no longer', async () => {
   await store.s3.put('from', Buffer.from('x'));
   let reached = 0;
   let answer: () => void = () => undefined;
@@ -63,7 +63,7 @@ test('a server may be at a copy for ten minutes, and no longer', async () => {
   expect(await copy('late', TEN_MINUTES)).toBe('timeout');
 });
 
-test('the chart says the same', async () => {
+test('the chart has the same default', async () => {
   const values = parse(await readFile(new URL('../../../charts/space/values.yaml', import.meta.url), 'utf8'));
   expect(readConfig(mounts.environment).S3_LONG_SECONDS * 1_000).toBe(TEN_MINUTES);
   expect(values.objectStore.longSeconds * 1_000).toBe(TEN_MINUTES);

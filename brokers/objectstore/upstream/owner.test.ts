@@ -23,7 +23,7 @@ const claim = (s3: Pick<S3Client, 'read' | 'put' | 'list'>, owner: Owner) =>
 const fileOf = (bucket: string, key: string) => join(servers.s3.directory, bucket, key);
 
 describe('a bucket', () => {
-  it('of nobody is claimed, and the Space that has it finds it its own at every start', async () => {
+  it('without an owner is claimed, and its Space recognises it at every start', async () => {
     const { name, s3 } = servers.bucket();
     const key = newKey();
     await claim(s3, ownerOf(key, 'home'));
@@ -34,7 +34,7 @@ describe('a bucket', () => {
     expect(readFileSync(fileOf(name, OWNER_KEY), 'utf8')).toBe(written);
   });
 
-  it('of another Space is refused, with its name and what to do, and stays as it is', async () => {
+  it('of another Space is refused, with its name and what to do, and is not changed', async () => {
     const { name, s3 } = servers.bucket();
     const cabin = newOwner('cabin');
     await claim(s3, cabin);
@@ -54,7 +54,7 @@ describe('a bucket', () => {
     );
   });
 
-  it('is refused where what says whose it is was damaged', async () => {
+  it('is refused if the record of its owner is damaged', async () => {
     for (const text of ['', '{"v":1}', '{"v":2,"space":"home","id":"1"}', 'x'.repeat(8_192)]) {
       const { name, s3 } = servers.bucket();
       writeFileSync(fileOf(name, OWNER_KEY), text);
@@ -63,7 +63,7 @@ describe('a bucket', () => {
     }
   });
 
-  it('that two Spaces claim at one time is one’s, and the other is refused by its name', async () => {
+  it('that two Spaces claim at one time belongs to one, and the other is refused with its name', async () => {
     for (let i = 0; i < 20; i += 1) {
       const { s3 } = servers.bucket();
       // Both have seen that it is nobody's before either writes.
@@ -93,13 +93,13 @@ describe('a bucket', () => {
     }
   });
 
-  it('that two replicas of one Space claim at one time is that Space’s', async () => {
+  it('that two replicas of one Space claim at one time belongs to that Space', async () => {
     const { s3 } = servers.bucket();
     const owner = newOwner('home');
     await Promise.all(Array.from({ length: 8 }, () => claim(s3, owner)));
   });
 
-  it('that a backup was restored into is the restored Space’s', async () => {
+  it('into which a backup was restored belongs to the restored Space', async () => {
     const [from, backup, to] = [servers.bucket(), servers.bucket(), servers.bucket()];
     const key = newKey();
     await claim(from.s3, ownerOf(key, 'test'));
@@ -124,7 +124,7 @@ describe('a bucket', () => {
       expect(existsSync(fileOf(name, OWNER_KEY))).toBe(true);
     });
 
-    it('is refused to any other, by the name in its records', async () => {
+    it('is refused for any other, with the name in its records', async () => {
       const { name, s3 } = filled('home-2');
       await expect(claim(s3, newOwner('home'))).rejects.toThrow(/belongs to the Space "home-2"/);
       expect(existsSync(fileOf(name, OWNER_KEY))).toBe(false);

@@ -61,7 +61,7 @@ function decoded(body: Buffer, length: number): Buffer {
 
 const kept = (sent: readonly Buffer[]) => sent.reduce((sum, { length }) => sum + length, 0);
 
-test('what was given away is freed when it was sent, without the collector, and arrives whole', async () => {
+test('a buffer that was handed over is freed once it is sent, without the collector, and arrives completely', async () => {
   const sent = pieces();
   const whole = Buffer.concat(sent);
   const { stream, length } = encodeChunked(
@@ -73,7 +73,7 @@ test('what was given away is freed when it was sent, without the collector, and 
   expect(kept(sent)).toBe(0);
 });
 
-test('what nobody gave away stays', async () => {
+test('a buffer that was not handed over stays', async () => {
   const sent = pieces();
   const whole = Buffer.concat(sent);
   await put(Readable.from(sent, { objectMode: false }), whole.length);
@@ -81,7 +81,7 @@ test('what nobody gave away stays', async () => {
   expect(Buffer.concat(sent).equals(whole)).toBe(true);
 });
 
-test('a part of what others read, too, is not freed', async () => {
+test('a part of a shared buffer is not freed', async () => {
   const whole = Buffer.alloc(MIB, 'shared');
   const part = giveAway(whole.subarray(0, MIB / 2));
   await put(Readable.from([part], { objectMode: false }), part.length);

@@ -59,7 +59,7 @@ function sink(): { readonly to: Writable; bytes: number; release: () => void } {
   return Object.assign(counting, { to });
 }
 
-test('a body waits for whoever takes it, and comes whole', async () => {
+test('a body waits for its reader, and arrives completely', async () => {
   let handedOver = 0;
   answer = (response) => {
     const piece = Buffer.alloc(MIB);
@@ -90,7 +90,7 @@ test('a body waits for whoever takes it, and comes whole', async () => {
   expect(slow.bytes).toBe(64 * MIB);
 });
 
-test('what was taken is freed at once, without the collector', async () => {
+test('a read piece is freed at once, without the collector', async () => {
   answer = (response) => {
     response.writeHead(200, { 'content-length': 16 * MIB });
     // The head alone, so that the pieces behind it have memory of their own.
@@ -118,7 +118,7 @@ test('what was taken is freed at once, without the collector', async () => {
   expect(kept).toBeLessThan(4 * MIB);
 });
 
-test('who gives up while all connections are taken is told at once, and nothing is sent for it', async () => {
+test('a caller that gives up while all connections are in use is released at once, and nothing is sent for it', async () => {
   let requests = 0;
   const kept: ServerResponse[] = [];
   answer = (response) => {
@@ -144,7 +144,7 @@ test('who gives up while all connections are taken is told at once, and nothing 
   expect(requests).toBe(2);
 });
 
-test('a body that nobody takes any more is not read on', async () => {
+test('a body that is no longer read is not fetched further', async () => {
   let closed = false;
   answer = (response) => {
     response.on('close', () => {
@@ -160,7 +160,7 @@ test('a body that nobody takes any more is not read on', async () => {
   await eventually(() => closed, { what: 'the connection to end' });
 });
 
-test('a body that ends too early breaks off what was begun with it', async () => {
+test('a body that ends too early aborts its request', async () => {
   answer = (response) => {
     response.writeHead(200, { 'content-length': 100 });
     response.write('short', () => response.destroy());
@@ -172,7 +172,7 @@ test('a body that ends too early breaks off what was begun with it', async () =>
   expect(cut.to.writableFinished).toBe(false);
 });
 
-test('whoever will not take an answer ends it', async () => {
+test('a caller that refuses an answer ends it', async () => {
   const refuse = () => {
     throw new Error('not for me');
   };
@@ -183,19 +183,19 @@ test('whoever will not take an answer ends it', async () => {
 const NEVER = 60_000;
 const SOON = 200;
 
-test('an upstream that does not begin with its answer is given up', async () => {
+test('an upstream that does not begin its answer is abandoned', async () => {
   answer = () => undefined;
   const late = get(() => sink().to, undefined, { headMs: SOON, pieceMs: NEVER });
   await expect(late).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
 });
 
-test('an upstream that stops within its answer is given up', async () => {
+test('an upstream that stalls within its answer is abandoned', async () => {
   answer = (response) => void response.writeHead(200, { 'content-length': 10 }).write('half');
   const late = get(() => sink().to, undefined, { headMs: NEVER, pieceMs: SOON });
   await expect(late).rejects.toMatchObject({ code: 'UND_ERR_BODY_TIMEOUT' });
 });
 
-test('an upstream is not given up for a caller that takes nothing', async () => {
+test('an upstream is not abandoned because its caller does not read', async () => {
   answer = (response) => void response.end(Buffer.alloc(8 * MIB));
   const slow = sink();
   const done = get(() => slow.to, undefined, { headMs: NEVER, pieceMs: SOON });
@@ -206,7 +206,7 @@ test('an upstream is not given up for a caller that takes nothing', async () => 
   expect(slow.bytes).toBe(8 * MIB);
 });
 
-test('who waits for a connection is let go at once, by abort and by deadline, and the request is never sent', async () => {
+test('a caller that waits for a connection is released at once on abort or deadline, and its request is never sent', async () => {
   const asked: string[] = [];
   let first: ServerResponse | undefined;
   server.on('request', ({ url }: { url?: string }) => void asked.push(url ?? ''));
@@ -243,7 +243,7 @@ test('who waits for a connection is let go at once, by abort and by deadline, an
   expect(asked).toEqual(['/', '/last']);
 });
 
-test('a body that its owner brings slowly is waited for, and one that the upstream does not take is given up', async () => {
+test('a body that its caller sends slowly is waited for, and one that the upstream does not read is abandoned', async () => {
   const { promise: taken, resolve } = Promise.withResolvers<void>();
   answer = (response) => {
     response.req.resume();
@@ -290,7 +290,7 @@ describe('in turns', () => {
     isShared = () => true,
   ) => relay(pool, { request: { method: 'GET', path: '/' }, signal, passing: { isShared, inTurn } }, sinkFor);
 
-  test('a long answer waits for a turn for each piece, and is whole in the end', async () => {
+  test('a long answer waits for a turn for each piece, and is complete in the end', async () => {
     const whole = randomBytes(4 * MIB);
     answer = (response) => void response.end(whole);
     const got: Buffer[] = [];
@@ -323,7 +323,7 @@ describe('in turns', () => {
     expect(turns).toBeGreaterThan(4 * 8);
   });
 
-  test('a short one waits for none', async () => {
+  test('a short answer waits for none', async () => {
     answer = (response) => void response.end(Buffer.alloc(32 * 1024));
     const held = sink();
     held.release();
@@ -332,7 +332,7 @@ describe('in turns', () => {
     expect([held.bytes, line.length]).toEqual([32 * 1024, 0]);
   });
 
-  test('a long one waits for none while nobody else is there, and from then on', async () => {
+  test('a long answer waits for none until others are waiting', async () => {
     const whole = Buffer.alloc(8 * MIB);
     answer = (response) => void response.end(whole);
     const held = sink();
@@ -362,7 +362,7 @@ describe('in turns', () => {
     expect(held.bytes).toBe(whole.length);
   });
 
-  test('one that is given up while it waits writes nothing more', async () => {
+  test('an answer that is aborted while it waits writes nothing more', async () => {
     answer = (response) => void response.end(Buffer.alloc(4 * MIB));
     const held = sink();
     held.release();

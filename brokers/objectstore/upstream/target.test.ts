@@ -22,20 +22,20 @@ test.each([
 );
 
 test.each(['https://fd00::9', 'https://[fd00::9', 'https://[fd00::9]/files'])(
-  '%s is the address of no server',
+  '%s is refused as the address of a server',
   (origin) => {
     expect(() => routeOf({ origin, bucket, addressing: 'path' })).toThrow(/origin/);
   },
 );
 
 test.each(['http://[fd00::9]:9000', 'http://203.0.113.9'])(
-  'a bucket is named in no host that is an address, such as %s',
+  'a bucket cannot be named in a host that is an address, such as %s',
   (origin) => {
     expect(() => routeOf({ origin, bucket, addressing: 'virtual-host' })).toThrow(/address/);
   },
 );
 
-test('a server with an IPv6 address is asked there, by the host that was signed', async () => {
+test('a server with an IPv6 address is called there, with the host that was signed', async () => {
   let asked: unknown;
   const server = createServer(({ url, headers }, response) => {
     asked = { url, host: headers.host, signed: /SignedHeaders=[^,]*host/.test(headers.authorization ?? '') };

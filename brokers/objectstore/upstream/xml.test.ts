@@ -56,12 +56,12 @@ describe('a document of S3', () => {
     }
   });
 
-  it('is refused when it is not UTF-8', () => {
+  it('is refused if it is not UTF-8', () => {
     const latin1 = Buffer.from('<Delete><Object><Key>ä</Key></Object></Delete>', 'latin1');
     expect(() => parseXml(latin1, DELETE)).toThrow(XmlError);
   });
 
-  it('of an answer may be an error, and say more than was asked for', () => {
+  it('of an answer may be an error, and contain more than was requested', () => {
     const reader = new XmlReader(LIST);
     reader.write(Buffer.from('   <?xml version="1.0"?>'.trimStart()));
     reader.write(Buffer.from(`${' '.repeat(1_000)}<Error><Code>SlowDown</Code></Error>`));
@@ -79,12 +79,12 @@ describe('a document of S3', () => {
     expect(() => read(`<List>${'<Contents/><Prefix/>'.repeat(2)}</List>`, LIST)).toThrow(XmlError);
   });
 
-  it('says neither of two fields of one name', () => {
+  it('has no value for a field that occurs twice', () => {
     expect(keysOf('<Delete><Object><Key>a</Key><Key>b</Key></Object></Delete>')).toEqual([undefined]);
     expect(keysOf('<Delete><Object><__proto__>a</__proto__></Object></Delete>')).toEqual([undefined]);
   });
 
-  it('comes out as it was written, wherever it was cut', () => {
+  it('is parsed as it was written, wherever it was split', () => {
     const text = fc
       .string({ unit: 'binary', maxLength: 12 })
       .filter((one) => /^[\t\n\u0020-\ud7ff\ue000-\ufffd]*$/.test(one));
@@ -105,7 +105,7 @@ describe('a document of S3', () => {
     );
   });
 
-  it('never throws anything else than that it is not one', () => {
+  it('throws only that it is not such a document', () => {
     const piece = fc.constantFrom(
       '<Delete>',
       '</Delete>',
@@ -137,7 +137,7 @@ describe('a document of S3', () => {
   });
 });
 
-describe('the work for a document', () => {
+describe('the parsing of a document', () => {
   const MIB = 1024 * 1024;
   const fill = (before: string, piece: string) =>
     Buffer.from(before + piece.repeat(Math.floor((MIB - before.length) / piece.length)));
@@ -167,11 +167,11 @@ describe('the work for a document', () => {
     ['other elements', '<Delete>', '<a/>'],
     ['rubbish', '<Delete>', '<'],
     ['attributes', '<Delete', ` a=''`],
-  ])('ends soon when it has too many %s', (_, before, piece) => {
+  ])('ends soon if it has too many %s', (_, before, piece) => {
     expect(bytesRead(fill(before, piece), { ...DELETE, most: 1_000 })).toBeLessThanOrEqual(32 * 1024);
   });
 
-  it('ends soon when an element has attributes of many names, before it looks at all of them', () => {
+  it('ends soon if an element has many attributes, before it reads all of them', () => {
     const names = Array.from({ length: 100_000 }, (_, i) => ` a${i}=""`).join('');
     expect(bytesRead(Buffer.from(`<Delete${names}>`), DELETE)).toBeLessThanOrEqual(16 * 1024);
   });
@@ -188,11 +188,11 @@ describe('the work for a document', () => {
     ['an instruction', '<Delete><?a ', '? '],
     ['a piece of text as it is', '<Delete><Quiet><![CDATA[', ']]'],
     ['a document type', '<!DOCTYPE [', '['],
-  ])('ends soon when %s has no end', (_, before, piece) => {
+  ])('ends soon if %s has no end', (_, before, piece) => {
     expect(bytesRead(fill(before, piece), DELETE)).toBeLessThanOrEqual(96 * 1024);
   });
 
-  it('looks at each byte once, for whatever is allowed', () => {
+  it('reads each byte once, for any allowed document', () => {
     const one = '<Object><Key>&quot;a&#13;</Key><VersionId/></Object>';
     const whole = Buffer.from(`<Delete>${one.repeat(10_000)}</Delete>`);
     expect(bytesRead(whole, { ...DELETE, most: 10_000 })).toBe(whole.length);

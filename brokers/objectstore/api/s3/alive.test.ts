@@ -84,7 +84,7 @@ async function late<T>(act: () => Promise<T>): Promise<T> {
   return work;
 }
 
-it('a completion that takes long is told as done, and as failed when it fails', async () => {
+it('a long completion is answered as done, or as failed if it fails', async () => {
   const good = await upload('late');
   const done = await late(() => s3.send(new CompleteMultipartUploadCommand(good)));
   expect([done.Key, done.ETag]).toEqual(['late', expect.stringMatching(/^"[0-9a-f]{32}-1"$/)]);
@@ -99,7 +99,7 @@ it('a completion that takes long is told as done, and as failed when it fails', 
   ).toBe(true);
 });
 
-it('a completion is asked for again, while it goes on and afterwards, and has the same answer', async () => {
+it('a completion that is requested again, during it and afterwards, has the same answer', async () => {
   const good = await upload('again');
   const both = await late(() =>
     Promise.all([1, 2].map(() => s3.send(new CompleteMultipartUploadCommand(good)))),
@@ -112,7 +112,7 @@ it('a completion is asked for again, while it goes on and afterwards, and has th
   await expect(other).rejects.toMatchObject({ name: 'NoSuchUpload' } satisfies Partial<S3ServiceException>);
 });
 
-it('a copy that takes long is told as done', async () => {
+it('a long copy is answered as done', async () => {
   await s3.send(new PutObjectCommand({ Bucket, Key: 'from', Body }));
   const copy = (Key: string) => new CopyObjectCommand({ Bucket, Key, CopySource: 'data/from' });
   const done = await late(() => s3.send(copy('to')));

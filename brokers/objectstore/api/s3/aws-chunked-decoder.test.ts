@@ -69,7 +69,7 @@ const chunks = fc.array(
   },
 );
 
-test('a body comes back as it was, signed or not, with a trailer or not, wherever it is cut', async () => {
+test('a body is decoded completely, signed or not, with a trailer or not, wherever it is split', async () => {
   await fc.assert(
     fc.asyncProperty(
       chunks,
@@ -94,7 +94,7 @@ test('a body comes back as it was, signed or not, with a trailer or not, whereve
   );
 });
 
-test('a signed body with any byte changed, left out or put in is refused', async () => {
+test('a signed body with any byte changed, removed or inserted is refused', async () => {
   const bytes = code([randomBytes(40), randomBytes(10)], 'x-amz-checksum-crc32:AAAAAA==', true);
   const refused = async (changed: Buffer) => {
     // Hex digits of a size may be written in either case.
@@ -111,7 +111,7 @@ test('a signed body with any byte changed, left out or put in is refused', async
   }
 });
 
-describe('a coding that is none', () => {
+describe('an invalid encoding', () => {
   test.each([
     ['', 'nothing'],
     ['5\r\nhello', 'no end'],
@@ -130,13 +130,13 @@ describe('a coding that is none', () => {
     await expect(decode([Buffer.from(text)], false)).rejects.toBeInstanceOf(ServiceError);
   });
 
-  test('an announced trailer must come', async () => {
+  test('an announced trailer is required', async () => {
     const text = Buffer.from('5\r\nhello\r\n0\r\n\r\n');
     await expect(decode([text], false, ['x-amz-checksum-crc32'])).rejects.toBeInstanceOf(ServiceError);
   });
 });
 
-test('of a body that is found wrong, the last piece is never passed on', async () => {
+test('the last piece of an invalid body is never passed on', async () => {
   for (const finish of [true, false]) {
     const body = new VerifiedBody(6, [
       {
@@ -156,7 +156,7 @@ test('of a body that is found wrong, the last piece is never passed on', async (
   }
 });
 
-test('chunks of one byte come out in few pieces, and no more of them than usual clients have', async () => {
+test('chunks of one byte are joined to few pieces, and limited to the number of usual clients', async () => {
   const stream = new ChunkedBody({ signed: undefined, trailers: new Set(), onTrailers: () => undefined });
   const pieces: Buffer[] = [];
   stream.on('data', (piece: Buffer) => pieces.push(piece));
@@ -168,7 +168,7 @@ test('chunks of one byte come out in few pieces, and no more of them than usual 
   expect(await failed).toMatchObject({ answer: { status: 403, code: 'InvalidChunkSizeError' } });
 });
 
-test('chunks of a KiB go on for ever, and so do small ones between large ones', async () => {
+test('chunks of a KiB are not limited in number, nor are small ones between large ones', async () => {
   const large = Buffer.alloc(1024 * 1024);
   const few = Array.from({ length: 2_000 }, () => Buffer.from('a'));
   const even = Array.from({ length: 3_000 }, () => Buffer.alloc(1_024));

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close());
 afterEach(() => vi.restoreAllMocks());
 
-test('a few items are worked on in one turn, and none behind one that fails', async () => {
+test('a few items are processed in one turn, and none after one that fails', async () => {
   const turns: number[] = [];
   let done = 0;
   const inTurn = async <T>(act: () => T): Promise<T> => {
@@ -45,7 +45,7 @@ test('a few items are worked on in one turn, and none behind one that fails', as
   expect(done).toBe(101);
 });
 
-test('of many keys few are named in one request, each once, and what is left is told of all requests', async () => {
+test('many keys are split into requests of a few, each once, and the remaining ones of all requests are reported', async () => {
   const asked: { readonly bytes: number; readonly keys: readonly string[] }[] = [];
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString();
@@ -89,7 +89,7 @@ test('of many keys few are named in one request, each once, and what is left is 
   }
 });
 
-test('a bulk deletion, and a list, take many short turns and do all that they are asked', async () => {
+test('a bulk deletion, and a list, use many short turns and are complete', async () => {
   const one = await newAssistant(fixture.broker, { quota: 2 ** 30 });
   const s3 = await clientOf(fixture.broker.dataUrl, one);
   const kept = LONGEST.slice(0, 60);

@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-test('a reader who stands still is let go, though he has not sent all of his own body', async () => {
+test('a reader that stalls is disconnected, although it has not sent all of its own body', async () => {
   expect((await mine.put('wide', Buffer.alloc(64 * MIB))).status).toBe(200);
   const { hostname, port, pathname, search, host } = new URL(
     presign(fixture.broker.dataUrl, keys, { method: 'GET', path: '/data/wide' }),

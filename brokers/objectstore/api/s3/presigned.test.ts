@@ -111,19 +111,19 @@ describe('a presigned URL', () => {
     expect([status, text.includes('secret')]).toEqual([403, false]);
   });
 
-  test('ends with its time, and says so', async () => {
+  test('expires, with an error that says so', async () => {
     expect((await send(url({ at: ago(10), expires: 660 }))).status).toBe(200);
     const late = await send(url({ at: ago(2), expires: 60 }));
     expect([late.status, late.code, late.message]).toEqual([403, 'AccessDenied', 'Request has expired']);
     expect((await send(url({ at: ago(30), expires: HOUR }))).status).toBe(200);
   });
 
-  test('may not be from the future, but for what clocks are off', async () => {
+  test('may not be from the future, except for a difference of clocks', async () => {
     expect((await send(url({ at: ago(-14) }))).status).toBe(200);
     expect(await send(url({ at: ago(-16) }))).toMatchObject({ status: 403, code: 'RequestTimeTooSkewed' });
   });
 
-  test('may not be good for longer than the Space allows', async () => {
+  test('may not be valid for longer than the Space allows', async () => {
     expect(await send(url({ expires: HOUR + 1 }))).toMatchObject({
       status: 400,
       code: 'AuthorizationQueryParametersError',
@@ -147,7 +147,7 @@ describe('a presigned URL', () => {
     },
   );
 
-  test('tells nobody but who has the key that it is late', async () => {
+  test('reports the expiry only to a caller with the key', async () => {
     for (const what of [{ at: ago(120) }, { at: ago(-60) }, { expires: 999_999 }]) {
       const good = url(what);
       const bad = good.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
@@ -182,7 +182,7 @@ describe('a presigned URL', () => {
     ).toBe(403);
   });
 
-  test('takes no header of S3 that it did not sign', async () => {
+  test('accepts no header of S3 that it did not sign', async () => {
     for (const [name, value] of [
       ['x-amz-meta-a', 'b'],
       ['x-amz-copy-source', '/data/there'],
@@ -195,7 +195,7 @@ describe('a presigned URL', () => {
     expect((await me.get('new')).status).toBe(404);
   });
 
-  test('keeps what is signed in the query in place of a header', async () => {
+  test('uses a value signed in the query instead of a header', async () => {
     const path = '/data/described';
     const query = { 'X-Amz-Meta-Colour': 'blue', 'x-amz-acl': 'private', 'X-Amz-Security-Token': 'space' };
     expect((await send(url({ method: 'PUT', path, query }), { method: 'PUT', body: 'x' })).status).toBe(200);
@@ -209,14 +209,14 @@ describe('a presigned URL', () => {
     );
   });
 
-  test('may sign metadata in headers, whose names are as programs have them', async () => {
+  test('may sign metadata in headers, with names as SDKs write them', async () => {
     const headers = { 'x-amz-meta-source_file': 'a', 'x-amz-meta-v1.2': 'b' };
     const what = url({ method: 'PUT', path: '/data/named', headers });
     expect((await send(what, { method: 'PUT', headers, body: 'x' })).status).toBe(200);
     expect((await send(url({ path: '/data/named' }))).headers).toMatchObject(headers);
   });
 
-  test('reads the rest of no other object than the one that it began with', async () => {
+  test('continues a read only in the object that it began with', async () => {
     const { etag } = (await me.put('resumed', 'AAAAAAAAAA')).json;
     await me.put('resumed', 'BBBBBBBBBB');
     const headers = { range: 'bytes=5-', 'if-range': etag };
@@ -238,7 +238,7 @@ describe('a presigned URL', () => {
     expect((await send(chunked, { method: 'PUT', body: 'abc' })).status).toBe(403);
   });
 
-  test('is for one object: no list, no bucket, no copy, no deletion of many', async () => {
+  test('is only for one object: no list, no bucket, no copy, no bulk deletion', async () => {
     const only = { status: 501, message: expect.stringContaining('presigned') };
     expect(await send(url({ path: '/data' }))).toMatchObject(only);
     expect(await send(url({ path: '/data', query: { 'list-type': '2' } }))).toMatchObject(only);
@@ -256,7 +256,7 @@ describe('a presigned URL', () => {
     expect((await me.get('copy')).status).toBe(404);
   });
 
-  test('and an Authorization header beside it are one too many', async () => {
+  test('together with an Authorization header is refused', async () => {
     const { 'content-length': _, ...headers } = {
       'content-length': '0',
       authorization: `Bearer ${me.token}`,
@@ -281,7 +281,7 @@ describe('a presigned URL', () => {
     }
   });
 
-  test('says nothing of what was asked in its refusals, nor in the log', async () => {
+  test('shows nothing of the request in its refusals and in the log', async () => {
     const marked = url({ query: { 'response-content-type': 'tell-tale-1', tellTale2: 'x' } });
     const answers = [
       await send(marked),
@@ -299,7 +299,7 @@ describe('a presigned URL', () => {
   });
 });
 
-test('a query that was tampered with opens nothing', async () => {
+test('a query that was changed is refused', async () => {
   const good = url({ query: { 'response-content-type': 'text/plain' } });
   const mark = good.indexOf('?') + 1;
   const pairs = good.slice(mark).split('&');

@@ -79,7 +79,7 @@ describe('a stream', () => {
     expect((await s3.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength).toBe(body.length);
   });
 
-  test('of unknown length goes up in parts', async () => {
+  test('of unknown length is uploaded in parts', async () => {
     const body = randomBytes(12 * MIB);
     const Body = Readable.from([body.subarray(0, 7), body.subarray(7)]);
     await new Upload({
@@ -93,7 +93,7 @@ describe('a stream', () => {
 });
 
 describe('a signature', () => {
-  test('of a wrong key, an unknown one, or another region than it says is refused alike', async () => {
+  test('of a wrong or unknown key or with another region is refused in the same way', async () => {
     const keys = await keysOf(me);
     const good = { accessKeyId: keys.AccessKeyId, secretAccessKey: keys.SecretAccessKey };
     for (const credentials of [
@@ -129,7 +129,7 @@ describe('a signature', () => {
     expect(await refusal(client.send(new ListBucketsCommand({})))).toBe('403 AccessDenied');
   });
 
-  test('covers what is sent', async () => {
+  test('covers the body', async () => {
     const client = await clientOf(url, me);
     client.middlewareStack.add(
       (next) => (args) => {
@@ -167,7 +167,7 @@ test('an SDK finds its keys by itself, as in a container', async () => {
   }
 });
 
-test('both ways see the same objects', async () => {
+test('both protocols see the same objects', async () => {
   const put = { Bucket, Key: 'same', Body: 'from s3', Metadata: { a: 'b' } };
   await s3.send(new PutObjectCommand(put));
   const read = await me.get('same');

@@ -30,7 +30,7 @@ describe('a signature', () => {
     expect(await sent({ leaving: ['host'] })).toMatchObject({ status: 403, code: 'AccessDenied' });
   });
 
-  test('covers when, and what the body is', async () => {
+  test('covers the time and the hash of the body', async () => {
     expect((await sent({ leaving: ['x-amz-date'] })).status).toBe(403);
     expect((await sent({ leaving: ['x-amz-content-sha256'] })).status).toBe(403);
   });
@@ -40,7 +40,7 @@ describe('a signature', () => {
     expect((await sent({ headers: { 'x-amz-request-payer': 'requester' } })).status).toBe(200);
   });
 
-  test('of another time is refused, and who has the key is told', async () => {
+  test('of another time is refused, with the reason only for a caller with the key', async () => {
     for (const off of [-16, 16])
       expect(await sent({ at: minutes(off) })).toMatchObject({
         status: 403,
@@ -50,7 +50,7 @@ describe('a signature', () => {
     for (const off of [-14, 14]) expect((await sent({ at: minutes(off) })).status).toBe(200);
   });
 
-  test('of another time that nobody has the key of says no more than any other', async () => {
+  test('of another time without a valid key is refused like any other', async () => {
     const wrong = { ...keys, SecretAccessKey: `${keys.SecretAccessKey.slice(1)}A` };
     const nobody = { ...keys, AccessKeyId: `SPCK${'0'.repeat(32)}` };
     const answers = await Promise.all([
@@ -100,7 +100,7 @@ describe('a refusal', () => {
     ['x-amz-tagging-directive', 'COPY'],
     ['x-amz-object-lock-legal-hold', 'OFF'],
     ['x-amz-bypass-governance-retention', 'false'],
-  ])('is not what %s: %s gets, which SDKs send', async (name, value) => {
+  ])('does not affect %s: %s, which SDKs send', async (name, value) => {
     const answer = await sent({
       method: 'PUT',
       path: '/data/harmless',
@@ -110,7 +110,7 @@ describe('a refusal', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('of what S3 does not know repeats nothing', async () => {
+  test('of an unknown part of S3 repeats nothing', async () => {
     const header = await sent({ headers: { 'x-amz-tell-tale': 'tell-tale' } });
     const parameter = await sent({ query: { telltale: 'tell-tale' } });
     const known = await sent({ query: { versionId: 'tell-tale' } });
@@ -119,7 +119,7 @@ describe('a refusal', () => {
     for (const { text } of [header, parameter, known]) expect(text).not.toMatch(/tell-?tale/);
   });
 
-  test('of a full quota says how to make room', async () => {
+  test('of a full quota says how to free space', async () => {
     const poor = await newAssistant(fixture.broker, { quota: 10 });
     const answer = await sendSigned(base, await keysOf(poor), {
       method: 'PUT',

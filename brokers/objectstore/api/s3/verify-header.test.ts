@@ -74,11 +74,11 @@ describe('a request that is signed in its header', () => {
     ['a time behind something else', '20261122-20261122T120000Z'],
     ['a time before something else', '20261122T120000Z0'],
     ['another form', '20261122T12:00:00Z'],
-  ])('with %s for its time is nobody’s', (_, time) => {
+  ])('with %s as its time is refused', (_, time) => {
     expect(judged({ time })).toBe('nobody');
   });
 
-  test('must say what its body is, and sign that, the host, and every header of S3, each once', () => {
+  test('must have the hash of its body, and sign that, the host, and every header of S3, each once', () => {
     for (const name of ['host', 'x-amz-content-sha256']) {
       expect(judged({ without: [name] }), name).toBe('nobody');
       expect(judged({ again: [name] }), name).toBe('nobody');
@@ -95,7 +95,7 @@ describe('a request that is signed in its header', () => {
     expect(judged({ query: 'a=1' })).toBe('nobody');
   });
 
-  test('may encode path and query as it likes: their canonical form is signed', () => {
+  test('may encode path and query in any way, since their canonical form is signed', () => {
     const signedPath = '/data/a%28b%29';
     for (const path of ['/data/a(b)', '/data/%61%28b%29']) expect(judged({ path, signedPath })).toBe('good');
     const pairs = [['prefix', 'a%28b%29']] as const;
@@ -104,12 +104,12 @@ describe('a request that is signed in its header', () => {
     expect(judged({ query: 'prefix=a(c)', pairs })).toBe('nobody');
   });
 
-  test('signs what cannot be decoded as it is sent', () => {
+  test('signs undecodable text as it is sent', () => {
     expect(judged({ path: '/data/a%2fb' })).toBe('good');
     expect(judged({ query: 'prefix=a+b', pairs: [['prefix', 'a+b']] })).toBe('good');
   });
 
-  test('signs all of its query, also what would be the signature of a URL', () => {
+  test('signs all of its query, also the parameters of a presigned URL', () => {
     const query = 'X-Amz-Signature=0';
     expect(judged({ query })).toBe('nobody');
     expect(judged({ query, pairs: [['X-Amz-Signature', '0']] })).toBe('good');
@@ -129,14 +129,14 @@ describe('a claim', () => {
       ]),
     );
 
-  test('says whose it is, for which day and region, and what it covers', () => {
+  test('contains key, day, region and signed headers', () => {
     expect(claim(`${KEYS.AccessKeyId}/${scope}`, '', 'host;x-amz-date')).toEqual({
       ...{ accessKeyId: KEYS.AccessKeyId, scope: SCOPE, time: '', signature, expires: undefined },
       signedHeaders: ['host', 'x-amz-date'],
     });
   });
 
-  test('is all of its header, and its credential all of what is said to be one', () => {
+  test('is the whole header, and its credential is complete', () => {
     expect(claim(`${KEYS.AccessKeyId}/${scope}`, 'Bearer ')).toBeUndefined();
     expect(claim(`-${KEYS.AccessKeyId}/${scope}`)).toBeUndefined();
     expect(claim(`${KEYS.AccessKeyId}/${scope}/more`)).toBeUndefined();
@@ -151,7 +151,7 @@ describe('of a presigned URL', () => {
     return parsePresigned(received, url.slice(url.indexOf('?') + 1) + more);
   };
 
-  test('parameters that are headers of S3 become these, and others stay as they came', () => {
+  test('parameters that stand for headers of S3 become these, and others stay unchanged', () => {
     const asked = parsed({ 'X-Amz-Acl': 'private', prefix: 'a/(b)', 'not-x-amz-acl': 'x' });
     expect(Object.fromEntries(asked!.headers)).toEqual({
       ...{ host: HOST, 'x-amz-acl': 'private', 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' },
@@ -159,7 +159,7 @@ describe('of a presigned URL', () => {
     expect(asked?.query).toBe('prefix=a%2F%28b%29&not-x-amz-acl=x');
   });
 
-  test('a value that two readers decode differently makes it none', () => {
+  test('a value that two parsers decode differently is refused', () => {
     expect(parsed({}, '&a=b')).toBeDefined();
     expect(parsed({}, '&a=b+c')).toBeUndefined();
   });

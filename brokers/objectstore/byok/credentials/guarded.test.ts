@@ -17,7 +17,7 @@ const settings: ReachSettings = {
   BYOK_NAT64_PREFIXES: [],
 };
 
-test('what the network’s own NAT64 carries is judged, as an address of Capsules’ endpoints, too', () => {
+test('addresses in the network’s own NAT64 prefix are checked, also for Capsules’ endpoints', () => {
   const [inside, metadata, outside] = ['2a00:64::10.1.2.3', '2a00:64::169.254.169.254', '2a00:64::8.8.8.8'];
   const usual = reachGuard(settings);
   expect([inside, outside].map((at) => usual.permits(at))).toEqual([true, true]);
@@ -25,7 +25,7 @@ test('what the network’s own NAT64 carries is judged, as an address of Capsule
   expect([inside, metadata, outside].map((at) => told.permits(at))).toEqual([false, false, true]);
 });
 
-test('a prefix that is none stops the start, by the setting’s name and by what is wrong', () => {
+test('an invalid prefix stops the start, with the setting’s name and the fault', () => {
   const wrong = { ...settings, BYOK_NAT64_PREFIXES: ['2a00:64::/97'] };
   expect(() => reachGuard(wrong)).toThrow(/BYOK_NAT64_PREFIXES.*2a00:64::\/97/);
 });
@@ -50,7 +50,7 @@ function noting(port: () => number): Dialler & { readonly asked: number[] } {
 
 afterAll(() => rmSync(directory, { recursive: true }));
 
-test('what an administrator trusts beside the system’s authorities is read from the file that is named', async () => {
+test('CAs that an administrator trusts in addition to the system’s are read from the configured file', async () => {
   expect((await openReach(settings)).ca).toBeUndefined();
   expect((await openReach({ ...settings, BYOK_CA_FILE: authority.cert })).ca).toBe(ca);
 });
@@ -93,7 +93,7 @@ describe('a connection to a host that a tenant has named', () => {
     await client.destroy();
   });
 
-  test.each(kinds)('of %s is given up where nobody trusted vouches for the name', async (_, make) => {
+  test.each(kinds)('of %s is abandoned if no trusted CA certifies the name', async (_, make) => {
     for (const [origin, trusted, code] of [
       ['https://s3.tenant.example', undefined, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
       ['https://other.example', ca, 'ERR_TLS_CERT_ALTNAME_INVALID'],
@@ -108,7 +108,7 @@ describe('a connection to a host that a tenant has named', () => {
     }
   });
 
-  test('of a pool sends as many bytes as it said, or none', async () => {
+  test('of a pool sends as many bytes as announced, or none', async () => {
     const pool = guardedPool('https://s3.tenant.example', {
       ...{ dialler: noting(() => portOf(server)), ca, connections: 1 },
     });
@@ -120,7 +120,7 @@ describe('a connection to a host that a tenant has named', () => {
   });
 });
 
-describe('a host that begins no TLS', () => {
+describe('a host that does not start TLS', () => {
   let server: Server;
   let onConnection: (socket: Socket) => void;
   beforeAll(async () => {
@@ -140,7 +140,7 @@ describe('a host that begins no TLS', () => {
     await expect(ask(deadline.signal)).rejects.toThrow('the deadline passed');
   });
 
-  test('and hangs up, or sends something else, is an error', async () => {
+  test('and disconnects, or sends something else, is an error', async () => {
     onConnection = (socket) => socket.destroy();
     await expect(ask(within())).rejects.toThrow();
     onConnection = (socket) => socket.resetAndDestroy();

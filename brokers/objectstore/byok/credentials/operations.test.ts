@@ -71,7 +71,7 @@ describe('a credential set', () => {
         expect(reply.text).not.toContain(secret);
   });
 
-  it('leaves nothing in the bucket that it was tried out with', async () => {
+  it('leaves nothing in the bucket of its verification', async () => {
     const own = await capsule('tidy');
     const fields = store.fields();
     expect((await own.create('one', fields, 0)).status).toBe(200);
@@ -89,7 +89,7 @@ describe('a credential set', () => {
     expect((await own.rotate(set_id, store.fields(), 1)).json.error.code).toBe('invalid_request');
   });
 
-  it('has its name alone in the Capsule, and there are sixteen at most', async () => {
+  it('has a unique name in the Capsule, which may have at most sixteen', async () => {
     const own = await capsule('many');
     const fields = store.fields();
     for (let i = 0; i < 16; i += 1) expect((await own.create(`n${i}`, fields, i)).status).toBe(200);
@@ -99,7 +99,7 @@ describe('a credential set', () => {
 });
 
 describe('a stale change', () => {
-  it('is refused, whichever number it expected, and nothing changes', async () => {
+  it('is refused with any wrong generation, and nothing changes', async () => {
     const own = await capsule('stale');
     const fields = store.fields();
     const { set_id } = (await own.create('one', fields, 0)).json;
@@ -144,7 +144,7 @@ describe('a stale change', () => {
 });
 
 describe('an idempotency key', () => {
-  it('gives the same answer again, also to many at once and after later changes', async () => {
+  it('returns the same answer again, also to many at once and after later changes', async () => {
     const own = await capsule('again');
     const fields = store.fields();
     const key = 'k'.repeat(20);
@@ -156,7 +156,7 @@ describe('an idempotency key', () => {
     expect((await own.list()).json.sets).toHaveLength(1);
   });
 
-  it('is not good for another request', async () => {
+  it('is not valid for another request', async () => {
     const own = await capsule('reuse');
     const fields = store.fields();
     const key = 'r'.repeat(20);
@@ -168,7 +168,7 @@ describe('an idempotency key', () => {
 });
 
 describe('another Capsule', () => {
-  it('sees and changes nothing, and is told the same whatever it names', async () => {
+  it('sees and changes nothing, and gets the same answer whatever it names', async () => {
     const [mine, theirs] = ['mine', 'theirs'];
     const own = await capsule(mine);
     const foreign = await fixture.broker.capsule(theirs);
@@ -196,7 +196,7 @@ describe('another Capsule', () => {
     });
   });
 
-  it('that lives under a dropped id finds nothing of the one before, and no number comes twice', async () => {
+  it('with a dropped id finds nothing of the previous one, and no number is reused', async () => {
     const client = await fixture.broker.capsule('reborn');
     const own = credentialsOf(client, 'reborn');
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
@@ -224,7 +224,7 @@ describe('a candidate', () => {
     ['a bucket that is not there', () => ({ bucket: 'nowhere-to-be-found' }), 'bucket'],
     ['a name that nobody knows', () => ({ endpoint: 'https://nobody.invalid' }), 'unreachable'],
     ['a name inside the cluster', () => ({ endpoint: 'https://kubernetes.default.svc' }), 'unreachable'],
-  ])('with %s is refused and not kept', async (what, change, check) => {
+  ])('with %s is refused and not stored', async (what, change, check) => {
     const id = `bad-${what.replaceAll(' ', '-')}`.slice(0, 40).replace(/-$/, '');
     const own = await capsule(id);
     const fields = store.fields();
@@ -243,13 +243,13 @@ describe('a candidate', () => {
     ['a session token', { 'session-token': 'x' }],
     ['a bucket with two dots', { bucket: 'a..b' }],
     ['a number', { region: 1 }],
-  ])('with %s is not even tried', async (_, change) => {
+  ])('with %s is refused without a verification', async (_, change) => {
     const own = await capsule(`form-${fixture.broker.log.length}`);
     const fields = { ...store.fields(), ...change } as ReturnType<OwnStore['fields']>;
     expect((await own.create('one', fields, 0)).json.error).toEqual({ code: 'invalid_request' });
   });
 
-  it('after candidate is limited by Capsule', async () => {
+  it('is one of a limited number in each Capsule', async () => {
     const strict = await fixture.replica({
       environment: { ...store.environment, BYOK_VERIFICATIONS_PER_MINUTE: '6' },
     });

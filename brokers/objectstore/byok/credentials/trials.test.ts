@@ -18,8 +18,8 @@ function held() {
   return { running, trial, settled };
 }
 
-describe('trials of candidates', () => {
-  it('are two of one Capsule at once, in order, and those of others do not wait for them', async () => {
+describe('verifications of candidates', () => {
+  it('are at most two of one Capsule at once, in order, and those of others do not wait for them', async () => {
     const { running, trial, settled } = held();
     const mine = [1, 2, 3].map(() => trial('mine', FIELDS));
     await settled();
@@ -37,7 +37,7 @@ describe('trials of candidates', () => {
     expect(await Promise.all(mine)).toEqual([undefined, 'tls', 'bucket']);
   });
 
-  it('are sixteen at once in all, and what is too much is turned away until one ends', async () => {
+  it('are at most sixteen at once in all, and further ones are refused until one ends', async () => {
     const { running, trial, settled } = held();
     const all = Array.from({ length: MOST_TRIALS }, (_, i) => trial(`capsule-${i}`, FIELDS));
     await settled();
@@ -54,13 +54,13 @@ describe('trials of candidates', () => {
     expect(await late).toBeUndefined();
   });
 
-  it('give back their place when they fail', async () => {
+  it('return their slot when they fail', async () => {
     const trial = createTrials(() => Promise.reject(new Error('x')), PLENTY);
     for (let i = 0; i < 2 * MOST_TRIALS; i += 1) await expect(trial('a', FIELDS)).rejects.toThrow('x');
   });
 });
 
-describe('with endpoints that accept and say nothing', () => {
+describe('with endpoints that accept and stay silent', () => {
   let fixture: Fixture;
   let store: OwnStore;
   beforeAll(async () => {
@@ -72,7 +72,7 @@ describe('with endpoints that accept and say nothing', () => {
     await store?.remove();
   });
 
-  it('everything but a verification goes on', async () => {
+  it('everything except verifications continues', async () => {
     const sockets = new Set<{ destroy(): void }>();
     const mute = createServer((socket) => void sockets.add(socket.resume().on('error', () => undefined)));
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));

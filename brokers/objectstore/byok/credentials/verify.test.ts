@@ -95,7 +95,7 @@ describe('an endpoint on an address that is not for tenants', () => {
     await new Promise((resolve) => victim.close(resolve));
   });
 
-  it('that it moves to between two requests: each connection is checked anew', async () => {
+  it('that it changes to between two requests: each connection is checked again', async () => {
     let asked = 0;
     answer = answers(200, '<ListBucketResult></ListBucketResult>', { connection: 'close' });
     const verify = verifier(async () => {
@@ -127,7 +127,7 @@ describe('an endpoint', () => {
     ],
     ['that is broken', answers(500, 'secret stack trace'), 'unreachable'],
     ['that hangs up', (request) => request.socket.destroy(), 'unreachable'],
-  ])('%s is told as a word, and nothing is followed', async (_, listener, check) => {
+  ])('%s is reported as a fixed word, and no redirect is followed', async (_, listener, check) => {
     answer = listener;
     expect(await verify()(fields())).toBe(check);
     expect(new Set(requests.map((line) => line.split(' ')[1]?.split('?')[0]))).toEqual(new Set(['/tenant']));
@@ -143,12 +143,12 @@ describe('an endpoint', () => {
         response.on('close', () => clearInterval(timer));
       },
     ],
-  ])('that %s is left after the time that it has', async (_, listener) => {
+  ])('that %s is abandoned after the time limit', async (_, listener) => {
     answer = listener;
     expect(await verify({ timeoutMs: 300 })(fields())).toBe('timeout');
   });
 
-  it('that stalls after the put: what was put is taken away all the same', async () => {
+  it('that stalls after the put: the object is still deleted', async () => {
     answer = (request, response) => {
       if (request.method === 'HEAD') return;
       const body = request.method === 'GET' ? '<ListBucketResult></ListBucketResult>' : '';
@@ -158,7 +158,7 @@ describe('an endpoint', () => {
     expect(requests.map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'HEAD', 'DELETE']);
   });
 
-  it('that answers without end is left', async () => {
+  it('with an endless answer is abandoned', async () => {
     answer = (_request, response) => {
       response.writeHead(200);
       const fill = () => {
@@ -170,7 +170,7 @@ describe('an endpoint', () => {
     expect(['bucket', 'timeout', 'unreachable']).toContain(await verify()(fields()));
   });
 
-  it('that reads back something else is refused, and what was put is deleted', async () => {
+  it('that returns another content is refused, and the object is deleted', async () => {
     answer = (request, response) => {
       if (request.method === 'GET' && request.url?.includes('list-type'))
         return answers(200, '<ListBucketResult></ListBucketResult>')(request, response);
@@ -220,7 +220,7 @@ describe('an endpoint', () => {
       requests.map((line) => `${line.split(' ')[0]}${/[?&](uploads?|uploadId)=/.exec(line)?.[1] ?? ''}`);
     const ALL = 'GET PUT HEAD GET POSTuploads PUTuploadId POSTuploadId GET DELETE';
 
-    it('passes when it does all that Assistants ask for, in the coding of the data plane and in parts', async () => {
+    it('passes if it supports everything that Assistants use, in the encoding of the data plane and in parts', async () => {
       answer = like(() => undefined);
       expect(await verify()(fields())).toBeUndefined();
       expect(steps().join(' ')).toBe(ALL);
@@ -252,7 +252,7 @@ describe('an endpoint', () => {
     });
   });
 
-  it('with a certificate of nobody, or of another name, is sent no request', async () => {
+  it('with an untrusted certificate, or one for another name, is sent no request', async () => {
     answer = answers(200, '');
     expect(await verify({ ca: undefined })(fields())).toBe('tls');
     expect(await verify()(fields({ endpoint: `https://other.tenant.example:${portOf(server)}` }))).toBe(
@@ -261,7 +261,7 @@ describe('an endpoint', () => {
     expect(requests).toEqual([]);
   });
 
-  it('that accepts and says nothing is left, at whatever moment the time ends', async () => {
+  it('that accepts and stays silent is abandoned, whenever the time ends', async () => {
     const mute = createTcpServer((socket) => socket.resume().on('error', () => undefined));
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
     const endpoint = `https://${HOST}:${portOf(mute)}`;
@@ -272,7 +272,7 @@ describe('an endpoint', () => {
     await new Promise((resolve) => mute.close(resolve));
   });
 
-  it('that speaks no TLS, or is not there', async () => {
+  it('without TLS, or that does not exist', async () => {
     const plain = createTcpServer((socket) => {
       socket.on('error', () => undefined);
       socket.resume().end('HTTP/1.1 200 OK\r\n\r\n');

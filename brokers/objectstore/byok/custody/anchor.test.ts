@@ -28,7 +28,7 @@ it('an anchor is read as it was written', () => {
   );
 });
 
-it('bytes that are no anchor are none', () => {
+it('invalid bytes are not an anchor', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
       expect(readAnchor(bytes)).toBeUndefined();
@@ -53,14 +53,14 @@ it.each([
   ['a number that is not exact', { high: Number.MAX_SAFE_INTEGER + 1 }],
   ['another version', { v: 2 }],
   ['something more', { more: 1 }],
-])('%s is no anchor', (_, changed) => {
+])('%s is not an anchor', (_, changed) => {
   const whole = { v: 1, revision: 1, generation: 0, high: 0, head: head('a') };
   const read = (value: object) => readAnchor(Buffer.from(JSON.stringify(value)));
   expect(read(whole)).toEqual({ revision: 1, generation: 0, high: 0, head: head('a') });
   expect(read({ ...whole, ...changed })).toBeUndefined();
 });
 
-it('lies where no Capsule of any Space has another, and no tenant has a key', () => {
+it('has a key that is unique among Capsules of all Spaces, and that no tenant can have', () => {
   const keys = [anchorKey('a', 'bc'), anchorKey('ab', 'c'), anchorKey('a', 'b'), anchorKey('1:a', 'b')];
   expect(new Set(keys).size).toBe(4);
   for (const key of keys) expect(key).toMatch(/^custody\/v1\/[0-9a-f]{40}$/);
@@ -114,7 +114,7 @@ it('a change is anchored with the numbers and the head that are stored', () => {
   expect(anchorOf(stored)).toEqual(same);
 });
 
-it('an administrator goes on above all numbers of either side, and after the anchored head', () => {
+it('an administrator continues above all numbers of both sides, and after the anchored head', () => {
   const numbers = { revision: 5, generation: 4, high: 3 };
   const anchored = { revision: 2, generation: 7, high: 3, head: head('c') };
   expect(beyond(numbers, anchored)).toEqual({ revision: 6, generation: 8, high: 4, previous: head('c') });

@@ -28,7 +28,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('clear' as const) }),
 );
 
-it('whatever is asked in whatever order: what was expected was there, and no number comes twice', () => {
+it('any requests in any order: changes apply only to the expected state, and no number is reused', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       let inventory: Inventory = emptyInventory('home', 1);
@@ -120,7 +120,7 @@ describe('one change', () => {
       ...changes,
     });
 
-  it('makes a set under a name of its own, as long as there is room', () => {
+  it('creates a set with a unique name, up to the limit', () => {
     expect(create()).toEqual({
       set: {
         ...{ ...candidate(1), setId: 'ocs_c', name: 'new', generation: 1 },
@@ -138,7 +138,7 @@ describe('one change', () => {
       ...at,
     });
 
-  it('gives a set another key of the same bucket at the same endpoint, and leaves the rest', () => {
+  it('gives a set another key of the same bucket at the same endpoint, and nothing else', () => {
     expect(rotate({ region: 'other' })).toEqual({
       set: {
         ...{ ...candidate(0), verifiedAt: 9, region: 'other', setId: 'ocs_b', name: second.name },
@@ -151,14 +151,14 @@ describe('one change', () => {
     expect(rotate({}, { expected: 2 }).refused).toBe('stale_generation');
   });
 
-  it('puts a sealed set in the place of its earlier self, and never lowers the highest number', () => {
+  it('replaces a sealed set with a newer one, and never lowers the highest number', () => {
     const rotated = set('ocs_a', { generation: 4 });
     expect(planned(inventory, rotated)).toEqual({ ...inventory, generation: 8, sets: [rotated, second] });
     const highest = set('ocs_c', { generation: 6 });
     expect(planned(inventory, highest)).toMatchObject({ high: 6, sets: [first, second, highest] });
   });
 
-  it('selects a set that is there, or none, and changes nothing when it is selected already', () => {
+  it('selects an existing set, or none, and changes nothing if it is already selected', () => {
     const chosen = (setId: string | null, expected = 7) => select(inventory, { setId, expected });
     for (const setId of ['ocs_b', null])
       expect(chosen(setId)).toEqual({ next: { ...inventory, generation: 8, selected: setId } });
@@ -167,7 +167,7 @@ describe('one change', () => {
     expect(chosen('ocs_b', 6).refused).toBe('stale_generation');
   });
 
-  it('deletes a set that is not selected, once, and says so of one that was deleted before', () => {
+  it('deletes a set that is not selected, once, and reports one that was deleted before', () => {
     const removed = (setId: string, expected = 3, tombstone?: number) =>
       remove(inventory, { setId, expected, tombstone });
     expect(removed('ocs_b')).toEqual({
@@ -183,7 +183,7 @@ describe('one change', () => {
     expect(removed('ocs_b', 3, 2)).toMatchObject({ alreadyAbsent: false });
   });
 
-  it('takes everything from a Capsule that is dropped, and goes on counting', () => {
+  it('removes everything of a dropped Capsule, and continues its numbers', () => {
     expect(clear(inventory, 2)).toEqual({
       ...{ ...inventory, generation: 8, incarnation: 2 },
       ...{ selected: null, sets: [] },

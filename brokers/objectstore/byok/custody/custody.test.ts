@@ -41,7 +41,7 @@ const silent = createLogger({ service: 'test', level: 'silent' });
 const anchorFile = (id: string) => join(fixture.s3.directory, BUCKET, anchorKey('test', id));
 
 describe('rows that somebody changed', () => {
-  it('are refused for both Capsules when ciphertexts are swapped, with all columns to match; a third goes on', async () => {
+  it('are refused for both Capsules if ciphertexts are swapped with all their columns; a third one continues', async () => {
     const [a, b, c] = [await capsule('swap-a'), await capsule('swap-b'), await capsule('swap-c')];
     const sets = [];
     for (const own of [a, b, c]) sets.push((await own.create('one', store.fields(), 0)).json.set_id);
@@ -88,7 +88,7 @@ describe('rows that somebody changed', () => {
     expect((await own.list()).json.sets).toHaveLength(2);
   });
 
-  it('that keep an answer for an idempotency key are not believed either', async () => {
+  it('that store an answer for an idempotency key are not trusted either', async () => {
     const own = await capsule('answers');
     const [fields, key] = [store.fields(), 'a'.repeat(16)];
     await own.create('one', fields, 0, key);
@@ -103,7 +103,7 @@ describe('rows that somebody changed', () => {
 });
 
 describe('a registry that was restored', () => {
-  it('is refused for the Capsules that changed since, and for those alone, until an administrator accepts it', async () => {
+  it('is refused only for the Capsules that changed since, until an administrator accepts it', async () => {
     const [changed, same] = [await capsule('changed'), await capsule('same')];
     const fields = store.fields();
     const { set_id } = (await changed.create('one', fields, 0)).json;
@@ -142,7 +142,7 @@ describe('a registry that was restored', () => {
     expect(audit).toEqual([{ trace_id: 'a'.repeat(32), authority: 'administrator' }]);
   });
 
-  it('is noticed also when it knows nothing of the Capsule, and when the bucket forgot it', async () => {
+  it('is noticed also if it has no row of the Capsule, and if the bucket lost the anchor', async () => {
     const own = await capsule('forgotten');
     const { custody } = fixture.broker.context;
     const before = await backUp(fixture);
@@ -165,7 +165,7 @@ describe('a registry that was restored', () => {
     expect((await own.list()).json).toMatchObject({ selected: set_id, inventory_generation: 3 });
   });
 
-  it('is not taken for one where the bucket was: it is closed alike, and nothing is lost once it is accepted', async () => {
+  it('is treated like a restored bucket: both are closed, and nothing is lost once it is accepted', async () => {
     const own = await capsule('newer');
     const fields = store.fields();
     const { custody } = fixture.broker.context;
@@ -189,37 +189,40 @@ describe('a registry that was restored', () => {
   });
 });
 
-describe('a life that was edited in the registry', () => {
+describe('an incarnation that was edited in the registry', () => {
   it.each([
     ['a later one, so that what is selected would be an earlier incarnation’s', 1, 2],
     ['an earlier one', 2, 1],
-  ])('%s: opens nothing, and is a rollback, never the Space’s bucket', async (_, from, to) => {
-    const id = `life-${from}-${to}`;
-    const first = await fixture.broker.capsule(id);
-    for (let life = 1; life < from; life += 1) {
-      expect((await first.dropAll(id)).status).toBe(200);
-      expect((await fixture.broker.provisioner.finalize(id)).status).toBe(200);
-    }
-    const own = from === 1 ? credentialsOf(first, id) : await capsule(id);
-    const { set_id, inventory_generation } = (await own.create('one', store.fields(), 0)).json;
-    expect(code(await own.select(set_id, inventory_generation))).toBe(200);
-    const edit = (life: number) =>
-      fixture.registry('UPDATE broker.capsule SET life = $2 WHERE capsule_id = $1', [id, life]);
-    const { custody, connections } = fixture.broker.context;
-    await edit(to);
-    // The principal is bound to the life that it was made for, so its requests do not come as far as custody.
-    expect(code(await own.list())).toBe('forbidden');
-    expect(code(await own.create('two', store.fields(), 0))).toBe('forbidden');
-    expect(code(await own.select(null, inventory_generation + 1))).toBe('forbidden');
-    await expect(custody.read(id, async () => to)).rejects.toThrow(/another incarnation/);
-    expect(await custodyStates(custody, connections)).toContainEqual({ capsule: id, state: 'rollback' });
-    await edit(from);
-    expect((await own.list()).json.selected).toBe(set_id);
-  });
+  ])(
+    '%s: gives access to nothing, and is reported as a rollback, without falling back to the Space’s bucket',
+    async (_, from, to) => {
+      const id = `life-${from}-${to}`;
+      const first = await fixture.broker.capsule(id);
+      for (let life = 1; life < from; life += 1) {
+        expect((await first.dropAll(id)).status).toBe(200);
+        expect((await fixture.broker.provisioner.finalize(id)).status).toBe(200);
+      }
+      const own = from === 1 ? credentialsOf(first, id) : await capsule(id);
+      const { set_id, inventory_generation } = (await own.create('one', store.fields(), 0)).json;
+      expect(code(await own.select(set_id, inventory_generation))).toBe(200);
+      const edit = (life: number) =>
+        fixture.registry('UPDATE broker.capsule SET life = $2 WHERE capsule_id = $1', [id, life]);
+      const { custody, connections } = fixture.broker.context;
+      await edit(to);
+      // The principal is bound to the life that it was made for, so its requests do not come as far as custody.
+      expect(code(await own.list())).toBe('forbidden');
+      expect(code(await own.create('two', store.fields(), 0))).toBe('forbidden');
+      expect(code(await own.select(null, inventory_generation + 1))).toBe('forbidden');
+      await expect(custody.read(id, async () => to)).rejects.toThrow(/another incarnation/);
+      expect(await custodyStates(custody, connections)).toContainEqual({ capsule: id, state: 'rollback' });
+      await edit(from);
+      expect((await own.list()).json.selected).toBe(set_id);
+    },
+  );
 });
 
-describe('the second barriers', () => {
-  it('an anchor is written over the version that was read, and over no other', async () => {
+describe('the second checks', () => {
+  it('an anchor overwrites only the version that was read', async () => {
     const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
     const anchors = bucketAnchors(s3, 'barriers');
     const anchor = (revision: number) => ({ revision, generation: 1, high: 1, head: 'a'.repeat(64) });
@@ -232,7 +235,7 @@ describe('the second barriers', () => {
     await close();
   });
 
-  it('rows are written from the revision that was read, and from no other', async () => {
+  it('rows are written only from the revision that was read', async () => {
     const own = await capsule('revision');
     await own.create('one', store.fields(), 0);
     await own.create('two', store.fields(), 1);
@@ -270,7 +273,7 @@ describe('a Capsule whose rows are damaged', () => {
     return { broker, own, set_id };
   };
 
-  it('can be dropped all the same, and the id is good again', async () => {
+  it('can still be dropped, and the id can be used again', async () => {
     const { broker } = await damage('damaged-drop');
     expect((await broker.dropAll('damaged-drop')).status).toBe(200);
     expect((await fixture.broker.provisioner.finalize('damaged-drop')).status).toBe(200);
@@ -281,7 +284,7 @@ describe('a Capsule whose rows are damaged', () => {
     expect(code(await next.create('one', store.fields(), json.inventory_generation))).toBe(200);
   });
 
-  it('goes on when an administrator gives up what it had', async () => {
+  it('continues once an administrator discards its sets', async () => {
     const { own, set_id } = await damage('damaged-kept');
     const { custody } = fixture.broker.context;
     await discardCommand(custody, 'damaged-kept', 'd'.repeat(32));
@@ -326,7 +329,7 @@ describe('a broker that is killed', () => {
     },
   );
 
-  it('is no worse than a bucket that is away: nothing is told before it is anchored', async () => {
+  it('behaves like an unavailable bucket: nothing is answered before it is anchored', async () => {
     const own = await capsule('away');
     const [fields, key] = [store.fields(), 'w'.repeat(16)];
     const { set_id } = (await own.create('one', fields, 0)).json;
@@ -339,7 +342,7 @@ describe('a broker that is killed', () => {
 });
 
 describe('the keyring', () => {
-  it('is rotated under load: everything comes under the new key, no number changes, then the old key may go', async () => {
+  it('is rotated under load: everything is sealed with the new key, no number changes, and then the old key may be removed', async () => {
     const own = await capsule('keyring');
     const fields = store.fields();
     const { set_id } = (await own.create('one', fields, 0)).json;
@@ -397,7 +400,7 @@ describe('the keyring', () => {
   });
 
   it.each(['', '{"primary":"k1"', '{"primary":"k1","keys":{}}'])(
-    '%j does not start a broker',
+    '%j prevents the start of a broker',
     async (text) => {
       const path = fixture.mounts.write('bad-keyring', text);
       const environment = { ...store.environment, CUSTODY_KEYRING_FILE: path };
@@ -406,7 +409,7 @@ describe('the keyring', () => {
   );
 });
 
-it('an administrator sees it in the container, and is told how', async () => {
+it('an administrator can list it in the container, which prints its usage', async () => {
   const own = await capsule('shown');
   await own.create('one', store.fields(), 0);
   const run = (...args: string[]) =>
@@ -431,7 +434,7 @@ it('an administrator sees it in the container, and is told how', async () => {
   });
 });
 
-it('a change is over before it is answered, on every replica: nobody uses what was revoked', async () => {
+it('a change is effective on every replica before it is answered: revoked keys are no longer used', async () => {
   const own = await capsule('revoked');
   const replica = await fixture.replica({ environment: store.environment });
   const replicas = [fixture.broker, replica].map(({ context }) => context.custody);

@@ -8,7 +8,7 @@ const MOST = 40_000;
 
 describe('every interleaving within small bounds', () => {
   it.each(Object.entries(BOUNDS))(
-    '%s: no answer goes back or is given twice, and no alarm is false',
+    '%s: no answer is older than a previous one or given twice, and no alarm is false',
     (_name, bounds) => {
       const { wrong, exhausted } = explore(custodySpace(bounds), 200_000);
       expect({ wrong, exhausted }).toEqual({ wrong: undefined, exhausted: true });

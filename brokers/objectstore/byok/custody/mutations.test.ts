@@ -5,7 +5,7 @@ import { MUTATIONS, mutate } from './testing/mutations.ts';
 
 /** The bench `custody` does the same a hundred times longer. */
 
-it('every mutation of stored rows is detected, and nothing that happens normally is taken for one', async () => {
+it('every mutation of stored rows is detected, and no normal change is mistaken for one', async () => {
   const seed = Date.now() % 2 ** 31;
   const random = seeded(seed);
   const model = createModel(['home', 'work', 'other']);

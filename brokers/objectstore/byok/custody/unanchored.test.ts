@@ -43,14 +43,14 @@ async function crashed(id: string) {
 }
 
 describe('a change that a crash left unanchored', () => {
-  it('is told to nobody before it is anchored, so that it cannot be set back unseen', async () => {
+  it('is not answered before it is anchored, so that it cannot be undone unnoticed', async () => {
     const { own, restore } = await crashed('read');
     expect((await own.list()).json.inventory_generation).toBe(2);
     await restore();
     expect((await own.list()).json.error?.code).toBe('custody_rollback');
   });
 
-  it('is anchored before it is discarded, so that its own late anchor is refused, whatever comes between', async () => {
+  it('is anchored before it is discarded, so that its own late anchor is refused, whatever happens in between', async () => {
     const id = 'discarded';
     const config = readConfig({ ...fixture.mounts.environment, ...store.environment });
     const { s3, close } = await openManagedStore(config, log);

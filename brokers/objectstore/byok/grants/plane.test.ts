@@ -43,7 +43,7 @@ async function selected(capsule: string): Promise<Selected> {
 }
 
 describe('a Capsule’s own server that answers no list', () => {
-  test('is asked for two of its lists at once, and others’ lists are asked for and answered meanwhile', async () => {
+  test('is sent two of its lists at once, and lists of others are sent and answered in the meantime', async () => {
     const [one, two, plain] = [
       await selected('stuck'),
       await selected('beside'),
@@ -74,7 +74,7 @@ describe('a Capsule’s own server that answers no list', () => {
 });
 
 describe('a Capsule that has selected nothing', () => {
-  test('has its objects in the Space’s bucket, without a grant', async () => {
+  test('stores its objects in the Space’s bucket, without a grant', async () => {
     const home = await fixture.home('plain');
     const one = home.at(fixture.broker);
     expect(codeOf(await one.put('plain.txt', 'text'))).toBe('200 ok');
@@ -84,7 +84,7 @@ describe('a Capsule that has selected nothing', () => {
 });
 
 describe('a Capsule that has selected a set of its own', () => {
-  test('has its objects in that bucket and nowhere else, through both protocols', async () => {
+  test('stores its objects only in that bucket, through both protocols', async () => {
     const { home, fields, set } = await selected('own');
     const grant = await grantOf(fixture.issuer, home, set);
     const one = home.at(fixture.broker, grant);
@@ -122,7 +122,7 @@ describe('a Capsule that has selected a set of its own', () => {
     expect(codeOf(await one.get('own-c'))).toBe('404 not_found');
   });
 
-  test('makes large objects in parts, and nobody counts them against the Space’s quota', async () => {
+  test('stores large objects in parts, which do not count against the Space’s quota', async () => {
     const { home, fields, set } = await selected('parts');
     const one = home.at(fixture.broker, await grantOf(fixture.issuer, home, set));
     const begun = await one.post('/v1/uploads/data', { key: 'large-one' });
@@ -144,7 +144,7 @@ describe('a Capsule that has selected a set of its own', () => {
     expect(rows).toEqual([]);
   });
 
-  test('an upload of one bucket is none of another', async () => {
+  test('has separate uploads for each bucket', async () => {
     const home = await fixture.home('moved');
     const begun = await home.at(fixture.broker).post('/v1/uploads/data', { key: 'moved' });
     const { json } = await home.credentials.create('mine', fixture.own.fields(), 0);
@@ -166,7 +166,7 @@ describe('a Capsule that has selected a set of its own', () => {
   });
 });
 
-describe('what is refused, before anything is read or written anywhere', () => {
+describe('a request is refused before anything is read or written', () => {
   let mine: Selected;
   beforeAll(async () => {
     mine = await selected('refused');
@@ -181,21 +181,21 @@ describe('what is refused, before anything is read or written anywhere', () => {
   const signed = (change: Partial<GrantClaims>) => grantOf(fixture.issuer, mine.home, mine.set, change);
   const seconds = () => Math.floor(Date.now() / 1_000);
 
-  test('no grant', async () => expect(await put(undefined)).toBe('409 stale_grant'));
+  test('without a grant', async () => expect(await put(undefined)).toBe('409 stale_grant'));
 
-  test('a forged one, and text that is none', async () => {
+  test('with a forged grant, or other text', async () => {
     const forged = await grantOf(newIssuer(), mine.home, mine.set);
     for (const text of [forged, 'x', `${forged}x`, forged.replace(/\.[^.]*$/, '.')])
       expect(await put(text)).toBe('403 forbidden');
   });
 
-  test('one that has expired, and one of tomorrow', async () => {
+  test('with an expired grant, or one of tomorrow', async () => {
     const now = seconds();
     expect(await put(await signed({ iat: now - 800, exp: now - 100 }))).toBe('409 stale_grant');
     expect(await put(await signed({ iat: now + 86_400, exp: now + 86_500 }))).toBe('403 forbidden');
   });
 
-  test('one for another audience, Space, Capsule, Assistant or principal', async () => {
+  test('with a grant for another audience, Space, Capsule, Assistant or principal', async () => {
     const other = await selected('other');
     for (const change of [
       { aud: 'platform.postgres/v1' as never },
@@ -211,16 +211,16 @@ describe('what is refused, before anything is read or written anywhere', () => {
     expect(await put(theirs)).toBe('403 forbidden');
   });
 
-  test('one for a set of another Capsule, though the operator had signed it', async () => {
+  test('with a grant for a set of another Capsule, although the operator has signed it', async () => {
     const third = await selected('third');
     expect(await put(await signed({ ref: third.set.set_id }))).toBe('409 stale_grant');
   });
 
-  test('one for another generation, before or after', async () => {
+  test('with a grant for another generation, earlier or later', async () => {
     expect(await put(await signed({ gen: 2 }))).toBe('409 stale_grant');
   });
 
-  test('a key or an operation that it does not name', async () => {
+  test('for a key or an operation that the grant does not name', async () => {
     const narrow = await signed({
       allow: [{ bucket: 'data', prefix: 'a/b/', operations: ['object.get', 'object.put'] }],
     });
@@ -240,7 +240,7 @@ describe('what is refused, before anything is read or written anywhere', () => {
     expect(codeOf(await one.post('/v1/uploads/data', { key: 'a/c' }))).toBe('403 forbidden');
   });
 
-  test('two at once', async () => {
+  test('with two grants', async () => {
     const grant = await signed({});
     const response = await fetch(`${fixture.broker.dataUrl}/v1/objects/data/x`, {
       headers: [
@@ -256,7 +256,7 @@ describe('what is refused, before anything is read or written anywhere', () => {
 });
 
 describe('when the selection changes', () => {
-  test('what was granted before is stale at once, and never reaches another bucket', async () => {
+  test('earlier grants are stale at once, and never give access to another bucket', async () => {
     const { home, fields, set } = await selected('changes');
     const first = await grantOf(fixture.issuer, home, set);
     const at = (grant?: string) => home.at(fixture.broker, grant);
@@ -277,7 +277,7 @@ describe('when the selection changes', () => {
     expect(inOwn(fields, 'changes-')).toEqual(['changes-1']);
   });
 
-  test('a Capsule that lives anew is not reached by what was granted to the one before', async () => {
+  test('grants of an earlier Capsule of the same id are not valid', async () => {
     const { home, set } = await selected('anew');
     const grant = await grantOf(fixture.issuer, home, set);
     await home.owner.dropAll('anew');
@@ -291,8 +291,8 @@ describe('when the selection changes', () => {
   });
 });
 
-describe('when something is broken', () => {
-  test('a damaged or set back registry serves from no bucket', async () => {
+describe('when something fails', () => {
+  test('a damaged or older registry serves no objects from any bucket', async () => {
     const { home, set } = await selected('damaged');
     const grant = await grantOf(fixture.issuer, home, set);
     const sql = (text: string) => fixture.registry(text, ['damaged']);
@@ -306,7 +306,7 @@ describe('when something is broken', () => {
     expect(inSpace('damaged-')).toEqual([]);
   });
 
-  test('a key that its provider has withdrawn, or a bucket that is gone, is an error and not another bucket', async () => {
+  test('a withdrawn key or a deleted bucket is an error, without falling back to another bucket', async () => {
     const { home, fields, set } = await selected('withdrawn');
     const one = home.at(fixture.broker, await grantOf(fixture.issuer, home, set));
     const bucket = join(fixture.own.server.directory, fields.bucket);
@@ -319,7 +319,7 @@ describe('when something is broken', () => {
     expect(codeOf(await one.put('withdrawn-1', 'x'))).toBe('200 ok');
   });
 
-  test('a certificate of an authority that nobody named is not believed', async () => {
+  test('a certificate of an unknown authority is not trusted', async () => {
     const { home, set } = await selected('untrusted');
     const { BYOK_CA_FILE: _ca, ...environment } = fixture.environment;
     const replica = await fixture.replica({ environment });
@@ -379,13 +379,13 @@ describe('the operator’s keys', () => {
     await fixture.broker.refreshFiles();
   });
 
-  test('must be there for the broker to start', async () => {
+  test('are required for the start of the broker', async () => {
     const environment = { ...fixture.environment, GRANT_KEYS_FILE: '/nonexistent' };
     await expect(fixture.replica({ environment })).rejects.toThrow();
   });
 });
 
-test('where the data plane does not use Capsules’ own credentials, a selection and a grant change nothing', async () => {
+test('if the data plane does not use Capsules’ own credentials, a selection and a grant change nothing', async () => {
   const { home, set } = await selected('switched-off');
   const replica = await fixture.replica({ environment: { ...fixture.own.environment } });
   const grant = await grantOf(fixture.issuer, home, set);

@@ -17,7 +17,7 @@ const target = {
   secretAccessKey: new Secret('canary-secret'),
 };
 
-test('an endpoint whose name leads inside is not dialled, and nothing is said to it', async () => {
+test('an endpoint whose name resolves to an internal address gets no connection', async () => {
   let connections = 0;
   const inside = createServer((socket) => {
     connections += 1;
@@ -41,7 +41,7 @@ test('an endpoint whose name leads inside is not dialled, and nothing is said to
   inside.close();
 });
 
-test('a connection lives on when the time in which it had to be opened has passed', async () => {
+test('a connection stays open after the time limit for opening it', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'space-pools-'));
   const authority = makeAuthority(directory, 'ca');
   const { cert, key } = authority.sign('s3', ['DNS:s3.tenant.example']);
@@ -61,7 +61,7 @@ test('a connection lives on when the time in which it had to be opened has passe
   rmSync(directory, { recursive: true });
 });
 
-test('connections are shared by the requests of one set, and with nobody else', async () => {
+test('connections are shared only by requests of one set', async () => {
   const guarded = dialler({ resolve: async () => [], guard: addressGuard({}) });
   const pools = createPools({ dialler: guarded, ca: undefined });
   const origin = 'https://s3.tenant.example';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { openByokFixture } from './testing/byok-fixture.ts';
 import { checkGrantRevocation } from './testing/revocation.ts';
 
-test('after a change has answered, no request on either of two replicas is served with what was before it', async () => {
+test('after the answer to a change, neither of two replicas serves a request with the earlier state', async () => {
   const fixture = await openByokFixture();
   try {
     const replica = await fixture.replica({ environment: fixture.environment });

@@ -116,7 +116,7 @@ const OPERATIONS: readonly (readonly [name: string, act: Act, needs: readonly En
 ];
 
 describe.each(OPERATIONS)('%s', (name, act, needs) => {
-  test('is done in the own bucket with what the grant allows, and with nothing less', async () => {
+  test('is done in the Capsule’s own bucket with the operations of the grant, and refused with fewer', async () => {
     const [own, managed] = [noting(), noting()];
     const storeWith = (allow: readonly Entry[]) =>
       createGrantedStore(
@@ -136,7 +136,7 @@ describe.each(OPERATIONS)('%s', (name, act, needs) => {
     expect(managed.done).toEqual([]);
   });
 
-  test('is done in the Space’s bucket where none is selected, and holds no place of the own ones', async () => {
+  test('is done in the Space’s bucket if none is selected, and uses no slot of the own buckets', async () => {
     const managed = noting();
     const shares = slots();
     const signal = new AbortController().signal;
@@ -149,7 +149,7 @@ describe.each(OPERATIONS)('%s', (name, act, needs) => {
     expect(managed.done).toEqual([name]);
   });
 
-  test('gives its places back, and leaves no timer', async () => {
+  test('returns its slots, and leaves no timer', async () => {
     vi.useFakeTimers();
     const own = noting();
     const store = createGrantedStore(
@@ -164,7 +164,7 @@ describe.each(OPERATIONS)('%s', (name, act, needs) => {
   });
 });
 
-test('a place is given back, too, when the own server fails', async () => {
+test('a slot is also returned if the Capsule’s server fails', async () => {
   const head = vi
     .fn()
     .mockRejectedValueOnce(new S3Error('timeout', 0, 'x'))
@@ -176,7 +176,7 @@ test('a place is given back, too, when the own server fails', async () => {
   expect(await store.head(callOf('a'), from!, {})).toBe('there');
 });
 
-test('a list that takes half a minute in all is given up, and its place is free', async () => {
+test('a list that takes half a minute in all is abandoned, and its slot is free', async () => {
   vi.useFakeTimers();
   const { waiting, store } = slow();
   const lists = granted(store);

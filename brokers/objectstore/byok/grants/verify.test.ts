@@ -32,12 +32,12 @@ async function verdict(text: string, options: { bearer?: Bearer; now?: Date } = 
 }
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-test('a grant is good for its bearer, and says what was signed', async () => {
+test('a grant is valid for its bearer, and contains what was signed', async () => {
   const claims = await verifyGrant(await issuer.sign(good), { keys, bearer, now: NOW });
   expect(claims).toEqual(good);
 });
 
-describe('forged', () => {
+describe('a forged grant is refused', () => {
   test('by another key, also under the name of ours', async () => {
     expect(await verdict(await stranger.sign(good))).toBe('forbidden');
     const header = { alg: 'EdDSA', typ: GRANT_TYPE, kid: issuer.kid };
@@ -92,7 +92,7 @@ describe('forged', () => {
   });
 });
 
-describe('signed, and not in the form of a grant', () => {
+describe('a signed text that is not in the form of a grant is refused', () => {
   /** The texts of a grant's parts, signed as they are. */
   const signed = (header: string, payload: string) => {
     const body = `${header}.${payload}`;
@@ -151,7 +151,7 @@ describe('a text may be a grant', () => {
   });
 });
 
-describe('signed, and not for this', () => {
+describe('a signed grant for something else is refused', () => {
   test.each<[string, Partial<Record<keyof GrantClaims, unknown>>]>([
     ['another Capsule', { capsule: 'other' }],
     ['another Assistant', { app: 'other' }],
@@ -173,7 +173,7 @@ describe('signed, and not for this', () => {
     expect(await verdict(await issuer.sign({ ...good, ...change }))).toBe('forbidden');
   });
 
-  test('a claim that nobody knows', async () => {
+  test('with an unknown claim', async () => {
     expect(await verdict(await issuer.sign({ ...good, sub: 'x' }))).toBe('forbidden');
   });
 
@@ -189,7 +189,7 @@ describe('signed, and not for this', () => {
   });
 });
 
-describe('in its time', () => {
+describe('the validity of a grant', () => {
   test.each([
     [-31, 'forbidden'],
     [-30, 'ok'],
@@ -197,11 +197,11 @@ describe('in its time', () => {
     [629, 'ok'],
     [630, 'stale_grant'],
     [100_000, 'stale_grant'],
-  ])('%i s after it was signed: %s', async (seconds, expected) => {
+  ])('at %i s after it was signed: %s', async (seconds, expected) => {
     expect(await verdict(await issuer.sign(good), { now: after(seconds) })).toBe(expected);
   });
 
-  test('an expired one tells a stranger nothing', async () => {
+  test('is not revealed to a stranger by an expired one', async () => {
     const text = await issuer.sign(good);
     const other = { ...bearer, digest: randomBytes(32) };
     expect(await verdict(text, { bearer: other, now: after(100_000) })).toBe('forbidden');
@@ -209,7 +209,7 @@ describe('in its time', () => {
 });
 
 describe('keys', () => {
-  test('old and new are both good while they are exchanged, and only then', async () => {
+  test('old and new ones are both valid during an exchange, and only then', async () => {
     const [before, both] = [await issuer.sign(good), parseGrantKeys(issuer.keySet(stranger))];
     for (const text of [before, await stranger.sign(good)])
       await expect(verifyGrant(text, { keys: both, bearer, now: NOW })).resolves.toEqual(good);
