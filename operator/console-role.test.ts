@@ -21,7 +21,7 @@ const { CAPSULE, ROLE, ROLE_BINDING, SECRET } = kinds;
 const NAME = 'console-principals';
 const RBAC = 'rbac.authorization.k8s.io';
 const ACCOUNT: Resource = { ...SECRET, plural: 'serviceaccounts', kind: 'ServiceAccount' };
-/** What else lies beside the operator. */
+/** Other Secrets in the operator's namespace. */
 const OTHERS = [
   'db-provisioner',
   'objectstore-provisioner',

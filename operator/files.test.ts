@@ -314,7 +314,7 @@ describe('while the gate is closed', () => {
     };
     await eventually(looked, { what: 'a look at the Capsule' });
     expect(provisions()).toEqual(before);
-    // What is known to the brokers is so still, and is told as before.
+    // Existing data is still registered, and its usage is still reported.
     expect(await space.condition(CAPSULE, home, 'DatabaseReady')).toBe(READY);
     expect(await space.condition(CAPSULE, home, 'ObjectStoreReady')).toBe(READY);
 

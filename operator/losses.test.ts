@@ -1,4 +1,4 @@
-/** What an administrator's hand, or a cluster that goes back in time, takes away: told, waited for, and nothing lost. */
+/** What an administrator deletes by hand, or a restored cluster loses: it is reported and waited for, and no data is lost. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BrokerError } from '@space/contracts/client';
@@ -52,7 +52,7 @@ describe('a namespace', () => {
     const path = pathOf(NAMESPACE, undefined, name, 'finalize');
     const body = { ...left, spec: { finalizers: [] } };
     await environment.server.client.call({ method: 'PUT', path, body }).catch((error: unknown) => {
-      // It is gone already, as all that was in it is.
+      // It is already deleted with everything in it.
       if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
     });
   }
@@ -264,7 +264,7 @@ describe('a kind', () => {
 });
 
 describe('an etcd that is restored to an older state', () => {
-  /** As the older state has it: Ready, with its URL, and what it takes not told yet. */
+  /** The older state: Ready, with its URL, and without a reported usage. */
   async function dropBehindItsBack(): Promise<void> {
     await space.stop();
     const principal = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
@@ -369,7 +369,7 @@ describe('an etcd that is restored to a state from before the deletion of a Caps
       await space.start();
       await space.becomes(CAPSULE, home, 'DatabaseReady', 'False DatabaseLost');
       await space.becomes(ASSISTANT, 'ledger', 'CapsuleReady', 'False CapsuleNotReady');
-      // An operator that begins goes on telling it.
+      // An operator that starts still reports it.
       await again();
       await space.becomes(CAPSULE, home, 'Ready', 'False DatabaseLost');
       expect(await environment.databases()).toEqual(before);

@@ -17,7 +17,7 @@ eachFixture((fixture) => {
 /** More than the operator has workers. */
 const MANY = 40;
 
-/** An object store that does not answer this Capsule until it is let go on. */
+/** An object store that does not answer this Capsule until it is released. */
 function stallingFor(capsule: string) {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   let waiting = 0;

@@ -112,7 +112,7 @@ describe('an Assistant that was removed without its finalizer', () => {
     };
     await again({ client: blind });
     await eventually(() => asked > 0, { what: 'the API server is asked' });
-    // One that is really gone is found by the same looks.
+    // One that is really deleted is found by the same checks.
     await strip('ledger');
     await space.delete(ASSISTANT, 'ledger');
     await space.goes(ASSISTANT, 'ledger');

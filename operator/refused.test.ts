@@ -1,4 +1,4 @@
-/** Somebody's admission that does not let the operator write: the condition says whose and what, and all goes on after it. */
+/** A foreign admission policy refuses the operator's writes: the condition names it, and everything continues without it. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';

@@ -24,7 +24,7 @@ const inGrace = (resource: Resource, name: string) =>
   space.becomes(resource, name, 'Finalized', 'False RetentionGrace');
 const claim = (namespace: string) => space.get<kinds.SecretObject>(SECRET, 'ledger-database', namespace);
 
-/** Waits until the operator has decided about a change of it, by the clocks of then, or until it is gone. */
+/** Waits until the operator has decided about a change of it, by the clocks of that time, or until it is deleted. */
 async function decidedAgain(resource: Resource, name: string): Promise<void> {
   await space.patch(resource, name, { spec: { deletionPolicy: 'Drop' } });
   const decided = async () => {
@@ -34,7 +34,7 @@ async function decidedAgain(resource: Resource, name: string): Promise<void> {
   await eventually(decided, { what: `the decision about ${resource.kind} ${name}` });
 }
 
-/** Starts an operator for which the grace is over; the moment it asks for the last word, that word is Retain. */
+/** Starts an operator for which the grace period is over; when it reads the final policy, that is Retain. */
 async function lastMoment(resource: Resource, name: string): Promise<() => boolean> {
   const { client } = environment.server;
   let told = false;

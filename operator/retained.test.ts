@@ -78,7 +78,7 @@ describe('an Assistant that keeps its data', () => {
     await space.settled();
     const kept = await environment.databases();
     await space.stop();
-    // The watch of Capsules stands still; what is read anew is not.
+    // The watch of Capsules brings no events; direct reads are up to date.
     const { client } = environment.server;
     const silence = async function* (signal: AbortSignal | undefined): AsyncGenerator<string> {
       await new Promise((end) => signal?.addEventListener('abort', end));

@@ -271,7 +271,7 @@ describe('a refusal', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False CrashLooping');
     await space.patch(ASSISTANT, 'ledger', { spec: { image: IMAGE } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-    // Each is told once, though Ready has the reason, too.
+    // Each has one Event, although Ready has the reason, too.
     const reasons = async () => (await space.events('ledger')).map(({ reason }) => reason);
     await eventually(async () => (await reasons()).includes('AssistantReady'), { what: 'the last Event' });
     for (const one of ['ImagePullFailed', 'CrashLooping'])
@@ -288,7 +288,7 @@ test('a fault that only another spec can repair is Stalled, for tools that wait,
   await space.patch(ASSISTANT, 'ledger', { spec: { storedInputs: null } });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
   expect(await space.condition(ASSISTANT, 'ledger', 'Stalled')).toBe('none');
-  // What others can mend is waited for.
+  // A fault that others can repair is waited for.
   await space.patch(CAPSULE, home, { spec: { suspend: true } });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False Suspended');
   expect(await space.condition(ASSISTANT, 'ledger', 'Stalled')).toBe('none');
@@ -339,7 +339,7 @@ describe('a stored input', () => {
     await space.patch(ASSISTANT, 'bank', { spec: bind('bank') });
     await space.becomes(ASSISTANT, 'bank', 'InputsBound', 'False InputSecretNotFound');
     await secret('bank', { [LABEL.capsule]: home });
-    // Secrets are not watched; a touch makes it look at once.
+    // Secrets are not watched; a change of the Assistant triggers a reconcile at once.
     await space.patch(ASSISTANT, 'bank', { spec: { replicas: 2 } });
     await space.becomes(ASSISTANT, 'bank', 'InputsBound', READY);
     expect(JSON.stringify([space.logs, await space.list(ASSISTANT)])).not.toContain('horse');

@@ -6,7 +6,7 @@ import { eachFixture } from './testing/fixture.ts';
 import type { TestSpace } from './testing/space.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
 
-/** A word to keep that comes while the data is being dropped, or was dropped already. */
+/** A request to keep the data that arrives while the data is being dropped, or after that. */
 
 const { ASSISTANT, CAPSULE } = kinds;
 const READY = 'True Ready';

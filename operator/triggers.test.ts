@@ -78,7 +78,7 @@ test('the event of an own write is as urgent as the reconcile that wrote it, and
   await capsules.take();
   expect(capsules.running('home/a')).toBe('live');
 
-  // Another's hand is in it: nobody works on it, so it was not this operator that wrote.
+  // Somebody else changed it: it is not being reconciled, so this operator did not write it.
   capsules.done('home/b');
   stores.resourceQuotas.set({
     ...quota,

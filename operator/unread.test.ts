@@ -1,4 +1,4 @@
-/** Rights that somebody takes from the operator: conditions say what it cannot read, and all goes on when it can. */
+/** Somebody removes rights of the operator: conditions say what it cannot read, and everything continues once it can. */
 import { expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { secretsRoleName } from './names.ts';
@@ -72,7 +72,7 @@ const bindingOf = (role: string) => ({
   subjects,
 });
 
-/** Takes a binding away; what it answers puts it back. */
+/** Deletes a binding; returns a function that restores it. */
 async function withdraw(place: string) {
   const role = secretsRoleName(space.names.space);
   await space.delete(ROLE_BINDING, role, place);

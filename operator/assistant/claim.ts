@@ -84,7 +84,7 @@ async function takeUp(
 export const hadDatabase = ({ status }: Assistant): boolean =>
   status?.conditions?.some(({ type, status }) => type === 'DatabaseReady' && status === 'True') === true;
 
-/** The claim stays, as a record that the id has data, and nobody's; the broker issues the URL again to who takes it up. */
+/** The claim stays without an owner, as a record that the id has data; the broker issues the URL again to the next owner. */
 export async function retainClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {
   const { resourceVersion } = claim.metadata;
   const metadata = { resourceVersion, labels: { [LABEL.retained]: 'true' } };

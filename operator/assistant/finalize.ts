@@ -84,7 +84,7 @@ export async function takeAway(
     const end = await endData(context, leaving, secrets, signal);
     if (typeof end === 'object') return end;
     retained = end === 'retained';
-    // Its owner was taken off, and what it opened is dropped: nobody is to find the URL there.
+    // The database is dropped and the Secret has no owner any more, so its URL is removed as well.
     if (!retained && claim && registeredOwner(claim) === undefined)
       await context.writer.remove(SECRET, claim, signal);
   }

@@ -13,7 +13,7 @@ test('a pod’s addresses are those of both families, by either of which it may 
     addressesOfPods([
       pod({ podIP: v6, podIPs: [{ ip: v6 }, { ip: v4 }] }),
       pod({ podIP: '10.1.0.5', podIPs: [{ ip: '10.1.0.5' }] }),
-      // An API server tells the first before the others.
+      // An API server reports the first address before the others.
       pod({ podIP: '10.1.0.6' }),
       pod({ phase: 'Pending' }),
     ]),

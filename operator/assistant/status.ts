@@ -81,7 +81,7 @@ function recordEvents(
         note,
       });
     }
-    // Ready has the reason of another condition, which is told by itself.
+    // Ready has the reason of another condition, which has its own Event.
     if (
       status === 'False' &&
       type !== 'Ready' &&

@@ -21,7 +21,7 @@ afterEach(() => {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The client of a broker that answers as the test says, and what that broker was told. */
+/** The client of a broker that answers as the test says, and the requests that this broker received. */
 async function brokerThat(answer: Answer, discovery: Answer = (_, response) => void response.end(driver)) {
   const told: string[] = [];
   const server = createServer((request, response) => {
@@ -161,7 +161,7 @@ describe('if a CA is configured', () => {
   const [ours, foreign] = ['ours', 'foreign'].map((name) => makeAuthority(directory, name));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-  /** A broker under a certificate that one of them signed for these names, and a client that believes the first. */
+  /** A broker under a certificate that one of them signed for these names, and a client that trusts the first. */
   async function under(signer = ours, names = ['DNS:localhost']) {
     if (!signer || !ours) throw new Error('no authority');
     const { cert, key } = signer.sign('served', names);

@@ -111,7 +111,7 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
         (replica) => call(replica, 'policy.remove', about, signal),
         () => NOTHING,
       );
-      // This Assistant is gone; another one of its name is sent everything again.
+      // This Assistant is deleted; another one of its name is sent everything again.
       record.forgetTenant(about);
       return outcome;
     },

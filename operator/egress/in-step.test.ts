@@ -15,7 +15,7 @@ import { keepInStep } from './in-step.ts';
 import { type CallReplica, ReplicaError } from './replica.ts';
 import { replicasIn } from './replicas.ts';
 
-/** What becomes of an Assistant's run, and of what it tells the gateway. */
+/** The result of an Assistant's reconcile, and of its calls to the gateway. */
 type Fate = 'told' | 'says-nothing' | 'fails-before' | 'fails-after' | 'is-refused' | 'hangs';
 
 const NAMES = {
@@ -30,7 +30,7 @@ let queues: { assistants: Queue; gateways: Queue };
 let fates: Map<string, Fate>;
 let open: boolean;
 let version: number;
-/** Of each pod, by its address: who it is now and whom it was told; undefined while it does not answer. */
+/** For each pod, by address: its present start and the Assistants that it received; undefined while it does not answer. */
 let replicas: Map<string, { instance: string; inStep: boolean; told: string[] } | undefined>;
 let calls: string[];
 let hung: PromiseWithResolvers<void>;
@@ -68,7 +68,7 @@ afterEach(() => {
   for (const queue of Object.values(queues)) queue.close();
 });
 
-/** The operator, from here on; it knows nothing of what another told. */
+/** A new operator, which does not know what an earlier one has sent. */
 function lead(): void {
   const gateways = egressGateways(() => replicasIn(stores, NAMES as Context['names']), callReplica);
   const context = {

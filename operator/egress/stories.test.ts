@@ -40,7 +40,7 @@ let replicas: Service[];
 let callReplica: CallReplica;
 let calls: string[];
 let cut: boolean;
-/** What replicas say, besides what they know, of values that hosts told. */
+/** Further values that replicas report as returned by their hosts. */
 let reflected: readonly string[];
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ beforeEach(async () => {
   space = await environment.space();
   home = space.home;
   await make(SERVICE, { metadata: named('platform-assistant-egress'), spec: { ports: [{ port: 80 }] } });
-  // All on loopback: told apart by the address that their pods say, and by port.
+  // All are on loopback, and are distinguished by the addresses of their pods and by port.
   callReplica = async (replica, operation, ...rest) => {
     const at = Number(replica.address.split('.').at(-1)) - 11;
     calls.push(operation);
@@ -141,7 +141,7 @@ async function started(name: string, containerID: string, podIP: string, ready =
   });
 }
 
-/** The gateway's keys from now on, the first for what is sealed anew. */
+/** The gateway's keys from now on; the first one seals. */
 function keep(primary: string, ...others: readonly string[]): void {
   const keys = [primary, ...others].map((id) => [id, createHash('sha256').update(id).digest('base64url')]);
   const ring = { primary, keys: Object.fromEntries(keys) };
@@ -154,7 +154,7 @@ async function connectTo(host: string, at = 0): Promise<string> {
   return codeFor(Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString(), host, at);
 }
 
-/** How it answers one whom it does not know. */
+/** How it answers an unknown caller. */
 const strangerIs = (code: string, at = 0) =>
   eventually(async () => (await codeFor(newToken('egr').reveal(), 'a.org', at)) === code, {
     what: `a stranger is ${code}`,
@@ -214,7 +214,7 @@ async function asking(input: object, metadata: object = {}): Promise<void> {
 const asks = (bank: object) =>
   space.patch(ASSISTANT, 'ledger', { spec: { manifest: { stored_inputs: { bank } } } });
 
-/** A person or a tool writes a Secret; nobody tells the operator. */
+/** A person or a tool writes a Secret, without any event to the operator. */
 const write = (body: object, namespace = space.names.namespace, name = 'bank-key') =>
   environment.server.client.call({
     method: 'PATCH',
@@ -269,7 +269,7 @@ test('allowed hosts wait for the acknowledgement of every replica, and removed o
   const inside = container?.env?.find((one) => one.name === 'NO_PROXY')?.value?.split(',');
   expect(inside).toEqual([...names, 'localhost', '127.0.0.1', '::1']);
 
-  // At rest nobody is called.
+  // Without changes no replica is called.
   await eventually(
     async () => {
       const before = calls.length;
@@ -288,7 +288,7 @@ test('allowed hosts wait for the acknowledgement of every replica, and removed o
   await settles('api.bank.org', 'host_denied', 1);
   expect(await connectTo('new.bank.org')).toBe('host_denied');
 
-  // A replica that starts anew knows nothing, and is told all again.
+  // A replica that restarts has no policies, and is sent all of them again.
   await space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: hosts } } });
   await settles('api.bank.org', 'upstream_failed', 1);
   await replicas[1]?.stop();
@@ -416,7 +416,7 @@ test('a write to a Secret that enters no value sends the sealed value to no othe
   };
   await write({ metadata: { annotations: { 'backup.example.org/seen': 'yes' }, labels: { team: 'books' } } });
   await held();
-  // Nor does a tool that makes it again as it was.
+  // A tool that creates it again unchanged does not either.
   await space.delete(SECRET, 'bank-key', space.names.namespace);
   await enter(VALUE);
   await held();
@@ -474,7 +474,7 @@ test('an entry with its definition is accepted with the same value, and used for
   await say('Ready', READY);
   expect(seals()).toBe(3);
 
-  // What is said beforehand is taken when the manifest comes to that.
+  // An entry for a later definition is used once the manifest has that definition.
   await write({ metadata: forThis({ ...INPUT, ...third }, 'fourth') });
   await looked();
   await say('Ready', READY);

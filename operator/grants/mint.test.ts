@@ -43,7 +43,7 @@ test('a grant is kept while it is recent and still correct', async () => {
     ageOf(grant, kid, { ...subject, ...change }, after(seconds));
   expect([age(), age({}, 0), age({}, 299)]).toEqual(['fresh', 'fresh', 'fresh']);
   expect([age({}, 300), age({}, 899)]).toEqual(['old', 'old']);
-  // Over; of a clock that has gone back; under another key.
+  // Expired; issued by a clock that was later set back; signed with another key.
   expect([age({}, 900), age({}, -1), age({}, 10, newIssuer().kid)]).toEqual(['stale', 'stale', 'stale']);
   expect(age({ selection: { ...selection, generation: 3 } })).toBe('stale');
   expect(age({ selection: { ...selection, setId: `ocs_${'x'.repeat(22)}` } })).toBe('stale');

@@ -89,7 +89,7 @@ const variables = async (): Promise<Record<string, string | undefined>> =>
       value,
     ]),
   );
-/** What the kubelet was told by the one pod that there is. */
+/** The annotation of the only pod by which the kubelet updates the grant sooner. */
 async function hastened(): Promise<string | undefined> {
   const pods = await space.list<kinds.Pod>(POD, namespace);
   expect(pods).toHaveLength(1);

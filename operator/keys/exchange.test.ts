@@ -23,7 +23,7 @@ const CERTIFICATES: NonNullable<Run['certificates']> = {
 
 class Killed extends Error {}
 
-/** Objects in memory, of which `calls` more are answered before whoever asks is killed. */
+/** Objects in memory; `calls` more requests are answered before the caller is killed. */
 function memory() {
   const objects = new Map<string, Stored>();
   let version = 0;

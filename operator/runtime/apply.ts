@@ -237,7 +237,7 @@ export class Writer {
     const { fieldManager } = this.#options;
     const { name, namespace } = body.metadata;
     const { resourceVersion } = live.metadata;
-    // Who owns a field that stays would be told for ever, though nothing of theirs is left.
+    // Otherwise the managed fields would list an owner of a remaining field for ever, although none of its values is left.
     const managedFields = keptOwners(live, fieldManager);
     const replaced = await this.#send<KubeObject>('update', resource, name, {
       method: 'PUT',

@@ -93,7 +93,7 @@ test('a repeated occurrence is one Event with a count, which is written once a m
     body: { series: { count, lastObservedTime: expect.any(String) } },
   });
   expect(series).toEqual([counted(30)]);
-  // A series lives as long as it goes on.
+  // A series lasts as long as its Event is repeated.
   for (let minute = 0; minute < 20; minute++) {
     recorder.record(THING, object, happening('x'));
     clock.advance(60_000);
@@ -125,6 +125,6 @@ test('nothing is kept of objects without further Events, however many the first 
     await recorder.flush();
     clock.advance(20_000);
   }
-  // What was told within ten minutes, and the buckets of under two.
+  // Events of the last ten minutes, and the buckets of the last two.
   expect(recorder.remembered).toBeLessThan(60);
 });

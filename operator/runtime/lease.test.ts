@@ -49,7 +49,7 @@ test('of many candidates one holds the Lease, and then each of the others in tur
   await Promise.all(
     all.map(async (lease) => {
       await lease.acquire(NEVER);
-      // While it is held the others go on asking, of a server that answers them.
+      // While it is held the others keep asking a server that answers them.
       for (let looks = 0; looks < 5; looks += 1) {
         seen.push(holders());
         expect((await stored()).holderIdentity).toBe(`c${all.indexOf(lease)}`);
@@ -315,7 +315,7 @@ describe('a fenced client', () => {
 
   test('does not begin a write without the Lease', async () => {
     const begun: string[] = [];
-    // Nobody asks again before it is sent.
+    // It is not read again before the write is sent.
     const careless: ApiClient = {
       ...server.client,
       call({ beforeSend: _, ...asked }) {

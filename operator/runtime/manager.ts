@@ -75,7 +75,7 @@ export function startManager(options: ManagerOptions): Manager {
       ready = false;
       for (const { queue } of options.controllers) queue.close();
       quitting.abort();
-      await started.catch(() => undefined); // whoever started it hears of that
+      await started.catch(() => undefined); // the caller of `start` gets this error
       const grace = setTimeout(
         () => halting.abort(new DOMException('the process is ending', 'AbortError')),
         options.graceMs ?? GRACE_MS,

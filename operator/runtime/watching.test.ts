@@ -99,7 +99,7 @@ test.concurrent.each<[string, Parameters<FaultProxy['fault']>[0]]>([
     const began = performance.now();
     for (let i = 0; i < 10; i++) await write(`c${round}-${i}`, i);
     await eventually(() => proxy.asked.length > asked + 2, { what: 'it has tried again' });
-    // Doubling waits from a tenth of a second: a loop without any makes thousands.
+    // Waits double from a tenth of a second, while a loop without waits would make thousands of requests.
     expect(proxy.asked.length - asked).toBeLessThan(20 + (performance.now() - began) / 100);
     proxy.fault(() => undefined);
     await agreed();
@@ -112,7 +112,7 @@ test.concurrent('a watch that is open and silent is noticed, and continued from 
   await eventually(() => proxy.asked.some(({ url }) => isWatch(url)), { what: 'it watches' });
   await write('before', 1);
   await agreed();
-  // Nothing ends and nothing fails: only what is missing tells.
+  // Nothing ends and nothing fails: only the missing events show it.
   const silenced = proxy.asked.length;
   proxy.mute();
   for (let i = 0; i < 10; i++) await write(`silent-${i}`, i);

@@ -81,7 +81,7 @@ async function open(port = 0) {
   await once(server, 'listening');
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
 }
-/** Whoever sends this back over UDP, or what was sent. */
+/** A UDP server that sends this back, or what it received. */
 async function answering(answer?: Buffer) {
   const socket = createSocket('udp4');
   socket.on('message', (said, { port, address }) => socket.send(answer ?? said, port, address));
@@ -89,7 +89,7 @@ async function answering(answer?: Buffer) {
   await once(socket, 'listening');
   return { port: socket.address().port, close: () => void socket.close() };
 }
-/** A port at which nobody listens. */
+/** A port without a listener. */
 async function closed(): Promise<number> {
   const { port, close } = await open();
   close();
@@ -140,7 +140,7 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
-  /** What a DNS server does by itself; for all else it waits for one above it, which is away. */
+  /** What a DNS server answers by itself; for all else it waits for its upstream, which is unavailable. */
   test.each<[string, (said: Buffer) => boolean]>([
     ['refuses how it is asked, as CoreDNS and Unbound do', (said) => (said[2] ?? 0) >> 3 === 2],
     ['knows its version, as dnsmasq does', (said) => said.includes('version')],

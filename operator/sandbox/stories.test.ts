@@ -1,4 +1,4 @@
-/** The gate told as stories, on a real API server whose one node is asked by probes. */
+/** The gate on a real API server with one node, which probes test. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';

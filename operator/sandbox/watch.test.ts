@@ -32,7 +32,7 @@ test('has the probe result of each node that the class selects, and of no other'
   expect(gate.proofs()).toEqual([]);
   stores.runtimeClasses.set({ metadata: { name: 'gvisor' }, handler: 'runsc' });
   expect([...gate.proofs()].sort()).toEqual(['failed', 'passed', 'untried']);
-  // One good node is enough for the gate; the others are for whoever watches the figures.
+  // One good node is enough for the gate; the others are for the metrics.
   expect(gate.now().status).toBe('True');
 });
 
@@ -55,14 +55,14 @@ test('a store that is not current closes the gate at once, and is reported if th
   expect(become('failing')).toBe('ClusterUnreadable');
   clock.advance(9_000);
   expect(told).toEqual([]);
-  // Whoever looked meanwhile has to look again.
+  // A reconcile in the meantime has to be repeated.
   expect(become('current')).toBe('SandboxAvailable');
   clock.advance(60_000);
   expect(told).toEqual(['SandboxAvailable']);
   become('failing');
   clock.advance(10_000);
   expect(told).toEqual(['SandboxAvailable', 'ClusterUnreadable']);
-  // What was lost meanwhile is told without delay.
+  // A loss in the meantime is reported without delay.
   stores.runtimeClasses.delete('gvisor', { metadata: { name: 'gvisor' }, handler: 'runsc' });
   expect(become('current')).toBe('RuntimeClassNotFound');
   expect(told.at(-1)).toBe('RuntimeClassNotFound');
@@ -86,7 +86,7 @@ const fresh = <T extends KubeObject>(object: T): T => {
 const take = (stores: Stores, pod: Pod) =>
   stores.pods.delete(makeKey(pod.metadata.namespace, pod.metadata.name), fresh(pod));
 
-/** Who watches, how often the stores were looked at so far, and what was told. */
+/** The watcher, the number of its reads of the stores so far, and what it reported. */
 function watching(which: 'gate' | 'network', stores: Stores) {
   const told: string[] = [];
   let looks = 0;

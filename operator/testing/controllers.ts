@@ -137,7 +137,7 @@ const imageOf = (pod: kinds.Pod) => (triesWalls(pod) ? WALLS : (pod.spec?.contai
 async function endProbe(client: ApiClient, pod: kinds.Pod, fate: Fate) {
   const { namespace, name, deletionTimestamp } = pod.metadata;
   if (deletionTimestamp !== undefined) return deletePod(client, pod);
-  // Nobody here brings a node.
+  // No node is added here.
   if (probedNode(pod) === undefined) return;
   if (pod.status?.containerStatuses || fate === 'pending') return;
   const target = { kind: 'Node', name: probedNode(pod) };

@@ -21,9 +21,9 @@ type Fault =
    * open and nothing more comes (`mute`).
    */
   | { readonly kind: 'cut' | 'end' | 'mute'; readonly afterBytes: number }
-  /** The connection breaks, and the server hears of nothing. */
+  /** The connection breaks before the server has received anything. */
   | { readonly kind: 'drop' }
-  /** Nothing comes back, not even its head, and nobody is told. */
+  /** No answer arrives, not even its head, and the connection stays open. */
   | { readonly kind: 'stall' }
   /** It takes effect, and its answer never arrives. */
   | { readonly kind: 'lost' };
@@ -37,7 +37,7 @@ interface Asked {
 /** A way to a server on which a test says what goes wrong, request by request. */
 export interface FaultProxy {
   readonly port: number;
-  /** Every request so far: a client in a hot loop makes many. */
+  /** Every request so far, of which a client in a hot loop makes many. */
   readonly asked: readonly Asked[];
   /** Decides over each request from now on; undefined lets it pass. */
   fault(decide: (asked: Asked) => Fault | undefined): void;

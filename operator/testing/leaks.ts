@@ -1,7 +1,7 @@
 /** What no log line, Event or status may hold, whatever happened: tokens of any audience, and URLs with a password. */
 const SECRETS = [/spc_[a-z]{3}_[A-Za-z0-9_-]{43}/, /postgres(?:ql)?:\/\/[^\s"':@/]+:[^\s"'@/]+@/];
 
-/** Throws where one of them, or one of the canaries, is told; says where and never what. */
+/** Throws if one of them, or one of the canaries, occurs; the error says where and never what. */
 export function nothingLeaked(
   told: Readonly<Record<string, readonly unknown[]>>,
   canaries: readonly string[],

@@ -10,7 +10,7 @@ const POLICIES = pathOf(POLICY);
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 const BINDINGS = pathOf(POLICY_BINDING);
 
-/** What a release has written down of its policies, and a policy that stands for them. Answers what takes it away. */
+/** Creates a release's record of its policies, and one policy in place of them; returns a function that removes both. */
 export async function releasePolicies(
   client: ApiClient,
   { space, systemNamespace }: SpaceNames,
@@ -68,7 +68,7 @@ export interface Denied {
 
 let policies = 0;
 
-/** Makes a policy that is in force when this resolves; what it answers takes it away again. */
+/** Creates a policy that is in force when this resolves; returns a function that removes it. */
 export async function deny(
   client: ApiClient,
   namespace: string,
@@ -126,7 +126,7 @@ const KNOCKS = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], r
 const isKnock = (name: string) =>
   `request.resource.resource == "configmaps" && request.operation == "CREATE" && object.metadata.name == "${name}"`;
 
-/** Resolves when the policy is in force, with what takes its objects away again. */
+/** Resolves when the policy is in force, with a function that removes its objects. */
 async function whileInForce(
   client: ApiClient,
   namespace: string,

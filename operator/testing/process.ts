@@ -19,7 +19,7 @@ export interface OperatorProcess {
   signal(signal: 'SIGTERM' | 'SIGKILL'): number;
   /** Its exit code, or the signal that ended it. */
   ended(): Promise<number | string>;
-  /** Takes the pod's object away, as happens when its node is known to be lost. */
+  /** Deletes the pod's object, as happens when its node is known to be lost. */
   removePod(): Promise<void>;
 }
 

@@ -44,7 +44,7 @@ export interface OperatorProcess {
   stop(): Promise<void>;
   kill(): Promise<void>;
   readonly gone: Promise<void>;
-  /** Rejects, with the last it said, when it ends without having been told to. */
+  /** Rejects, with its last output, if it ends without having been told to. */
   readonly crash: Promise<never>;
 }
 
@@ -99,7 +99,7 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
         }
       : {}),
   };
-  /** A pod keeps its ports: while another part is away, what it listens on looks free. */
+  /** A pod keeps its ports: while another part is down, its ports look free. */
   const ports = new Map<string, Ports>();
   return {
     async start(pod) {

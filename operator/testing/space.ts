@@ -42,7 +42,7 @@ export interface TestSpace extends Kubectl {
   stop(): Promise<void>;
   /** Starts another operator beside it, which leads when it may. */
   standby(): Promise<Standby>;
-  /** Ends all and takes the cluster-wide objects away. */
+  /** Ends all programs and deletes the cluster-wide objects. */
   close(): Promise<void>;
   capsule(name: string, spec?: CapsuleSpec): Promise<void>;
   assistant(name: string, spec: Partial<AssistantSpec> & { readonly capsule: string }): Promise<void>;

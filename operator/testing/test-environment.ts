@@ -4,7 +4,7 @@ import type { EmbeddedOptions } from '../../testing/postgres/server.ts';
 import { prepareCluster, readCrds } from './prepare.ts';
 import { makeSpace, type TestSpace } from './space.ts';
 
-/** An API server with both kinds, a PostgreSQL and a broker: what the stories of one file are told on. */
+/** An API server with both kinds, a PostgreSQL and a broker, for the tests of one file. */
 export interface TestEnvironment {
   readonly server: ApiServer;
   readonly database: Fixture;

@@ -79,7 +79,7 @@ export async function ensureGrant(
   }
 }
 
-/** Takes a grant away, where there is one. */
+/** Removes the grant, if there is one. */
 export async function withdrawGrant(
   context: Context,
   { secret, pods }: Pick<About, 'secret' | 'pods'>,

@@ -14,11 +14,11 @@
 
 enum { MOST = 32, TEXT = 120 };
 
-/* A plugin that closes what it has opened first gets so long; who is still met then is told. */
+/* A network plugin that opens everything first and closes it later gets this long; a target that still answers then is reported. */
 enum { LATE_MS = 10000 };
 
 struct target {
-  char text[TEXT]; /* as it is told: its name and where it is */
+  char text[TEXT]; /* the text in the message: its name and its address */
   bool wanted;
   bool datagrams; /* asked over UDP, as a DNS server is */
   struct sockaddr_storage address;
@@ -81,7 +81,7 @@ static const struct {
 };
 enum { QUESTIONS = sizeof questions / sizeof *questions, FLAGS = 2, IS_ANSWER = 0x80 };
 
-/* What stands after the port, which it takes off; false where it is no protocol that there is. */
+/* Removes the protocol after the port and returns whether it is known. */
 static bool read_protocol(char *port, bool *datagrams) {
   char *protocol = strchr(port, '/');
   *datagrams = protocol != NULL;
@@ -129,7 +129,7 @@ static bool read_targets(struct target *targets, int *count, int arguments, char
   return true;
 }
 
-/* The start of a connection, or the questions; what ends at once has not met anything. */
+/* Starts a connection, or sends the queries; a target that fails at once was not reached. */
 static void call(struct target *target) {
   int type = target->datagrams ? SOCK_DGRAM : SOCK_STREAM;
   target->met = false;
@@ -207,7 +207,7 @@ static bool call_all(struct target *targets, int count, struct patience patience
   return clocked;
 }
 
-/* Says which targets of a kind were met, or were not; false where there are none. */
+/* Prints which targets of a kind were reached, or were not; false if there are none. */
 static bool tell(const char *what, const struct target *targets, int count, bool wanted, bool met, bool aloud) {
   bool any = false;
   for (int i = 0; i < count; i++) {
@@ -265,7 +265,7 @@ int walls_await(int arguments, char **texts) {
       good++;
       continue;
     } else if (late) {
-      break; /* The allowed one is away, so that nothing else has answered for so long has to do. */
+      break; /* The allowed target is unavailable, so the silence of all others for this time has to suffice. */
     }
     pause_ms(20);
   }
@@ -306,7 +306,7 @@ static void take_connection(int door) {
   if (guest >= 0) close(guest);
 }
 
-/* An answer is never answered: two canaries would go on for ever. It is as long as the question, so it amplifies nothing. */
+/* An answer is never answered, since two canaries would never stop. It is as long as the query, so it amplifies nothing. */
 static void answer(int door) {
   unsigned char said[LONGEST];
   struct sockaddr_storage from;
