@@ -1,4 +1,4 @@
-/** What a site elsewhere, a link, a planted cookie or an author's text tries with whoever has signed in. */
+/** Attacks on a signed-in person by another site, a link, a planted cookie or an author's text. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
@@ -22,7 +22,7 @@ let environment: TestEnvironment;
 let made: Subjects;
 let admin: Browser;
 
-/** In every place of an object that takes a text. The rules of manifests refuse marks that turn text. */
+/** Used in every text field of an object. The rules of manifests refuse characters that turn text. */
 const TEXT = HOSTILE.replace('\u202e', '');
 const hostile = manifest('ledger', {
   platform: {
@@ -38,7 +38,7 @@ const hostile = manifest('ledger', {
 const wrong = [condition('Ready', 'False', 'ManifestInvalid', HOSTILE)];
 
 beforeAll(async () => {
-  // Nobody is there: all that is refused here is refused before a broker is asked.
+  // There is no broker: everything here is refused before a broker is called.
   environment = await startEnvironment({ OBJECT_STORE_URL: `http://127.0.0.1:${await freePort()}` });
   made = subjects(environment);
   await made.capsule('household', { approval: 'manual', displayName: TEXT.slice(0, 80) }, wrong);
@@ -182,7 +182,7 @@ describe('a link to another site', () => {
 });
 
 describe('a line break in an address', () => {
-  /** What stands on the wire, for a client would already have read it. */
+  /** The raw bytes of the answer, which a client would already have parsed. */
   async function raw(path: string, cookie: string): Promise<string> {
     const { hostname, port, host } = new URL(environment.origin);
     const socket = connect(Number(port), hostname);

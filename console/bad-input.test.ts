@@ -1,4 +1,4 @@
-/** Forms that cannot be taken as they are: what the page says, and that only secrets have to be entered again. */
+/** Refused forms: what the page says, and that only secrets have to be entered again. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { manifest } from '../operator/testing/manifest.ts';
@@ -95,10 +95,10 @@ const noSet: Bad = [
   'The broker does not accept this',
 ];
 
-/** Acts with nothing to enter. */
+/** Actions without input. */
 const NOTHING: readonly Bad[] = [];
 
-/** What each act says to what it cannot take. An act of the console that has no row here fails the test. */
+/** The answer of each action to invalid input. An action of the console that has no row here fails the test. */
 const FORMS: Readonly<Record<string, readonly Bad[]>> = {
   'POST /capsules/:capsule/suspend': NOTHING,
   'POST /capsules/:capsule/resume': NOTHING,

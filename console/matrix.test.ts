@@ -1,4 +1,4 @@
-/** Who sees and does what in the console: every route that it has, for each role of the chart, for nobody and for strangers. */
+/** What each role sees and does in the console: every route, for each role of the chart, for a person without a role, and without a sign-in. */
 import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { credentialBroker } from './broker/client.ts';
@@ -26,13 +26,13 @@ const CREDENTIALS = `${HOUSEHOLD}/credentials`;
 interface Row {
   /** The address, with names in it. */
   readonly at: string;
-  /** Whom the API server lets. */
+  /** The people whom the API server permits this. */
   readonly lets: readonly Person[];
   /** The page whose link or form leads there; what the sidebar leads to has none. */
   readonly on?: string;
   /** What a person would fill in. */
   readonly fields?: () => Readonly<Record<string, string>>;
-  /** Makes it possible again. */
+  /** Restores the state in which it is possible. */
   readonly before?: () => Promise<void>;
 }
 
@@ -202,7 +202,7 @@ function answered({ status, text, path }: Pick<Shown, 'status' | 'text' | 'path'
   return status === 403 && text.includes('You may not do this') && isQuoted ? REFUSED : `${status} ${text}`;
 }
 
-/** Whether somebody may see the page that leads there, and may do it: the keeper knows the address alone. */
+/** Whether a person may see the page with the form, and may send it; the keeper may only send it. */
 const isLedTo = (person: Person, { lets, on }: Row): boolean =>
   on === undefined
     ? person !== 'stranger'

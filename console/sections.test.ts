@@ -15,14 +15,14 @@ import {
 import { type Given, sectionsOf } from './testing/sections.ts';
 import { condition, input } from './testing/subjects.ts';
 
-/** A warden reads Capsules and Assistants, and what stands around them in the cluster. */
+/** A warden reads Capsules, Assistants, and the objects around them in the cluster. */
 type Guest = Person | 'warden';
 const GUESTS: readonly Guest[] = [...PEOPLE, 'warden'];
 const EVERYBODY: readonly Guest[] = [...SIGNED_IN, 'warden'];
 const SEERS: readonly Guest[] = [...READERS, 'warden'];
 const KEEPERS: readonly Guest[] = [...CAPSULE_ADMINS, 'keeper'];
 
-/** Who is given what of a section; whoever sees the page and is not named here is shown nothing of it. */
+/** What people get of a section; a person who sees the page and is not named here does not get it at all. */
 type Section = Partial<Record<Given, readonly Guest[]>>;
 
 const without = (people: readonly Guest[], ...others: readonly Guest[]) =>
@@ -67,7 +67,7 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
     Suspend: { acts: CAPSULE_ADMINS },
     'The same with kubectl': seen,
   },
-  // Of a Capsule that is suspended, what resumes it stands on top.
+  // A suspended Capsule has the button to resume it at the top.
   '/capsules/archive': {
     '': act(CAPSULE_ADMINS),
     ...CAPSULE,

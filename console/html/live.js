@@ -8,12 +8,12 @@ const isTyped = (field) =>
     ? [...field.options].some((one) => one.selected !== one.defaultSelected) && field.selectedIndex > 0
     : field.type !== 'hidden' && field.value !== field.defaultValue;
 
-/** Somebody who is about to send something is not disturbed. */
+/** The page is not updated while somebody is filling in a form. */
 const isBusy = () =>
   place(document).querySelector('form :focus') !== null ||
   [...place(document).querySelectorAll('input, select, textarea')].some(isTyped);
 
-/** As a document: no text of this page ever becomes markup. Undefined where another page is shown in its place. */
+/** The page as a document, so that no text of it becomes markup. Undefined if it redirects to another page. */
 const pageOfNow = () =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -55,20 +55,20 @@ async function renew() {
   }
 }
 
-/** Milliseconds after which it listens again where it was refused, which a browser does not do by itself. */
+/** Milliseconds after which a refused stream is requested again, which a browser does not do by itself. */
 const AGAIN_MS = 15_000;
 let stream;
 let again;
-/** A browser has six connections to the console, and a page that nobody looks at needs none. */
+/** A browser has six connections to the console, so a hidden page uses none. */
 function listen() {
   stream?.close();
   clearTimeout(again);
   if (document.hidden) return;
   stream = new EventSource(`/live?page=${encodeURIComponent(location.pathname)}`);
-  // What changed before it listened is not told.
+  // Changes before the stream opened are not reported, so the page is requested once.
   stream.onopen = renew;
   stream.onerror = () => {
-    // The console or its API server is away, or this person has too many pages open: none of that is for ever.
+    // The console or its API server is unavailable, or this person has too many pages open, which is temporary.
     if (stream.readyState === EventSource.CLOSED) again = setTimeout(listen, AGAIN_MS);
   };
   stream.addEventListener('changed', renew);

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { Turns } from './turns.ts';
 
-/** A connection to somebody who reads their answer when the test says so. */
+/** A connection whose client reads its answer when the test says so. */
 class Reader extends EventEmitter {
   destroyed = false;
   closed = false;

@@ -24,7 +24,7 @@ const event = z.object({ type: z.string(), object: z.unknown() });
 /** A list that is being read, which other requests of the session share. */
 interface Read {
   readonly list: Promise<KeptList>;
-  /** The lowest version that somebody must be shown, since they heard of it after the read began. */
+  /** The lowest version that has to be shown, since a person was notified of it after the read began. */
   expected: string;
 }
 

@@ -83,7 +83,7 @@ export async function runningManifest(visit: Visit, place: Place, id: string): P
   }
 }
 
-/** Whoever may write ConfigMaps there may have written anything. */
+/** The content is not trusted, since anybody with a right to ConfigMaps there may have written it. */
 function parsed(text = ''): unknown {
   try {
     return JSON.parse(text);

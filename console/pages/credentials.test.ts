@@ -146,7 +146,7 @@ describe('credential sets', () => {
     const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(whole.store.fields()) });
     expect(page.text).toMatch(/kept was created at [-0-9: ]+ UTC\s*; it is not recorded by whom/);
     expect(page.text).not.toContain('by system:');
-    // What the keeper may not see is told to them as such.
+    // The page tells the keeper that they may not see the record.
     const seen = await keeper.get(PAGE);
     await one.send(page, `${PAGE}/select`);
     const blind = await keeper.send(seen, `${PAGE}/select`);

@@ -1,4 +1,4 @@
-/** Each page, and each that says what went wrong, ends with what one would type for the same. */
+/** Each page, also an error page, ends with the kubectl commands for the same. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const ASKING = `${HOUSEHOLD}/assistants/asking`;
 const ENDS =
   /<h2 class="kubectl">The same with kubectl<\/h2><pre class="typed" tabindex="0">([^<]+)<\/pre>\s*<\/main>/;
 
-/** What stands there; undefined where the page ends with something else. */
+/** The commands; undefined if the page ends with something else. */
 const commands = (html: string) => ENDS.exec(html)?.[1];
 
 beforeAll(async () => {

@@ -64,7 +64,7 @@ async function keepSet(name: string): Promise<void> {
   if (!page.text.includes(name)) throw new Error(page.text);
 }
 
-/** While a server is away. */
+/** While a server is unavailable. */
 async function without(line: TcpProxy, port: number, act: () => Promise<void>): Promise<void> {
   line.lead(await freePort());
   await act().finally(() => line.lead(port));

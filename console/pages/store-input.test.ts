@@ -7,7 +7,7 @@ import type { Visit } from '../visit.ts';
 import { storeInput } from './store-input.ts';
 import { secretOf } from './stored-inputs.ts';
 
-/** What a person is told of a value that is stored, where the Assistant then cannot be changed. */
+/** The message about a value that was stored if the Assistant cannot be changed afterwards. */
 async function told(failure: KubernetesError): Promise<unknown> {
   const view = {
     metadata: { name: 'post', uid: 'u', resourceVersion: '1' },

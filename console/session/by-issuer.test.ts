@@ -7,7 +7,7 @@ import { startEnvironment, type TestEnvironment } from '../testing/environment.t
 import type { TestIssuer } from '../testing/issuer.ts';
 import { bindGroup, startWithIssuer } from '../testing/with-issuer.ts';
 
-/** Signing in by the word of a real issuer, and what the API server then takes somebody for. */
+/** Signing in with a real issuer, and the identity that a person then has at the API server. */
 
 const SESSION = '__Host-space-session';
 const TRIP = '__Host-space-trip';

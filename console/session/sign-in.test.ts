@@ -23,7 +23,7 @@ const browser = () => new Browser(environment.origin);
 const signIn = async (who: Browser, token: string, fields: Record<string, string> = {}) =>
   who.send(await who.get('/sign-in'), '/sign-in', { token, ...fields });
 
-/** PEM of an authority that has certified nobody here. */
+/** PEM of a CA that has signed no certificate here. */
 function strangeAuthority(): string {
   const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
   const authority = readFileSync(makeAuthority(directory, 'stranger').cert, 'utf8');
@@ -177,7 +177,7 @@ describe('a session', () => {
       '__Host-space-sign-in',
       '__Host-space-trip',
     ]);
-    // Browsers take the word for all cookies of the whole registered domain.
+    // Browsers apply "cookies" to the whole registered domain.
     expect(headers['clear-site-data']).not.toContain('cookies');
   });
 

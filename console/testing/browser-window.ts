@@ -73,7 +73,7 @@ interface AxeResult {
   }[];
 }
 
-/** What axe finds wrong, with the elements. The policy of our pages lets no script in, so it comes by the debugger's door. */
+/** What axe finds wrong, with the elements. The pages' policy allows no script, so it is injected by the debugger. */
 export async function violations(page: Page): Promise<readonly string[]> {
   await page.addScriptTag({ content: axe.source });
   const found = await page.evaluate(() =>

@@ -4,7 +4,7 @@ import { type Dispatcher, getGlobalDispatcher, request } from 'undici';
 type Node = DefaultTreeAdapterTypes.Node;
 type Element = DefaultTreeAdapterTypes.Element;
 
-/** A form as it stands in a page. */
+/** A form of a page. */
 interface ShownForm {
   readonly action: string;
   readonly fields: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ import { installPackages } from '../../e2e/cluster/native/packages.ts';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/** Debian's Chromium. Where it is missing apt brings it, or the test fails and says what to install: it is never skipped. */
+/** Debian's Chromium. If it is missing, apt installs it, or the test fails and says what to install; it is never skipped. */
 export const launchChromium = async (more: readonly string[] = []): Promise<Browser> =>
   chromium.launch(await options(more));
 

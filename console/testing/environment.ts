@@ -29,7 +29,7 @@ export interface TestEnvironment {
   readonly tokens: Readonly<Record<Role, string>>;
   /** A browser in which somebody with this role has signed in. */
   signedIn(role: Role, origin?: string): Promise<Browser>;
-  /** The same for whoever has the token. */
+  /** The same for the person with this token. */
   signedInWith(token: string, origin?: string): Promise<Browser>;
   /** Somebody with these rights in the Space's namespace and no others: their token. */
   person(name: string, rules: readonly object[]): Promise<string>;
@@ -37,7 +37,7 @@ export interface TestEnvironment {
   start(settings?: Readonly<Record<string, string>>, now?: () => Date): Promise<Started>;
   /** More rights for an account, in the Space's namespace or in another one. */
   grant(account: string, rules: readonly object[], namespace?: string): Promise<void>;
-  /** Gives an account of the Space's namespace what `people` of the chart gives whom it names. */
+  /** Grants an account of the Space's namespace the rights that `people` of the chart grants. */
   administer(account: string): Promise<void>;
   /** What a console is started with, but for its address. */
   readonly variables: Readonly<Record<string, string>>;

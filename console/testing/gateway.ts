@@ -11,9 +11,9 @@ import { startService } from '../../brokers/egress/service.ts';
 
 /** A replica of the egress gateway, and an Assistant that calls through it. */
 export interface TestReplica {
-  /** What a console is told of it. */
+  /** The settings of a console for it. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Has the Assistant ask for a tunnel to each of these, after it was told that it may reach `allowed`. */
+  /** Lets the Assistant request a tunnel to each of these, with a policy for `allowed`. */
   call(about: About, allowed: readonly string[], targets: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }

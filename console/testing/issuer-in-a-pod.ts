@@ -1,4 +1,4 @@
-/** A real OIDC issuer, as a program of a pod: it takes whoever comes for the person that its environment says. */
+/** A real OIDC issuer, as a program of a pod: it signs in everybody as the person in its environment. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import Provider from 'oidc-provider';

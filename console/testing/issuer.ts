@@ -8,11 +8,11 @@ import { Agent, request } from 'undici';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { freePort } from '../../testing/ports.ts';
 
-/** A real OIDC issuer over TLS, which takes whoever comes for the person that the test says. */
+/** A real OIDC issuer over TLS, which signs in everybody as the person that the test sets. */
 export interface TestIssuer {
   readonly url: string;
   readonly caFile: string;
-  /** The claims of whoever signs in next. */
+  /** The claims of the next sign-in. */
   claims: Record<string, unknown>;
   /** Whether it refuses each code, and quotes what it was sent. */
   isQuoting: boolean;

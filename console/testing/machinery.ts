@@ -4,7 +4,7 @@ import type { TestEnvironment } from './environment.ts';
 const MERGE = 'application/merge-patch+json';
 const SYSTEM = 'home-system';
 
-/** Makes an object and then gives it its status, as whoever it is of would. */
+/** Creates an object and then sets its status, as its controller would. */
 async function withStatus(
   { policyServer }: TestEnvironment,
   path: string,
@@ -16,7 +16,7 @@ async function withStatus(
   await policyServer.server.client.call({ method: 'PATCH', path: at, contentType: MERGE, body: { status } });
 }
 
-/** A node that takes pods: a new one is kept free of them until its kubelet has told that it is well. */
+/** A node that accepts pods, without the taint that a new node has until its kubelet is ready. */
 export async function node(
   environment: TestEnvironment,
   name: string,

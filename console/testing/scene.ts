@@ -44,7 +44,7 @@ const PAGES = {
 
 const BANK = input({ label: 'Key of your bank', description: 'Reads balances and rates, and pays nothing.' });
 
-/** Without `isHostile` nobody attacks: for pictures that people look at before they know what they see. */
+/** Without `isHostile` there are no attacks, as for pictures in the documentation. */
 export async function setScene({ isHostile = true } = {}): Promise<Scene> {
   const replica = await startReplica();
   const withStore = await startWithStore(replica.environment);

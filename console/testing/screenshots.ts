@@ -1,4 +1,4 @@
-/** `npx node console/testing/screenshots.ts FOLDER [PAGE…]`: every page at two widths, in both schemes, to be looked at. */
+/** `npx node console/testing/screenshots.ts FOLDER [PAGE…]` takes pictures of every page at two widths, in both schemes. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -10,7 +10,7 @@ const [folder, ...wanted] = process.argv.slice(2);
 if (folder === undefined) throw new Error('usage: npx node console/testing/screenshots.ts FOLDER [PAGE…]');
 await mkdir(folder, { recursive: true });
 const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name);
-/** The pages of README show nobody's attack. */
+/** The pages in README are without attacks. */
 const scene = await setScene({ isHostile: wanted.includes('assistant-hostile') });
 const browser = await launchChromium();
 try {

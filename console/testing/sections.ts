@@ -1,7 +1,7 @@
 import { parse } from 'parse5';
 import { attribute, textOf, walk } from './browser.ts';
 
-/** What a person has of a section: its content, with an act that they may do, or a sentence that says what they lack. */
+/** What a person gets of a section: its content, a form or button in it, or a sentence about the missing right. */
 export type Given = 'shown' | 'acts' | 'withheld';
 
 const WITHHELD = /You may not (?:see|enter)|People with the verb/;

@@ -17,7 +17,7 @@ export const condition = (type: string, status: string, reason: string, message 
 });
 
 export interface Subjects {
-  /** Makes a Capsule, with these conditions. */
+  /** Creates a Capsule with these conditions. */
   capsule(name: string, spec?: object, conditions?: readonly object[], status?: object): Promise<void>;
   /** With annotations that may be written as it is made, and at no other time. */
   assistant(

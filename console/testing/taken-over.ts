@@ -105,7 +105,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
 export const acts = fc.constantFrom('look', 'create', 'rotate', 'select', 'delete');
 
-/** A broker that answers what it is told to, and the console's pages of it, for somebody who may do everything. */
+/** A broker with given answers, and the console's pages of it for a person with all rights. */
 export async function startTakenOver() {
   let told = WHOLE;
   const server = createServer((request, response) => {

@@ -3,11 +3,11 @@ import { Browser } from './browser.ts';
 import type { Started, TestEnvironment } from './environment.ts';
 import { startIssuer, type TestIssuer } from './issuer.ts';
 
-/** A console at which people sign in by the word of a real issuer, and what it was started with. */
+/** A console with a real issuer, and the settings that it was started with. */
 export interface WithIssuer extends Started {
   readonly issuer: TestIssuer;
   readonly settings: Readonly<Record<string, string>>;
-  /** A browser in which somebody whom the issuer names so has signed in. */
+  /** A browser in which the person that the issuer names so has signed in. */
   signedIn(sub: string, groups: readonly string[]): Promise<Browser>;
 }
 

@@ -8,7 +8,7 @@ export interface WithStore {
   readonly environment: TestEnvironment;
   readonly store: OwnStore;
   readonly brokerUrl: string;
-  /** Gives the Capsule what it needs to speak to the broker, as the operator would, and tells it. */
+  /** Creates the Capsule's principal for the broker, as the operator would, and returns it. */
   principal(capsule: string): Promise<string>;
   close(): Promise<void>;
 }
