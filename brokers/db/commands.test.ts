@@ -42,7 +42,7 @@ describe('rotation', () => {
     const { username: name } = new URL(before);
     const thieves = await Promise.all(Array.from({ length: 5 }, () => connect(before)));
     await command('rotate', ['stolen', 'app', '--end-sessions']);
-    // One holds the door, one keeps changing the lock.
+    // One session locks the role, the other keeps changing it.
     await thieves[0]!.query(`BEGIN; ALTER ROLE ${name} IN DATABASE ${name} SET work_mem = '1MB'`);
     const changing = thieves[1]!.query(
       `DO $$ BEGIN LOOP EXECUTE 'ALTER ROLE ${name} PASSWORD ''thief'''; COMMIT; END LOOP; END $$`,
@@ -84,7 +84,7 @@ describe('rotation', () => {
         await eventually(async () => (await waiting('RowExclusiveLock')).length > 0, { what: 'the thief' });
         const [found] = await waiting('RowExclusiveLock');
         thief = { pid: found!.pid, entered };
-        // A machine that has much to do may let it go on only when the broker has done all that it does.
+        // A busy machine may let it continue only after the broker has completed everything.
         process.kill(thief.pid, 'SIGSTOP');
         return value;
       }, afterCommit);

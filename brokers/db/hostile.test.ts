@@ -46,7 +46,7 @@ function flood(count: number, bytes: string | Buffer): Set<Socket> {
   return sockets;
 }
 
-/** Whoever means it well is served, if he comes again when he is told to. */
+/** A well-behaved caller is served if it retries when it is told to. */
 async function served(): Promise<void> {
   const statuses: number[] = [];
   await eventually(

@@ -87,7 +87,7 @@ describe('start-up refuses to listen', () => {
   ])('with a driver document that is %s', async (_, text) => {
     const driverPath = join(fixture.mounts.directory, 'driver.json');
     writeFileSync(driverPath, text);
-    // Another broker has the port: whoever listened before reading the document would say so instead.
+    // Another broker has the port, so a broker that listens before reading the document would report that instead.
     const environment = { LISTEN_PORT: String(fixture.broker.port) };
     const attempt = startTestBroker(fixture.mounts, { environment, driverPath });
     await expect(attempt).rejects.toThrow(/driver document/);
@@ -307,7 +307,7 @@ describe('npm run dev:db', () => {
     );
     const url: string = reply.json.database_url;
     expect(await sqlstate(url)).toBe('ok');
-    // Its door and its guard are those of the image: one's own database alone, and nobody waits at the door in numbers.
+    // It has pg_hba.conf and guard of the image: only one's own database, and few connections that have not logged in.
     expect(await sqlstate(intoDatabase(url, 'space_registry'))).toBe('28000');
     const [{ data_directory: data } = { data_directory: '' }] = await query<{ data_directory: string }>(
       ready.admin_database_url,

@@ -3,7 +3,7 @@ import { COMMANDS } from './commands.ts';
 import { census } from './testing/census.ts';
 import { type Fixture, openFixture, sqlstate } from './testing/postgres.ts';
 
-/** A registry that is set back to what it was, on a server that has gone on. */
+/** A registry that is restored to an older state, on a server that has continued. */
 let fixture: Fixture;
 beforeAll(async () => {
   fixture = await openFixture();

@@ -79,7 +79,7 @@ describe('a Capsule', () => {
         let state = OPEN;
         let [used, now] = [0, 0];
         for (const { bytes, pause } of steps) {
-          // Whoever is out writes nothing.
+          // A tenant without access writes nothing.
           if (state.door === 'open' || state.door === 'tidying') used = Math.max(0, used + bytes * MI);
           now += pause;
           state = decideQuota(state, used, LIMIT, now);

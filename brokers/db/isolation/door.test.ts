@@ -21,6 +21,6 @@ it('a tenant is refused at every database except its own before it occupies a co
   const others = names.map(({ name }) => name).filter((name) => name !== own);
   expect(others).toEqual(expect.arrayContaining([new URL(other).pathname.slice(1), 'space_registry']));
   const answers = await Promise.all(others.map((name) => sqlstate(intoDatabase(url, name))));
-  // No line of the door is for it: with one, it would prove its password and then lack the right to connect.
+  // No line of pg_hba.conf is for it: with one, it would authenticate and then lack the right to connect.
   expect(new Set(answers)).toEqual(new Set(['28000']));
 });

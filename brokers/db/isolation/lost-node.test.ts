@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Fixture, openFixture } from '../testing/postgres.ts';
 
-/** A network of this test alone: a namespace that stands for a node, on a cable of its own. */
+/** A network for this test: a network namespace that represents a node, with a link of its own. */
 const NODE = `space-node-${process.pid}`;
 const [HERE, THERE] = ['sp-here', 'sp-there'].map((name) => `${name}${process.pid % 1_000}`);
 const [SERVER, CLIENT] = ['198.51.100.1', '198.51.100.2'];
@@ -75,7 +75,7 @@ it.skipIf(missing !== undefined)(
     await eventually(async () => (await states()).join() === 'active,idle,idle in transaction', {
       what: 'the sessions',
     });
-    // Nothing comes from there any more, not even that nobody is there.
+    // Nothing arrives from there any more, not even a reset.
     expect(within('iptables', '-A', 'OUTPUT', '-j', 'DROP').status).toBe(0);
     expect(within('iptables', '-A', 'INPUT', '-j', 'DROP').status).toBe(0);
     await eventually(async () => (await states()).length === 0, { what: 'their end' });

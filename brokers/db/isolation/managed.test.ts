@@ -72,7 +72,7 @@ describe.each(MAJORS)('on a provider’s PostgreSQL %s, without any superuser', 
       space_objectstore: 'of space_objectstore:',
       space_registry: 'of space_broker:',
     });
-    // Who makes a role may take it up, and gives that away again.
+    // A creator of a role is a member of it, and revokes that again.
     const taken = `SELECT pg_get_userbyid(roleid) AS role FROM pg_auth_members
                    WHERE pg_get_userbyid(member) = 'master' AND pg_get_userbyid(grantor) = 'master'
                    AND pg_get_userbyid(roleid) LIKE 'space%'`;
@@ -174,7 +174,7 @@ describe('start-up refuses to listen', () => {
   });
 });
 
-/** Answers as a pool does, which tells clients a process of its own to cancel statements at. */
+/** Answers like a pooler, which gives clients a process id of its own for cancelling statements. */
 async function poolBefore(port: number) {
   const keyData = Buffer.from([0x4b, 0, 0, 0, 12]);
   const relay = createServer((client) => {

@@ -73,7 +73,7 @@ describe('with a database', () => {
     const [roles, databases, settings] = await picture();
     expect(Object.keys(roles)).toHaveLength(4);
     const opened = Object.entries(databases).filter(([one]) => !(one in CLOSED) && !one.includes(name));
-    // Spares, and what they are made of. The Capsule has a database of its own.
+    // Spares and their template. The Capsule has a database of its own.
     const [other = ''] = Object.keys(roles).filter((one) => one.startsWith('spc_') && one !== name);
     for (const [one, says] of opened)
       expect([one, says]).toEqual([

@@ -214,7 +214,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const writers = [write(), write(), write()];
     const used = async () => (await limits('fast', { database_bytes: limit })).json;
     const isClosed = async () => {
-      // Whoever is shut out for a while need not wait here.
+      // The time for which a tenant is closed need not be waited for here.
       await fixture.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'fast'");
       return (await used()).standing === 'closed';
     };
@@ -222,7 +222,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
       over = true;
     });
     await Promise.all(writers);
-    // The answer tells what the next look will do.
+    // The answer predicts what the next check will do.
     await login(url, '55000');
     await eager.stop();
     const bytes = async () =>
@@ -234,7 +234,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const stopped = await bytes();
     expect(stopped).toBeGreaterThan(limit * 1.25);
     expect(await sqlstate(url)).toBe('55000');
-    // But for what autovacuum makes.
+    // Except for files of autovacuum.
     expect(await bytes()).toBeLessThan((stopped ?? 0) + MI);
     expect((await capsule.drop('fast', 'ledger')).status).toBe(200);
     await sizes();

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clients, copyDatabase, findClients } from '../../../testing/postgres/clients.ts';
 import { type Fixture, openFixture, query } from '../testing/postgres.ts';
 
-/** What a copy makes of the settings of a tenant's role, and what it says of the tenant's rows. */
+/** How a copy handles the settings of a tenant's role, and what it prints of the tenant's rows. */
 
 let clients: Clients;
 let fixture: Fixture;

@@ -11,7 +11,7 @@ import { copyAll, move, moveWhole } from '../testing/moves.ts';
 import { connect, intoDatabase, query, sqlstate } from '../testing/postgres.ts';
 import { openTwoServers, type TwoServers } from '../testing/servers.ts';
 
-/** Tenants that do not want to be moved, and servers that are away in the middle of it. */
+/** Tenants that resist a move, and servers that become unavailable during it. */
 
 let two: TwoServers;
 let clients: Clients;

@@ -48,7 +48,7 @@ async function furnished(server: 'main' | 'b') {
 }
 type Furnished = Awaited<ReturnType<typeof furnished>>;
 
-/** Gives a command that is to die at a line, and tells whether it did. */
+/** Runs a command that is to die at a failpoint; returns whether it did. */
 async function dying(failpoint: string, hit: number, ...args: readonly string[]): Promise<boolean> {
   const child = spawn(process.execPath, [program.path, 'move', ...args], {
     env: {

@@ -30,7 +30,7 @@ describe.skipIf(clients.major === '15')(
       await two?.close();
     });
 
-    /** A Capsule of 15 with these Assistants, and whoever speaks for it. */
+    /** A Capsule on PostgreSQL 15 with these Assistants, and its client. */
     async function onMain(id: string, apps: readonly string[] = ['app']) {
       const placing = await two.start({ shares: { b: { drain: true } } });
       const principal = newToken('dbp').reveal();

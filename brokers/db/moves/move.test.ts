@@ -31,7 +31,7 @@ async function start(...options: Parameters<TwoServers['start']>): Promise<TestB
 }
 const token = () => newToken('dbp').reveal();
 let names = 0;
-/** A Capsule with one Assistant on a server, and whoever speaks for it. */
+/** A Capsule with one Assistant on a server, and its client. */
 async function capsuleOn(server: 'main' | 'b') {
   names += 1;
   const id = `${server}-${names}`;
@@ -264,7 +264,7 @@ describe('while it is moved', () => {
       "INSERT INTO broker.departure (capsule_id, server, attempt, state) VALUES ($1, 'b', 'x', 'copying')",
       [id],
     );
-    // It does not start while Capsules are noted to be on b; whoever has b notes them again.
+    // It does not start while Capsules are placed on b; a broker with b in its settings places them again.
     await two.registry(two.main, "DELETE FROM broker.placement WHERE server = 'b'");
     const alone = await startTestBroker(two.mounts);
     running.push(alone);

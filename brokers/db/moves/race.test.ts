@@ -57,7 +57,7 @@ async function copied() {
 }
 type Copied = Awaited<ReturnType<typeof copied>>;
 
-/** Holds a Capsule's place on a server, which whoever changes it there waits for, in the order of arrival. */
+/** Locks a Capsule on a server; changes of it there wait for the lock, in the order of arrival. */
 async function hold(server: EmbeddedServer, id: string) {
   const holder = await connect(intoDatabase(server.superuserUrl, 'space_registry'));
   await holder.query('SELECT pg_advisory_lock(hashtextextended($1, 7305181003))', [id]);
@@ -93,7 +93,7 @@ const outcome = (act: Promise<unknown>) =>
     (error: Error) => error.message,
   );
 
-/** One server alone has it, by its own URL, and it goes on there. */
+/** Only one server has it, with its own URL, and it continues there. */
 async function isOnlyOn(server: 'main' | 'b', { id, principal, url }: Copied): Promise<void> {
   const there = Object.assign(new URL(url), { port: String(two.b.port) }).href;
   const read = 'SELECT word FROM kept';

@@ -86,7 +86,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect(await sqlstate(url)).not.toBe('ok');
       expect((await capsule.create(id, 'app')).status).toBe(409);
       const pending = async () => {
-        // As if a minute had gone by since anybody asked.
+        // As if a minute had passed since the last request.
         await fixture.registry(
           "UPDATE broker.database SET changed_at = now() - interval '1 hour' WHERE state = 'dropping'",
         );
@@ -110,7 +110,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     },
   );
 
-  /** A transaction that changes the role, of somebody whom the broker may not end. */
+  /** A transaction that changes the role, in a session that the broker may not end. */
   async function holdRole(name: string): Promise<() => Promise<void>> {
     const holder = await connect(fixture.server.superuserUrl);
     await holder.query(`BEGIN; ALTER ROLE ${name} VALID UNTIL 'infinity'`);

@@ -42,7 +42,7 @@ async function setSpares(count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) await addSpare(connections, spares);
 }
 
-/** Calls the broker that is to die, then the one that stands beside it. */
+/** Calls the broker that is to die, then the other replica. */
 async function dieAndRetry(failpoint: string, token: string, act: (caller: Client) => Promise<Reply>) {
   doomed = await program.spawn({ ...fixture.mounts.environment, SPARE_DATABASES: '0', FAILPOINT: failpoint });
   await setSpares(failpoint.startsWith('cold') ? 0 : 1);

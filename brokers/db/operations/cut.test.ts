@@ -25,10 +25,10 @@ it('a cut that lost a race locks the database for its next attempt, whatever ses
     attempts += 1;
     if (attempts === 1) throw raced();
     await cut([{ name, ...(await observe(session, name)) }]);
-    // Nothing is committed, and nobody is in.
+    // Nothing is committed, and no session exists.
     expect(await fixture.sql('SELECT 1 FROM pg_stat_activity WHERE datname = $1', [name])).toEqual([]);
     knock = sqlstate(url);
-    // One that has proved its password waits at the door.
+    // One that has authenticated is waiting to complete its login.
     const at =
       "SELECT 1 FROM pg_locks WHERE locktype = 'object' AND NOT granted AND mode = 'RowExclusiveLock'";
     while ((await fixture.sql(at)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { connect, intoDatabase, openFixture, query, sqlstate } from '../testing/postgres.ts';
 
 it('after an answer that a drop continues, access stays cut after a crash of the server', async () => {
-  // What nobody waits for stays off the disk for ten seconds there.
+  // A commit that no caller waits for reaches the disk only after ten seconds there.
   const fixture = await openFixture(
     { durable: true, settings: { wal_writer_delay: '10s' } },
     { environment: { SPARE_DATABASES: '1' } },

@@ -123,7 +123,7 @@ describe('a standby', () => {
           if (reply.status === 200) urls.set(app, reply.json.database_url);
           else {
             refusals.push(reply);
-            // As a caller does that is told to come again: else its own share of requests is used up.
+            // As a caller does that is told to retry, since otherwise it would use up its own share of requests.
             await new Promise((resolve) => setTimeout(resolve, 50));
           }
           if (reply.status === 200 && i % 3 === 2) {

@@ -83,7 +83,7 @@ describe('a lock that is never released is waited for', () => {
   it('1 s by a cut, 75 s by the drop behind it, and 5 s by that of the role', async () => {
     await dropApp(asking, call, 'home', 'first');
     expect(patience).toMatchObject({ 'cut access': '1s', 'drop database': '75s', 'drop role': '5s' });
-    // What a tenant left makes it long; stopped, it would begin anew for ever.
+    // Its duration depends on what the tenant left; if it were stopped, it would begin again for ever.
     expect(longest).toMatchObject({ 'cut access': '75s', 'drop database': '0' });
   });
 

@@ -17,7 +17,7 @@ it('a drop that takes longer than its caller waits continues until it is complet
   const url: string = (await home.create('home', 'app')).json.database_url;
   const other: string = (await home.create('home', 'other')).json.database_url;
   const name = new URL(url).pathname.slice(1);
-  // Every drop waits until each process of the server has heard of it, and this one hears nothing.
+  // Every drop waits until each process of the server has reacted to it, and this one does not react.
   const client = await connect(other);
   const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
   process.kill(row!.pid, 'SIGSTOP');

@@ -50,7 +50,7 @@ it('an operation whose commit has no answer fails as such, and its retry finds i
     json: { dropped: new URL(created.json.database_url).pathname.slice(1) },
   });
   expect((await capsule.drop('unheard', 'app')).json.already_absent).toBe(true);
-  // The first transaction of a Capsule's drop was committed, so the retry goes on with it.
+  // The first transaction of a Capsule's drop was committed, so the retry continues it.
   const gone = await twice(() => capsule.dropAll('unheard'));
   expect(gone.json.dropped).toHaveLength(1);
   expect((await twice(() => provisioner.finalize('unheard'))).json.finalized).toBe(true);

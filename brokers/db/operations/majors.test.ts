@@ -180,7 +180,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     const name = new URL(url).pathname.slice(1);
     const knocking = Array.from({ length: 8 }, async () => {
       while (!stop) {
-        // Access is cut where the intent is there to be read, long before the database is gone.
+        // Access is cut when the intent can be read, long before the database is dropped.
         const [row] = await fixture.registry<{ state: string }>(
           'SELECT state FROM broker.database WHERE name = $1',
           [name],
@@ -246,7 +246,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
 
   it('answers 64 callers of one workload with one database', async () => {
     const capsule = await fixture.broker.capsule('race');
-    // Who has waited too long for a connection on a busy machine is told to come again, and does.
+    // A caller that has waited too long for a connection on a busy machine is told to retry, and does.
     const ask = async (): Promise<Reply> => {
       const reply = await capsule.create('race', 'one');
       return reply.status === 503 ? ask() : reply;

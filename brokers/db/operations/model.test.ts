@@ -7,7 +7,7 @@ import { type Fixture, MANY_DATABASES, openFixture } from '../testing/postgres.t
 import { checkSchedules } from '../testing/schedules.ts';
 
 const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
-/** The newest has the most; `npm run soak -- model-db` goes on for as long as it is told. */
+/** The newest version has the most; `npm run soak -- model-db` continues for a given time. */
 const runsOf = (major: PostgresMajor) => (major === '18' ? 300 : 75);
 
 describe.each(MAJORS)('on PostgreSQL %s', (major) => {

@@ -17,7 +17,7 @@ afterAll(() => fixture.close());
 it('all statements fail after the first failure, which is the one that is reported', async () => {
   const holder = await connect(fixture.server.superuserUrl.replace(/\/postgres$/, '/space_registry'));
   await holder.query('BEGIN; LOCK TABLE held');
-  // Who waits for it hears of it a few turns later than who waits for the statement behind it.
+  // Its promise settles a few turns later than that of the statement behind it.
   const later = async (session: Session) => {
     const rows = async () =>
       session.run('first', "SET LOCAL lock_timeout = '10ms'; SELECT 1 FROM public.held");
@@ -65,7 +65,7 @@ it('a duplicate that is not caused by a race is tried twice', async () => {
   expect(tries).toBe(2);
 });
 
-/** A context that tells how many answers, one after the other, its transactions have waited for. */
+/** A context that counts for how many successive answers its transactions have waited. */
 function countingWaits({ connections, ...rest }: Context) {
   let waits = 0;
   const counted =

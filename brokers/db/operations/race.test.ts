@@ -9,7 +9,7 @@ import { type Fixture, openFixture } from '../testing/postgres.ts';
 let fixture: Fixture;
 beforeAll(async () => {
   fixture = await openFixture();
-  // With spares in the pool nothing is begun anew for their sake.
+  // With spares in the pool no transaction is repeated for lack of one.
   await fixture.broker.round('spares');
   await fixture.registry(`
     CREATE FUNCTION broker.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$

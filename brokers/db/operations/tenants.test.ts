@@ -8,7 +8,7 @@ import type { Client, Reply } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { connect, type Fixture, openFixture, query, sqlstate } from '../testing/postgres.ts';
 
-/** What a tenant does with its own URL alone, to keep itself from being put out or others from being served. */
+/** What a tenant can do with only its own URL to keep its sessions or to block others. */
 describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   let fixture: Fixture;
   const open: pg.Client[] = [];
@@ -179,7 +179,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       expect(left).toEqual([{ login: false, silent: true }]);
       expect(await fixture.sql('SELECT 1 FROM pg_database WHERE datname = $1', [victim.name])).toEqual([]);
       expect(await census(fixture.server.superuserUrl)).toEqual([]);
-      // The name belongs to one database that is gone: the next one has another.
+      // The name belonged to a dropped database, and the next one has another name.
       expect(new URL((await victim.create()).json.database_url).pathname.slice(1)).not.toBe(victim.name);
       await fixture.broker.round('leftover roles');
       expect(await metric('space_db_leftover_roles')).toBe(1);

@@ -35,7 +35,7 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
 
   const ended = () => readFileSync(fixture.server.logPath, 'utf8').split(ENDED).length - 1;
 
-  /** Makes every worker that comes into the database stay, and waits for one. */
+  /** Makes every worker stay in the database, and waits for one. */
   async function vacuumed(database: string): Promise<void> {
     await fixture.sql(`ALTER DATABASE ${database} SET vacuum_cost_delay = 100`);
     await fixture.sql(`ALTER DATABASE ${database} SET vacuum_cost_limit = 1`);

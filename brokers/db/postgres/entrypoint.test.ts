@@ -55,7 +55,7 @@ function environment() {
     MAX_CONNECTIONS: '50',
     TMPDIR: directory,
     LOG: join(directory, 'log'),
-    // The machine's own memory is nobody's limit here.
+    // The machine's own memory is no limit here.
     CGROUP_DIRECTORY: join(directory, 'cgroup'),
     DISK_RESERVE_MIB: '0',
   };
@@ -588,7 +588,7 @@ describe('the embedded server', () => {
         await begin({ PSQL: '/usr/bin/psql' });
         const { client, gone } = await session(own());
         const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
-        // As one that makes away with thousands of temporary tables on its way out: it hears no signal but the last one.
+        // Like a session that drops thousands of temporary tables at its end: it reacts only to SIGKILL.
         process.kill(row!.pid, 'SIGSTOP');
         const holder = await session(broker());
         const loop = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
@@ -607,7 +607,7 @@ describe('the embedded server', () => {
       async () => {
         await begin({ PSQL: '/usr/bin/psql', ANALYZE_SECONDS: '1' });
         const { client } = await session(own());
-        // It sleeps for nobody but the worker that analyses its index.
+        // It sleeps only in the worker that analyses its index.
         await client.query(`SET application_name = 'mine'; CREATE SCHEMA s; CREATE TABLE s.t (n int);
           CREATE FUNCTION s.slow(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
             IF current_setting('application_name') <> 'mine' THEN PERFORM pg_sleep(1000000); END IF; RETURN n; END $$;

@@ -25,7 +25,7 @@ const asked = () =>
     .split('\n')
     .filter((line) => line !== '');
 
-/** Stands for pgBackRest, which ends with 1 for what is not there. */
+/** Replaces pgBackRest, which ends with 1 for a missing file. */
 const PROGRAM = `#!/bin/sh
 while [ "$1" != archive-get ]; do shift; done
 echo "$2" >>"$BACKUP/../asked"

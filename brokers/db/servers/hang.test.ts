@@ -5,7 +5,7 @@ import { eventually } from '../../../testing/eventually.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { openTwoServers, type TwoServers } from '../testing/servers.ts';
 
-/** A server that takes connections and bytes, and answers nothing: nobody is told that it is away. */
+/** A server that accepts connections and bytes, and answers nothing, so that no error is reported. */
 
 let two: TwoServers;
 let broker: TestBroker;
@@ -74,7 +74,7 @@ it('a server that hangs affects only its own Capsules, whose requests fail soon'
   };
   line.hang();
   try {
-    // Many of b's own at once, from whom slots and connections must be left to main's.
+    // Many requests for Capsules of b at once, which must leave slots and connections for those of main.
     const waiting = Array.from({ length: 40 }, () => broker.as(there.token).create(there.id, 'app'));
     const before = await slowest(5);
     await eventually(() => broker.servers.all[1]!.state().kind === 'unreachable', {

@@ -8,7 +8,7 @@ import { type Client, startTestBroker, type TestBroker } from '../testing/broker
 import { intoDatabase, query, sqlstate } from '../testing/postgres.ts';
 import { entryOf, openTwoServers, type TwoServers } from '../testing/servers.ts';
 
-/** Servers that are away, unfit, missing or one and the same; and the administrator's commands over all of them. */
+/** Servers that are unavailable, unsuitable, missing or identical; and the administrator's commands over all of them. */
 
 let two: TwoServers;
 const running: TestBroker[] = [];
@@ -63,7 +63,7 @@ describe('while b is down', () => {
       expect((await broker.as(token()).create(here.id, 'app')).status).toBe(503);
       const fresh = await broker.provisioner.provision(`new-${names}`, token());
       expect(two.serverOf(fresh.json.database_url)).toBe('main');
-      // Nobody waited for a server that is away.
+      // No request waited for an unavailable server.
       expect(performance.now() - begun).toBeLessThan(60_000);
       for (const round of ['drift', 'pending drops', 'spares', 'sizes']) await broker.round(round);
       await expect(broker.round('drift (b)')).rejects.toThrow();
@@ -298,7 +298,7 @@ it('a single server is not queried for placements, which its registry does not n
   const broker = await startTestBroker(alone.mounts);
   try {
     const own = await broker.capsule('alone');
-    // Only whoever registers a Capsule is asked, by the registry itself.
+    // Only a registration of a Capsule looks there, in the registry itself.
     await alone.registry(alone.main, 'DROP TABLE broker.placement, broker.placed_principal');
     expect((await broker.provisioner.provision('alone', own.token!)).status).toBe(200);
     expect((await own.create('alone', 'app')).status).toBe(200);

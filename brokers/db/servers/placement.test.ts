@@ -181,7 +181,7 @@ describe('new Capsules', () => {
 });
 
 describe('a principal', () => {
-  /** A Capsule on each server, with whoever speaks for it. */
+  /** A Capsule on each server, with its client. */
   async function onBoth(broker: TestBroker, name: string) {
     const found = new Map<string, Client>();
     for (let i = 0; found.size < 2; i += 1) {

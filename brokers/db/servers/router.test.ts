@@ -175,7 +175,7 @@ describe('the principal of a Capsule that is being moved', () => {
 
 describe('a Capsule that is provisioned', () => {
   const taken = () => expect.objectContaining({ code: 'conflict', message: 'the principal is in use' });
-  /** As a registry that notes what it is told. */
+  /** Behaves like a registry that stores placements. */
   const registry = (row: object, whose = 'a') => {
     let server: unknown;
     return {

@@ -101,7 +101,7 @@ export interface TestBroker extends Service {
   capsule(id: string): Promise<Client>;
   /** Runs one of the upkeep's rounds now. */
   round(name: string): Promise<void>;
-  /** What the broker tells of a metric now, by the labels of each series as they are written. */
+  /** The present values of a metric of the broker, by the labels of each series as they are written. */
   metric(name: string): Promise<ReadonlyMap<string, number>>;
 }
 

@@ -46,7 +46,7 @@ export async function writeRows(
         await client.connect();
         await insertUntilCut(client);
       } catch {
-        // A row that was under way may be there or not: nobody said that it is.
+        // A row in progress may exist or not, since its commit has no answer.
         await wait(20);
       } finally {
         await client.end().catch(() => undefined);

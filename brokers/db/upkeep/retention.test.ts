@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-/** As if so many days had gone by since. */
+/** As if so many days had passed since. */
 async function age(days: number): Promise<void> {
   for (const [table, column] of [
     ['database', 'changed_at'],

@@ -52,7 +52,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
       await gone;
       expect((await hostile.create('hostile', 'app')).status).toBe(409);
-      // Neither drift nor another look opens it, or tells it twice.
+      // Neither drift nor another check opens it, or reports it twice.
       await fixture.broker.round('drift');
       await fixture.broker.round('stuck sessions');
       expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
@@ -88,7 +88,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
     const pid = row!.pid;
     await client.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 9000) i');
-    // As one that makes away with what it had for itself: it does not end for minutes.
+    // Like a session that drops its temporary tables: it does not end for minutes.
     process.kill(pid, 'SIGSTOP');
     try {
       const second = await connect(url);

@@ -8,10 +8,10 @@ import { wrongRows } from './rules.ts';
 
 const TABLES = ['capsule', 'database', 'retired_principal', 'audit'];
 
-/** What a caller was told. */
+/** The answer to a caller. */
 interface Told {
   readonly capsule: string;
-  /** The database that it may use, or that is gone. */
+  /** The database that it may use, or that is dropped. */
   readonly name: string;
   readonly is: 'ready' | 'dropped';
 }
@@ -19,7 +19,7 @@ interface Told {
 export interface RegistryChecker {
   /** The answer is judged by the log as it is then. */
   told(answer: Told): void;
-  /** Judges what was committed, and what was told since the last time. */
+  /** Checks the commits and answers since the last call. */
   check(): Promise<Conformance>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export async function watchRegistry(registryUrl: string): Promise<RegistryChecke
   return {
     told: (answer) => answers.push(answer),
     check: async () => {
-      // What was told before the log is read was committed before.
+      // Answers before the log is read belong to earlier commits.
       const before = answers;
       answers = [];
       for (const transaction of await changes.read()) replay.take(transaction);
