@@ -39,7 +39,7 @@ export const isPlainParameter = (name: string): boolean => /^(?!\?)[^[\]%]+(?:\[
 const METHOD_NAMES =
   /^(?:_method|[_$]?httpmethod|x[-_]http[-_]method(?:[-_]override)?|x[-_]method[-_]override)$/;
 
-/** Whether a parameter, its name and value decoded, makes another request of one to some servers. */
+/** Whether some servers would read a request differently because of this parameter, decoded. */
 export function overridesMethod(name: string, value = ''): boolean {
   const letters = lettersOf(name);
   if (!letters.includes('method')) return false;

@@ -28,7 +28,7 @@ export function definitionOf({ host, routes, header, query, scheme, hmac }: Stor
 /** 64 hex digits: the same for two stored inputs exactly when their values go to the same places in the same form. */
 export const definitionDigest = (definition: Definition): string => manifestDigest(definition);
 
-/** Headers that frame, route or repeat a request, so that nobody's value may stand in them. */
+/** Headers that frame, route or repeat a request, so that no value may be put there. */
 const FRAMING = new Set([
   'accept-encoding',
   'connection',

@@ -75,7 +75,7 @@ function tooLargeFor(value: unknown): ManifestError | undefined {
   return { pointer: '', rule: 'storage-size', message: `${limit}; found ${bytes}` };
 }
 
-/** For whoever stores it: what is too large is refused. */
+/** Used before storing a manifest: one that is too large is refused. */
 export const storable = <T>(judgement: Judgement<T>): Judgement<T> =>
   judgement.ok && judgement.tooLarge ? { ok: false, errors: [judgement.tooLarge] } : judgement;
 

@@ -4,7 +4,7 @@ import type { ErrorReport, Path } from './error.ts';
 import { quoted } from './found.ts';
 import { DEPTH_LIMIT } from './json.ts';
 
-/** Where something stands in a file, counted from 1. */
+/** A position in a file, counted from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;

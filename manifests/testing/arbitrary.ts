@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { compiled } from '../parse/judge.ts';
 import type { ListRule, MapRule, ObjectRule, Rule, StringRule } from '../rules/rule.ts';
 
-/** The most members of a generated list or map: enough for every rule to show, few enough for a server to take. */
+/** The most members of a generated list or map: enough to exercise every rule, and few enough for a server to accept. */
 const MEMBERS = 3;
 
 /** Values that a rule accepts, made from the rule alone. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** An answer that is not what the caller hoped for, told so that the caller can mend it. */
+/** An error answer, with a message by which the caller can correct the request. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly status: number;

@@ -71,7 +71,7 @@ export async function migrate(pool: Pool): Promise<void> {
     }
     await client.query('COMMIT');
   } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined); // the connection may be gone; the error says more
+    await client.query('ROLLBACK').catch(() => undefined); // the connection may be lost; the first error says more
     throw error;
   } finally {
     client.release();

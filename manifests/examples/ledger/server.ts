@@ -12,7 +12,7 @@ try {
   if (databaseUrl === undefined) throw new Error('DATABASE_URL is not set');
   if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535) throw new Error('PORT is not a port');
   const starting = startService({ databaseUrl, port: Number(port), environment: process.env, log });
-  // Told to stop while it still waits for its database, it just ends.
+  // If it is told to stop while it still waits for its database, it just ends.
   const service = await Promise.race([starting, stopped.then(() => undefined)]);
   if (service !== undefined) {
     log({ event: 'listening', port: service.port });

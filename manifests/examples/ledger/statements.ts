@@ -53,7 +53,7 @@ function absent(error: NodeJS.ErrnoException): string {
   throw error;
 }
 
-/** What was posted in a month, a line for each movement, and what it comes to for each account. */
+/** The postings of a month, one line each, and their sum for each account. */
 export function statementOf(month: string, entries: readonly Posted[]): string {
   const sums = new Map<string, { account: string; currency: string; minor: bigint }>();
   const rows = entries.flatMap(({ id, date, description, lines }) =>
