@@ -117,7 +117,7 @@ export const capsulesIn = ({ namespaces, objects }: State): readonly string[] =>
     .filter(({ kind, metadata }) => kind === 'Capsule' && metadata.namespace === namespaces.release)
     .map(({ metadata }) => metadata.name);
 
-/** Those that the database broker had been told of; a Capsule waits for that with a principal, and without URL and limits. */
+/** Those that were provisioned at the database broker; a Capsule that waits for that has a principal, and neither URL nor limits. */
 export function provisionedIn(state: State): readonly string[] {
   const { namespaces, objects } = state;
   const waiting = objects.filter(

@@ -53,7 +53,7 @@ const serversOf = async (about: BrokerContext) =>
 const lookUp = async (about: BrokerContext) =>
   linesOf<Whereabouts>(await runAdminUntilAccepted(about, 'db-broker', ['whereabouts']));
 
-/** Without one of them nobody knows which databases it has. */
+/** If one of them is missing, its databases are unknown. */
 async function requireServers(about: BrokerContext, step: Step): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {

@@ -17,7 +17,7 @@ export interface Release {
 /** What one is given beyond the values of every Space of `npm run up`. */
 export interface ReleaseExtras {
   readonly values: object;
-  /** What these name, in namespaces that the chart makes. */
+  /** The objects that these name, in namespaces that the chart creates. */
   readonly secrets: readonly object[];
 }
 

@@ -19,7 +19,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     if (!keeps) await cluster('down');
   };
   const output = await cluster('up').catch(async (error: unknown) => {
-    await end(); // nobody else would
+    await end(); // otherwise nothing would print it
     throw error;
   });
   project.provide('installed', JSON.parse(output) as Installed);

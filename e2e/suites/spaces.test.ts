@@ -152,7 +152,7 @@ describe('two Spaces in one cluster', () => {
 
   beforeAll(async () => {
     provider = await startProvider(unique('provider'));
-    // One of the two: the other goes on without it.
+    // One of the two replicas: the other continues without it.
     const bringing = { dataPlane: { byok: true }, byok: provider.byok };
     cabin.engines = await installLikeOurs(cabin, (values) => ({
       ...values,

@@ -48,7 +48,7 @@ function goVariable(name: string): string | undefined {
       stdio: ['ignore', 'pipe', 'ignore'],
     }).trim();
   } catch {
-    return undefined; // no Go: a problem that is told by itself
+    return undefined; // no Go, which is reported separately
   }
 }
 

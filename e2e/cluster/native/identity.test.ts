@@ -5,7 +5,7 @@ import { identityOf, isAlive } from './identity.ts';
 
 const BOOT = '/proc/sys/kernel/random/boot_id';
 
-/** A /proc that says of every process what it is told to. */
+/** A fake /proc with the given processes. */
 const proc =
   (stat: string, boot = 'boot-1') =>
   (path: string) =>

@@ -21,7 +21,7 @@ export async function baseObjects(nodes: readonly Layout[], corednsImage: string
   });
 }
 
-/** Its pods have the addresses that the other nodes have a route to. Nobody else gives it any, also if its kubelet makes the object first. */
+/** Its pods have the addresses that the other nodes have a route to. No controller assigns others, also if its kubelet creates the object first. */
 const nodeObject = ({ node, pods }: Layout) => ({
   apiVersion: 'v1',
   kind: 'Node',

@@ -31,7 +31,7 @@ export function buildPrograms(step: Step, { logs, packages, signal }: Building):
   const results = new Map<string, PromiseWithResolvers<string>>();
   for (const build of BUILDS) {
     const result = Promise.withResolvers<string>();
-    result.promise.catch(() => undefined); // whoever asked for it hears of it; nobody has to
+    result.promise.catch(() => undefined); // the caller gets the error; an unhandled one must not end the process
     results.set(build.component, result);
   }
 
@@ -64,7 +64,7 @@ export function buildPrograms(step: Step, { logs, packages, signal }: Building):
     async built(component) {
       const result = results.get(component);
       if (result === undefined) throw new Error(`${component} is not among the builds`);
-      // A worker that failed leaves the rest of its queue to nobody.
+      // A failed worker does not process the rest of its queue.
       await Promise.race([result.promise, workers.then(() => undefined)]);
       return result.promise;
     },

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import type { Component } from './components.ts';
 
-/** What the supervisor tells of a component, for whoever waits for the node. */
+/** What the supervisor reports about a component to the process that waits for the node. */
 export interface ComponentStatus {
   readonly pid: number | undefined;
   readonly restarts: number;

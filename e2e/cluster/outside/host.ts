@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { OutsideConnection, OutsideHost, OutsideOptions, OutsideRequest } from '../model.ts';
 import type { Serving } from './server.ts';
 
-/** In a range that is nobody's (TEST-NET-3), and where clouds tell a machine its own credentials. */
+/** An address in a reserved range (TEST-NET-3), and the one of the clouds' metadata services. */
 export const ADDRESSES = ['203.0.113.10', '203.0.113.20'] as const;
 export const METADATA = '169.254.169.254';
 export const SERVER = fileURLToPath(new URL('./server.ts', import.meta.url));
@@ -27,7 +27,7 @@ interface Serve {
   readonly tearDown: () => Promise<unknown>;
 }
 
-/** Its server accepts, answers HTTP with who called, and tells of every connection. */
+/** Its server accepts connections, answers HTTP with the caller's address, and reports every connection. */
 export async function serve({ command: [program, ...args], env, tearDown }: Serve): Promise<OutsideHost> {
   const child = spawn(program, args, {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -49,7 +49,7 @@ export async function serve({ command: [program, ...args], env, tearDown }: Serv
     }
   });
   await listening.promise;
-  /** It tells of what comes before it answers that, and says a mark back after all that it has told. */
+  /** It reports a connection before it answers it, and returns a mark after everything that it has reported. */
   const allTold = () =>
     new Promise<void>((resolve) => {
       marks.push(resolve);

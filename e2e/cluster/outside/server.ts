@@ -1,4 +1,4 @@
-/** The program of the outside host: what it serves stands in SPACE_OUTSIDE. Ends with its standard input. */
+/** The program of the outside host: SPACE_OUTSIDE says what it serves. It ends with its standard input. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
@@ -20,7 +20,7 @@ export interface Serving {
 
 const { tcp, udp, tls, answers } = JSON.parse(process.env['SPACE_OUTSIDE'] ?? '') as Serving;
 
-/** Says back all that it was told, as a careless API would, where it has nothing better to say. */
+/** Echoes the request, as a careless API would, unless it has another answer. */
 const answer: RequestListener = (request, response) => {
   const { method, url = '', headers } = request;
   console.log(JSON.stringify({ method, url, headers }));

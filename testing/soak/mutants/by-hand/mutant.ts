@@ -6,7 +6,7 @@ interface Suite {
 
 /** One line of the database broker that is replaced by a wrong one, and the test that must fail then. */
 export interface Mutant {
-  /** What the line decides, as a sentence. */
+  /** A sentence about what the line of code decides. */
   readonly decision: string;
   readonly file: string;
   /** Occurs once in the file. */

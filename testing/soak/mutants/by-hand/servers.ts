@@ -4,7 +4,7 @@ const DECIDE = { file: 'servers/decide.test.ts' };
 const ROUTER = { file: 'servers/router.test.ts' };
 const CONFIG = { file: 'servers/config.test.ts' };
 
-/** Mutations of decisions which of several servers has a Capsule, and whom a principal stands for. */
+/** Mutations of the decisions which of several servers has a Capsule, and which Capsule a principal belongs to. */
 export const SERVERS = [
   ...mutantsOf('servers/decide.ts', [
     [
