@@ -246,7 +246,7 @@ describe('a replica’s process', () => {
     );
     const state = await post('/v1/replicas/state', {});
     expect(state).toMatchObject({ status: 200, body: { in_step: false } });
-    // Somebody means another start of it, of which this one knows nothing.
+    // The request is for another start of the replica.
     expect(await post('/v1/replicas/in-step', { instance: 'a'.repeat(32) })).toMatchObject({
       status: 409,
       body: { error: { code: 'conflict' } },

@@ -274,14 +274,14 @@ describe('an observer of the parts of an answer', () => {
   const GUESSES = Array.from({ length: 94 }, (_, index) => String.fromCharCode(0x21 + index));
   const SECRET = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
 
-  /** What everybody knows of values of this kind. */
+  /** What is publicly known of values of this kind. */
   const KNOWN = 'sk_live_'.length;
 
-  /** How many more characters are found by who compares what comes back of guesses for the next. */
+  /** How many more characters an attacker finds by comparing the answers to guesses of the next one. */
   function learned(lookAt: (guess: string) => unknown): number {
     let known = KNOWN;
     while (known < SECRET.length - 1) {
-      // A letter with which a value may begin is told from one that goes on with it by what comes of it elsewhere.
+      // The first letter of a value is distinguished from a continuation by its effect elsewhere.
       const differs = (letter: string) =>
         JSON.stringify(lookAt(`${SECRET.slice(0, known)}${letter}`)) !==
         JSON.stringify(lookAt(`${'~'.repeat(known)}${letter}`));
@@ -302,7 +302,7 @@ describe('an observer of the parts of an answer', () => {
             .push(Buffer.from(`x ${guess}`)).length,
       ),
     ).toBe(0);
-    // One request, in which a line break has all of the earlier guess told.
+    // One request, in which a line break releases the whole earlier guess.
     const body = compiled([SECRET]).body();
     expect(learned((guess) => body.push(Buffer.from(`\n${guess}`)).length - guess.length)).toBe(0);
   });

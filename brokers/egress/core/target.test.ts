@@ -154,7 +154,7 @@ it('may have its maximum length, and no more', () => {
   const [path, query] = [`/i/bank/${'a'.repeat(2_047)}`, `/i/bank/a?x=${'a'.repeat(8_180)}`];
   expect([path, query].map(parsed)).toEqual(['plain', 'plain']);
   expect([`${path}a`, `${query}a`].map(parsed)).toEqual(['ambiguous', 'ambiguous']);
-  // Of what is not too long something else is told.
+  // A target that is not too long is refused with another message.
   for (const raw of [path, query])
     expect([placeOfAmbiguity(raw), placeOfAmbiguity(`${raw}a`)]).toEqual([
       ...['A parameter by which a route is chosen.', 'The target is too long.'],

@@ -84,7 +84,7 @@ function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp():
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => ask().answer));
 const all = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-/** Answers are held back until they are let go; from then on they come at once. */
+/** Answers are held back until they are released; from then on they are sent at once. */
 function hold(): { readonly waiting: () => number; letGo(): void } {
   const responses: (() => void)[] = [];
   upstream.answer = (_, response) => void responses.push(() => response.end('ok'));
@@ -96,7 +96,7 @@ function hold(): { readonly waiting: () => number; letGo(): void } {
     },
   };
 }
-/** An answer is there a moment before its connection is free. */
+/** An answer arrives a moment before its connection is free. */
 const quiet = () => eventually(() => !connections.inUse, { what: 'all connections are free' });
 
 describe('connections to a host', () => {

@@ -3,7 +3,7 @@ import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { basic, makeGateway, type TestGateway } from '../testing/gateway.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 
-/** Requests that the parser takes, and that others would read in another way than it does. */
+/** Requests that the parser accepts, and that other parsers would read differently. */
 
 const HOST = 'api.bank.org';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
 
-/** A replica that may lack an Assistant's policy must not tell it that another way will not do. */
+/** A replica that may lack an Assistant's policy must not refuse it permanently. */
 
 const NEVER = 10 * 60_000;
 const WRONG = `spc_egr_${'A'.repeat(43)}`;

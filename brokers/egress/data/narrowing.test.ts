@@ -37,7 +37,7 @@ async function openTunnel(host: string) {
   return { ended: once(secure, 'close'), socket: secure };
 }
 
-/** Resolves with what became of a request that its upstream never answers. */
+/** Resolves with the result of a request that its upstream never answers. */
 function ask(key: string): Promise<string> {
   return new Promise((resolve) => {
     const headers = { host: 'assistant-egress', authorization: `Bearer ${test.principal}` };

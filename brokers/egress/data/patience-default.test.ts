@@ -7,7 +7,7 @@ import { makeGateway } from '../testing/gateway.ts';
 import { startUpstream } from '../testing/upstream.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 
-/** What holds where nobody has said anything else. */
+/** The defaults. */
 
 const HOST = 'api.model.org';
 const TEN_MINUTES = 10 * 60_000;
@@ -21,7 +21,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 it('an answer may take ten minutes to begin, and no longer', async () => {
   const pki = await makePki();
   const upstream = await startUpstream(await pki.issue(HOST));
-  // Those of sockets are Node's own and go on.
+  // Timers of sockets are Node's own and keep running.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const test = await makeGateway({
     fixed: new Map([[HOST, { address: '127.0.0.1', port: upstream.port, ttl: 60, trusted: true }]]),
@@ -30,7 +30,7 @@ it('an answer may take ten minutes to begin, and no longer', async () => {
   await test.put({}, { key: { host: HOST, routes: [{ method: 'GET', path: '/v1' }], header: 'X-Api-Key' } });
   const thinking: ServerResponse[] = [];
   upstream.answer = (_, response) => void thinking.push(response);
-  /** Asks, and lets so much time go by once the model thinks. */
+  /** Sends a request, and lets this much time pass before the answer. */
   const ask = async (ms: number) => {
     const before = thinking.length;
     const answer = test.raw(

@@ -10,7 +10,7 @@ import { eventually } from '../../../testing/eventually.ts';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
 import type { DataLimits } from './limits.ts';
 
-/** What is slow, silent or endless ends by itself, and is not kept in memory meanwhile. */
+/** Slow, silent and endless transfers are ended, and use little memory until then. */
 
 const HOST = 'api.bank.org';
 const ROUTES: Definition['routes'] = [
@@ -21,7 +21,7 @@ const INPUTS: Readonly<Record<string, Definition>> = {
   key: { host: HOST, routes: ROUTES, header: 'X-Api-Key' },
   signed: { host: HOST, routes: ROUTES, header: 'X-Signature', hmac: 'sha256-body' },
 };
-/** A limit that a test waits for, and one that it must never meet. */
+/** A limit that a test waits for, and one that it must never reach. */
 const [SOON, NEVER] = [200, 10 * 60_000];
 /** More than the sockets' own buffers on the way ever hold. */
 const MUCH = 64 * 1024 * 1024;
@@ -74,7 +74,7 @@ async function start(
 /** However it ends. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
-/** Sends a head, then what `more` does, and answers what came back when the gateway has ended it. */
+/** Sends a head, then runs `more`, and returns the answer once the gateway has ended the connection. */
 async function talk(head: string, more: (socket: Socket) => void = () => undefined): Promise<string> {
   const socket = kept(connect(test.port, '127.0.0.1'));
   let text = '';
@@ -83,7 +83,7 @@ async function talk(head: string, more: (socket: Socket) => void = () => undefin
   });
   socket.write(head);
   more(socket);
-  // It may be reset for what it still says; what it was told came before that.
+  // It may be reset because of what it still sends; the answer came before that.
   await closed(socket);
   return text;
 }
@@ -92,7 +92,7 @@ const head = (method: string, fields: string, input = 'key') =>
   `connection: close\r\n${fields}\r\n`;
 const codeOf = (text: string) => /platform-egress-error: (\w+)/.exec(text)?.[1];
 
-/** The line that the request or tunnel left. */
+/** The log line of the request or tunnel. */
 async function told(): Promise<Record<string, unknown>> {
   while (test.log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   return JSON.parse(test.log.at(-1) ?? '{}');
@@ -100,13 +100,13 @@ async function told(): Promise<Record<string, unknown>> {
 
 const connections = () =>
   new Promise<number>((resolve) => test.gateway.listener.server.getConnections((_, count) => resolve(count)));
-/** Waits until somebody has been refused and nobody is connected. */
+/** Waits until a caller has been refused and none is connected. */
 const idle = async () => {
   await told();
   await eventually(async () => (await connections()) === 0, { what: 'nobody is connected' });
 };
 
-/** Writes as long as the other side takes it, and counts what it took. */
+/** Writes as long as the other side reads, and counts what it has read. */
 function flood(socket: Socket): () => number {
   let bytes = 0;
   const write = () => {
@@ -478,7 +478,7 @@ describe('a tunnel', () => {
   });
 });
 
-/** A ClientHello with one extension more, all lengths mended. */
+/** A ClientHello with one more extension and corrected lengths. */
 function withExtension(hello: Buffer, type: number, data: Buffer): Buffer {
   const extension = Buffer.concat([
     Buffer.from([type >> 8, type & 255, data.length >> 8, data.length & 255]),

@@ -29,7 +29,7 @@ function oneAtATime(): Turns {
   return new Turns({ used: () => ms++, sliceMs: 1 });
 }
 
-/** One answer on its way. Its host has always more, and gives it as long as it is read. */
+/** An answer in transfer, whose host sends data for as long as it is read. */
 class Stream {
   readonly done: Promise<void>;
   /** Bytes that the caller got, with heads and frames, and what they were. */

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
 
-/** A connection that a host ends just when a request goes out on it. */
+/** A connection that a host ends just when a request is sent on it. */
 
 const HOST = 'api.bank.org';
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
@@ -16,7 +16,7 @@ let pki: TestPki;
 let certificate: { readonly cert: string; readonly key: string };
 let test: TestGateway;
 let server: Server;
-/** What the host was sent, on which of its connections. */
+/** The requests that the host received, by connection. */
 let sent: { readonly connection: number; readonly method: string }[];
 const sockets = new Set<Socket>();
 

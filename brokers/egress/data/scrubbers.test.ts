@@ -98,7 +98,7 @@ describe('tables', () => {
         scrubbers.of(about(capsule, name), () => String(bytes)),
     };
   };
-  /** Lets time pass to the next look for what nobody uses. */
+  /** Advances the time to the next check for unused tables. */
   const pass = (ms: number) => {
     now += ms;
     vi.advanceTimersByTime(ms);
@@ -114,7 +114,7 @@ describe('tables', () => {
     expect(scrubbers.bytes).toBe(48 * MIB);
     expect(await of('c0', 'c0:first', 6 * MIB)).toBe(first);
     await of('c4', 'c4:first', MIB);
-    // The second of c0 went: the first was used since.
+    // The second table of c0 was removed, since the first was used later.
     expect(scrubbers.bytes).toBe(43 * MIB);
     expect(await of('c0', 'c0:first', 6 * MIB)).toBe(first);
   });
@@ -161,7 +161,7 @@ describe('tables', () => {
     expect(await of('home', 'a', 10)).toBe(kept);
     await of('home', 'b', 10);
     expect(scrubbers.bytes).toBe(10);
-    // What was dropped counts no more.
+    // Dropped tables no longer count.
     await of('home', 'c', 5);
     expect(scrubbers.bytes).toBe(15);
   });

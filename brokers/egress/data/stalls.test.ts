@@ -14,7 +14,7 @@ import type { DataLimits } from './limits.ts';
 import type { Line } from './record.ts';
 import { ANSWER_STALL_BYTES, createStalls, TUNNEL_STALL_BYTES } from './stalls.ts';
 
-/** Receivers that take nothing of what they are sent. */
+/** Receivers that read nothing of what they are sent. */
 
 const HOST = 'api.bank.org';
 const DOWNLOAD: Definition = {

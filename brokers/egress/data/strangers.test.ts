@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
 import type { DataLimits } from './limits.ts';
 
-/** Callers that no policy knows, or that prove nothing, cost little, and only themselves. */
+/** Callers without a policy or a credential cost little, and harm only themselves. */
 
 const NEVER = 10 * 60_000;
 const WRONG = `spc_egr_${'A'.repeat(43)}`;
@@ -22,7 +22,7 @@ afterEach(async () => {
   await test.close();
 });
 
-/** A pod: its address, and what its connection was told. */
+/** A pod: its address, and what its connection received. */
 function call(from: string, bytes: string) {
   const socket = connect({ port: test.port, host: '127.0.0.1', localAddress: from });
   sockets.add(socket);
@@ -140,7 +140,7 @@ describe('a caller without a policy', () => {
     }
     expect(await turnedAway('refusals')).toBe(3);
     expect(test.log).toHaveLength(lines);
-    // Another address is told, and the same one is served as soon as a policy knows it.
+    // Another address gets an answer, and the same one is served as soon as it is in a policy.
     const other = call('127.0.0.3', ask());
     await until(() => expect(other.text).toMatch(/^HTTP\/1\.1 403 /));
     await test.put({ addresses: ['127.0.0.2'] });
@@ -180,7 +180,7 @@ describe('connections', () => {
     await test.put({ ...other, addresses: ['127.0.0.9'] });
     const first = call('127.0.0.2', '');
     await until(async () => expect(await metric('space_egress_connections')).toEqual({ '': 1 }));
-    // One that works is none that gives way.
+    // A connection in use does not give way.
     const busy = call('127.0.0.2', ask(WRONG));
     await until(async () => expect(await waiting()).toBe(1));
     const [second, third] = [call('127.0.0.9', ''), call('127.0.0.9', ask())];

@@ -97,7 +97,7 @@ describe('a tunnel', () => {
     expect(socket.authorized).toBe(true);
     const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' };
     const told = () => test.gateway.calls.of(test.gateway.policies.of(about)).calls;
-    // It may go on for days.
+    // It may last for days.
     expect(told()).toMatchObject([{ host: HOST, ending: 'open', count: 1 }]);
     expect(await get(socket)).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*ok$/);
     expect(await lastLine()).toMatchObject({
@@ -312,7 +312,7 @@ describe('a tunnel', () => {
       socket.once('close', () => left.resolve());
     });
     await openTo(host);
-    // It takes one part in each turn, and what stands behind that is still the gateway's.
+    // It reads one part in each turn, and everything behind that is still in the gateway.
     let text = '';
     const client = new Duplex({
       writableHighWaterMark: 1024 * 1024,
@@ -384,7 +384,7 @@ describe('a tunnel', () => {
     const { head, socket } = await test.tunnel(`${HOST}:443`);
     expect(head).toContain('200');
     (await accepted)[0].resetAndDestroy();
-    // While this one is opened, the gateway hears of the reset.
+    // While this one is opened, the gateway notices the reset.
     (await test.tunnel(`${HOST}:443`)).socket.destroy();
     const gone = closed(socket);
     socket.write(await clientHello(HOST));

@@ -29,7 +29,7 @@ let pki: TestPki;
 let upstream: TestUpstream;
 let test: TestGateway;
 const sockets = new Set<Socket>();
-/** Answers that the host holds back until they are let go. */
+/** Answers that the host holds back until they are released. */
 const waiting: (() => void)[] = [];
 
 beforeAll(async () => {

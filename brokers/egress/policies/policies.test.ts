@@ -28,7 +28,7 @@ const OTHER = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2' };
 
 const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
 const sealed = (envelope: string, key = 'bank') => ({ [key]: { definition, envelope } });
-/** A connection of the Assistant that lasts until its policy does not permit it any more. */
+/** A connection of the Assistant that lasts until its policy no longer permits it. */
 function connect(tenant: Tenant, permitted: () => boolean) {
   const connection = { index: -1, permitted, called: () => undefined, end: vi.fn() };
   tenant.connections.add(connection satisfies OpenConnection);
@@ -47,7 +47,7 @@ beforeEach(() => {
   custody = {
     ...real,
     open: () => new Secret(VALUE),
-    // As while the operator retires a key: each put seals anew.
+    // As while the operator retires a key, when each message has a newly sealed value.
     isOld: () => true,
     seal: async (...about) => {
       await sealing.promise;

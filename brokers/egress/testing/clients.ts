@@ -14,7 +14,7 @@ export interface ClientFixture {
   /** An allowed host, as HTTPS; and one that no manifest names. */
   readonly url: string;
   readonly deniedUrl: string;
-  /** Proxy, its port and principal, and what makes the usual programs believe the host's authority. */
+  /** Proxy, its port and principal, and the variables by which common programs trust the host's CA. */
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
   readonly principal: string;
@@ -118,7 +118,7 @@ function answer(request: Http2ServerRequest, response: Http2ServerResponse): voi
 const execute = promisify(execFile);
 const PATIENCE_MS = 120_000;
 
-/** What a program says, on both outputs, if it ends well. @throws with what it said, if not */
+/** The output of a program that succeeds. @throws with its output if it fails */
 export async function runClient(
   fixture: ClientFixture,
   command: readonly string[],

@@ -16,7 +16,7 @@ export interface TestDns {
 
 const [A, CNAME, AAAA] = [1, 5, 28];
 const NO_SUCH_NAME = 3;
-/** Nobody may keep an answer: the next question may have another one. */
+/** No answer may be cached, since the next query may get another one. */
 const TTL_S = 0;
 
 export async function startDns(

@@ -38,7 +38,7 @@ export interface TestGateway {
     inputs?: Readonly<Record<string, Definition>>,
   ): ReturnType<Gateway['policies']['put']>;
   sealed(key: string, definition: Definition, value?: string): Promise<string>;
-  /** Sends bytes as they are and answers all that comes back, until the connection ends. */
+  /** Sends bytes as they are and returns everything until the connection ends. */
   raw(bytes: string | Buffer): Promise<string>;
   /** A CONNECT that was answered, and the head of its answer. */
   tunnel(

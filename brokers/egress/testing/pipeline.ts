@@ -14,7 +14,7 @@ export async function askAll(port: number, lines: readonly string[]): Promise<re
   while (answers.length < lines.length) {
     const before = answers.length;
     await askOnce(port, lines.slice(before, before + AHEAD), answers);
-    // A connection that ends unanswered was ended because of its first request.
+    // If a connection ends without an answer, its first request was the cause.
     if (answers.length === before) answers.push('');
   }
   return answers;

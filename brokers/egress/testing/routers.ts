@@ -7,7 +7,7 @@ import { POLICY_ROUTES, routeOf, SELECTOR } from './policy.ts';
 /** Routers that Node's programs have behind its HTTP parser, in the order of their answers. */
 export const NODE_ROUTERS = ['Node, URL', 'Node, URL decoded', 'Express'] as const;
 
-/** A server of Node's on loopback that tells, in one header, the route that each of its routers would take. */
+/** A Node server on loopback that returns, in one header, the route that each of its routers would choose. */
 export async function startNodeRouters(): Promise<{ readonly port: number; close(): Promise<void> }> {
   const app = express();
   app.set('query parser', 'extended');

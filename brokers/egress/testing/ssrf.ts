@@ -1,7 +1,7 @@
 import { DENIED_V4, DENIED_V6, EMBEDDINGS } from '../../kit/testing/addresses.ts';
 import type { Records } from './dns.ts';
 
-/** An attempt to be taken somewhere that is nobody's business. */
+/** An attempt to reach a denied address. */
 export interface Payload {
   readonly kind: 'literal' | 'answer' | 'mixed' | 'chain' | 'rebinding' | 'redirect';
   /** What the Assistant asks for; its manifest allows it. Of a redirect, where it points. */
@@ -114,7 +114,7 @@ function chains(): Payload[] {
   );
 }
 
-/** A name that is somewhere honest when it is first asked for, and elsewhere afterwards. */
+/** A name with a permitted address at the first query, and another one afterwards. */
 function rebinding(): Payload[] {
   return DENIED_V4.flatMap((address, at) => {
     const [good, bad] = [to(PUBLIC_V4), to(address)];

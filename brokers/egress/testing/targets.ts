@@ -1,7 +1,7 @@
 import type { Random } from '../../../testing/random.ts';
 import { POLICY_ROUTES, SELECTOR } from './policy.ts';
 
-/** A request line of somebody who would like to have one route taken for another. */
+/** A request line of an attacker who wants one route to be mistaken for another. */
 export interface FuzzedTarget {
   readonly method: string;
   readonly raw: string;
@@ -40,7 +40,7 @@ export function fuzzedTarget(random: Random): FuzzedTarget {
   const piece = () => (random(2) === 0 ? pick(WORDS) : trick());
   const segment = () => times(random(4), piece).join('');
 
-  /** What stands for `*`: most often what a caller would send. */
+  /** A text for `*`: most often what a caller would send. */
   const filling = () => (random(6) === 0 ? segment() : times(1 + random(4), () => pick(FILLINGS)).join(''));
   const route = pick(POLICY_ROUTES);
   const known = () =>
@@ -86,7 +86,7 @@ export function fuzzedTarget(random: Random): FuzzedTarget {
   return { method, raw: `${prefix}${path()}${own !== '' || random(3) > 0 ? own : query()}` };
 }
 
-/** Parts of segments and values to which nobody should object. */
+/** Parts of segments and values that should be accepted. */
 const FILLINGS = [
   ..."abcXYZ0189-_~!$'()*+,=:@",
   ...words('42 caf%C3%A9 %20 %40 %E2%82%AC %F0%9F%98%80 %CC%81 .a a. ..a a.. .a. %22 %3C %C2%A0 %E3%80%80'),
