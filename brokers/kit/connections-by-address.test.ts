@@ -18,7 +18,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** A server that says hello to everybody whom it hears of. */
+/** A server that sends a greeting on every connection that it gets. */
 async function listening(total: number, perAddress: number) {
   const refusals: ConnectionRefusal[] = [];
   const counts: number[] = [];
@@ -36,7 +36,7 @@ async function listening(total: number, perAddress: number) {
   return { refusals, counts };
 }
 
-/** Whether the server said hello to a new connection, or ended it unheard. */
+/** Whether the server greeted a new connection, or closed it at once. */
 async function call(from: string): Promise<{ socket: Socket; heard: boolean }> {
   const socket = connect({ port: portOf(server), host: '127.0.0.1', localAddress: from });
   socket.on('error', () => undefined);
@@ -48,7 +48,7 @@ async function call(from: string): Promise<{ socket: Socket; heard: boolean }> {
 }
 
 describe('a connection', () => {
-  /** A server that nobody can call, and connections of addresses as a test has them. */
+  /** A server without a port, and connections with given addresses. */
   function bounded(total: number, most: Readonly<Record<string, number>>) {
     const made = createServer();
     const heard: unknown[] = [];

@@ -45,7 +45,7 @@ describe('buffered output', () => {
   });
 
   it('is complete and in order, however long lines are and however late it is read', async () => {
-    // To look at it makes the output one that does not wait.
+    // Reading this property makes the output non-blocking.
     const late = 'process.stdout; const long = "\\u20ac".repeat(20_000);';
     const lines = 'for (let i = 0; i < 20; i += 1) { log.info("short" + i); log.info(long + i); }';
     const expected = Array.from({ length: 20 }, (_, i) => [`short${i}`, `${'€'.repeat(20_000)}${i}`]).flat();

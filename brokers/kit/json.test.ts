@@ -65,7 +65,7 @@ describe('strict JSON', () => {
     expect(parseStrictJson(bytes('[1,{"a":1,"b":2},3]'), limits)).toEqual([1, { a: 1, b: 2 }, 3]);
     expect(() => parseStrictJson(bytes('[1,2,3,4]'), limits)).toThrow('too many');
     expect(() => parseStrictJson(bytes('{"a":1,"b":2,"c":3}'), limits)).toThrow('too many');
-    // Nothing behind it is looked at: this is not even JSON.
+    // Nothing after it is read: this is not even JSON.
     const counted = counting(bytes(`[${'{},'.repeat(3)}${'{'.repeat(100_000)}`));
     expect(() => scan(counted.bytes, limits)).toThrow('too many');
     expect(counted.reads()).toBeLessThan(100);
@@ -110,7 +110,7 @@ describe('strict JSON', () => {
   });
 });
 
-/** Bytes that count how often they are looked at, one by one or in a row. */
+/** Bytes that count how often they are read, one by one or in a row. */
 function counting(of: Buffer): { readonly bytes: Uint8Array; readonly reads: () => number } {
   let reads = 0;
   const counted = new Proxy(new Uint8Array(of), {

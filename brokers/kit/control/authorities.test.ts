@@ -41,7 +41,7 @@ describe('a Capsule', () => {
     asked.length = 0;
     expect(await capsuleAuthority(find)(undefined)).toBeUndefined();
     expect(asked).toHaveLength(1);
-    // Not even where the registry knows whatever is asked for in place of a token.
+    // This holds even if the registry finds the placeholder that is queried without a token.
     expect(await capsuleAuthority(async () => ({ capsule: 'home' }))(undefined)).toBeUndefined();
   });
 

@@ -10,7 +10,7 @@ import { closeNow, createMetrics, portOf } from '../metrics.ts';
 import { newToken } from '../tokens.ts';
 import { Edge, type EdgeRoute, type Exchange, noRoute, sendJson } from './edge.ts';
 
-/** What a caller is told of a request, byte for byte, and what is logged of it. */
+/** The answer to a request, byte for byte, and its log line. */
 
 let server: Server;
 afterEach(() => closeNow(server));
@@ -57,7 +57,7 @@ async function serving(
   for (const event of ['checkContinue', 'checkExpectation'])
     server.on(event, (request, response) => server.emit('request', request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  /** The whole of what comes back until the server, or whoever asked, hangs up. */
+  /** Everything that is received until the server or the client disconnects. */
   const raw = (request: string) => {
     const socket = connect(portOf(server), '127.0.0.1');
     socket.end(request, 'latin1');

@@ -63,7 +63,7 @@ it('an address that was refused too often is refused before any look-up, and no 
   expect(statuses).toEqual([403, 403, 403, 429, 429]);
   expect(lookUps()).toBe(3);
   expect(await ask('127.0.0.3', known)).toBe(200);
-  // As the container's own health check does, which nobody else can use up.
+  // This is what the container's own health check does, whose limit no other caller can use up.
   expect(await ask('127.0.0.1', newToken('dbp').reveal())).toBe(403);
 });
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { checkEnvelope, EnvelopeError, macOf, open, openerOf, seal } from './envelope.ts';
 import { type Keyring, parseKeyring } from './keyring.ts';
 
-/** Envelopes that no `seal` makes, and what is left behind in memory. */
+/** Envelopes that `seal` never creates, and what remains in memory. */
 
 afterEach(() => vi.restoreAllMocks());
 

@@ -61,7 +61,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Ends all connections to the server, so that whoever goes on opens another, by what the file of authorities says now. */
+/** Ends all connections to the server, so that a client has to open another one with the present CA file. */
 async function newSession(): Promise<number> {
   await query(
     server.superuserUrl,

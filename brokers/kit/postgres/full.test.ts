@@ -4,7 +4,7 @@ import { createLogger } from '../log.ts';
 import { serverParser } from './address.ts';
 import { type Connections, openConnections } from './connections.ts';
 
-/** As a server answers whose table of locks somebody has filled. */
+/** The answer of a server whose lock table is full. */
 const FULL = "DO $$ BEGIN RAISE EXCEPTION SQLSTATE '53200'; END $$";
 
 describe('a transaction that finds the server full', () => {

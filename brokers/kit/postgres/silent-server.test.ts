@@ -9,7 +9,7 @@ import { type Connections, openConnections, TIMES } from './connections.ts';
 import { StepError } from './errors.ts';
 import type { Session } from './session.ts';
 
-/** A node that is lost says nothing any more: no end of its connections, and no answer. */
+/** A lost node sends nothing any more: its connections neither end nor answer. */
 
 const log = createLogger({ service: 'test', level: 'silent' });
 
@@ -17,7 +17,7 @@ let server: EmbeddedServer;
 let line: TcpProxy;
 let connections: Connections;
 let open: (times?: typeof TIMES) => Connections;
-/** As many seconds as a busy machine needs to answer in: what is told apart is whether something is given up at all. */
+/** Seconds in which a busy machine can answer; the test only distinguishes whether a request is abandoned at all. */
 const SOON = { lookup: 3_000, watch: 3_000, leftAlone: 3_000 };
 beforeAll(async () => {
   server = await startEmbeddedServer({ durable: false });
@@ -84,7 +84,7 @@ describe('while connections are open to a server that is lost', () => {
 it('a broker that was stopped while it held a lock, with open connections, blocks the others until its sessions were idle for too long', async () => {
   const held = Promise.withResolvers<void>();
   const lock = 'SELECT pg_advisory_lock(4711)';
-  // As of a process that is stopped: nothing more comes of it, and its kernel answers for it.
+  // Like a stopped process: it sends nothing more, and its kernel still acknowledges.
   const ended = new AbortController();
   const stopped = connections
     .session(async (session) => {

@@ -66,7 +66,7 @@ async function tls(state: 'on' | 'off'): Promise<void> {
   });
 }
 
-/** What a broker would say of a server at this URL, which is the right one but for a change; nothing where it is reached. */
+/** The broker's message about a server at a changed URL; empty if it is reached. */
 async function why(change: (url: URL) => void = () => undefined): Promise<string> {
   const url = new URL(server.brokerUrl);
   url.search = `?sslmode=verify-full&sslrootcert=${authority}`;

@@ -10,7 +10,7 @@ const config = {
   ...{ CONNECTIONS: 100, CONNECTIONS_PER_ADDRESS: 20 },
 };
 
-/** A service that writes down what happens to it; its control listener is at this port. */
+/** A service that records its steps; its control listener is at this port. */
 async function start(steps: string[], port = 0, changes: Partial<typeof config> = {}) {
   return startShell({ ...config, ...changes }, log, async (held) => {
     steps.push('open');
