@@ -1,4 +1,4 @@
-/** A node whose clock is an hour off: what is refused meanwhile, by which words, and that nothing is lost. */
+/** A node whose clock is off by an hour: what is refused, with which message, and that nothing is lost. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './byok/credentials/testing/byok.ts';

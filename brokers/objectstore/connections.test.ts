@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import { type Fixture, openFixture } from './testing/fixture.ts';
 
-/** Callers without a credential, who take as many connections as they get. */
+/** Callers without a credential that open as many connections as they get. */
 
 const SHARE = 10;
 

@@ -16,7 +16,7 @@ import { startBetween } from './testing/between.ts';
 import { BUCKET, type Mounts, mountFiles } from './testing/broker.ts';
 import { type Fixture, openFixtureOn } from './testing/fixture.ts';
 
-/** Both brokers as their pods start them, on engines that they cannot work with: none of them ever listens. */
+/** Both brokers as their pods start them, with servers that they cannot use: none of them ever listens. */
 
 let server: EmbeddedServer;
 let fixture: Fixture;

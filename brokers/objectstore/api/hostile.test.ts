@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture?.close());
 
-/** Every file in the bucket that is an object of anybody. */
+/** Every file in the bucket that is an object of some Assistant. */
 const objects = () =>
   readdirSync(join(fixture.s3.directory, 'space'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.parentPath.includes('/c/'))

@@ -6,7 +6,7 @@ import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { type BrokerProcess, spawnBroker } from '../testing/process.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
 
-/** What callers who stall cost the broker: a process of its own, whose memory can be told. */
+/** What stalling callers cost the broker, which is a separate process so that its memory can be measured. */
 
 const MIB = 1024 * 1024;
 const CALLERS = 64;

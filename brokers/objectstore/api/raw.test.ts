@@ -104,7 +104,7 @@ test('a PUT to any path stores its body at its path, or nothing', async () => {
           await emptied();
         } else {
           expect([400, 404, 409]).toContain(status);
-          // What is no request at all is refused by the parser, without a word.
+          // The parser refuses what is not a request, without an answer.
           if (text !== '') expect(text).toMatch(FIXED);
           expect(stored()).toEqual([]);
         }

@@ -14,7 +14,7 @@ interface Event {
 
 interface State {
   readonly key: string;
-  /** Tells one content from another. */
+  /** Distinguishes contents. */
   readonly put: number;
   readonly last_modified: string;
 }

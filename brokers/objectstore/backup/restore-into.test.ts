@@ -71,7 +71,7 @@ test('objects under some prefixes are restored under others, and nothing else is
     [`${NEW}a/2/deep/er`]: before[`${OLD}a/1/deep/er`],
     [`${NEW}a/2/parts`]: before[`${OLD}a/1/parts`],
   });
-  // Given again it brings nothing, whatever its tenant has done since; and no copy has a word of it.
+  // If it is repeated it restores nothing, whatever its tenant has done since; and no copy contains it.
   await from.delete(`${NEW}s/shared`);
   expect(await restoreInto(run, undefined, MOVES)).toMatchObject({ objects: 3, skipped: 3 });
   expect(await keysOf(from, `${NEW}s/`)).toEqual([]);
@@ -100,7 +100,7 @@ describe('killed at any write', () => {
         const cut = await runOf(servers, kill.over(from), to, { atOnce: 2 });
         await restoreInto(cut, undefined, MOVES).catch(() => undefined);
         const isBegun = (await keysOf(from)).some((key) => key.startsWith('restore/'));
-        // Meanwhile the Capsule goes on, and so does its backup.
+        // In the meantime the Capsule continues, and so does its backup.
         await put(from, `${OLD}s/shared`, 'later');
         const later = steps(new Date(Date.now() + 60_000));
         await copy({ ...run, clock: later });

@@ -12,7 +12,7 @@ import { createPool } from '../upstream/managed.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { sparingDisk } from './own-disk.ts';
 
-/** Writes whose answer nobody hears: their folders are looked at when the server is done with them. */
+/** Writes whose answer is lost: their folders are checked when the server has completed them. */
 
 const PREFIX = `c/${'0'.repeat(40)}/s/`;
 

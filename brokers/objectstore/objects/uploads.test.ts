@@ -56,7 +56,7 @@ test('an upload that is not completed in a day is aborted: its parts are deleted
   await age(forgotten, 25);
   await age(young, 23);
 
-  // While the store is away nothing is forgotten about it.
+  // While the store is unavailable no upload is forgotten.
   await fixture.s3.kill();
   await fixture.broker.round('forgotten uploads');
   await fixture.s3.start();
@@ -106,7 +106,7 @@ test('a Capsule has at most its limit of open uploads over all replicas, and the
   const open = begun.filter(({ status }) => status === 200);
   expect(open).toHaveLength(5);
   expect(begun.filter(({ json }) => json.error?.code === 'quota_exceeded')).toHaveLength(7);
-  // What was begun for nobody is ended at the S3 server too.
+  // An upload whose caller has gone is aborted at the S3 server, too.
   expect(uploadsUpstream()).toHaveLength(before + 5);
   const one = assistant(replicas[0]?.dataUrl ?? '', who.token);
   await one.call('DELETE', `/v1/uploads/data/${open[0]?.json.upload_id}`);
@@ -138,7 +138,7 @@ function uploadsUpstream(): string[] {
   );
 }
 
-/** The server tells the age of an upload by the age of its directory. */
+/** The server reports the age of an upload's directory as that of the upload. */
 function ageUpstream(directory: string, hours: number): void {
   const at = Date.now() / 1_000 - hours * 3_600;
   utimesSync(directory, at, at);

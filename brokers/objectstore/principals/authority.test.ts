@@ -5,7 +5,7 @@ import { assistant } from '../testing/assistant.ts';
 import { type Client, client, type Reply } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 
-/** What somebody who can write to the registry does to the row of a Capsule. */
+/** Changes of a Capsule's row by somebody who can write to the registry. */
 
 let fixture: Fixture;
 let count = 0;

@@ -12,7 +12,7 @@ import { openManagedStore } from '../upstream/managed.ts';
 import { type Bound, createEpochs } from './epochs.ts';
 import { bindUnbound } from './unbound.ts';
 
-/** What somebody does to the rows of principals: an edit, or a registry that is set back. */
+/** Changes of the rows of principals: an edit, or a registry that is set back. */
 
 let fixture: Fixture;
 let home: Client;

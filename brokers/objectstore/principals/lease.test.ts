@@ -52,7 +52,7 @@ async function workload(): Promise<{ capsule: Client; id: string; token: string 
   return { capsule, id, token: await fixture.broker.workload(capsule, id, 'app') };
 }
 
-/** Nobody is let in; whoever asks too often is told so instead. */
+/** The principal is refused; a caller with too many requests gets that answer instead. */
 const REFUSED = [403, 429];
 
 test.each<[name: string, act: (capsule: Client, id: string) => Promise<{ readonly status: number }>]>([

@@ -6,7 +6,7 @@ import { type Assistant, assistant } from '../testing/assistant.ts';
 import type { Client } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 
-/** The key of names cannot be exchanged: whoever puts another in its place finds everything closed, and nothing lost. */
+/** The key of names cannot be exchanged: with another one everything is closed, and nothing is lost. */
 
 let fixture: Fixture;
 let owner: Client;

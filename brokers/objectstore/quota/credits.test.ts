@@ -12,7 +12,7 @@ import { S3Error } from '../upstream/errors.ts';
 import { createEnding } from './credits.ts';
 import { addWritten, beginCount, type Count, finishCount, lockUsage, usedBytes } from './rows.ts';
 
-/** What deleting and overwriting gives back while nothing is counted. */
+/** What deleting and overwriting credits while nothing can be counted. */
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -131,7 +131,7 @@ test('a completed upload that replaces an object frees the space of the old one'
     const part = await one.call('PUT', `${at}/1`, { body: Buffer.alloc(900 * KIB, i) });
     expect(part.status, JSON.stringify(part.json)).toBe(200);
     const parts = { parts: [{ number: 1, etag: part.json.etag }] };
-    // Who asks twice is answered twice, and is credited once.
+    // A repeated request is answered again, and credited once.
     const asked = await Promise.all([one.post(`${at}/complete`, parts), one.post(`${at}/complete`, parts)]);
     expect(asked.map(({ status }) => status)).toContain(200);
     expect(await credits()).toMatchObject({ objects: i + 1 });
@@ -149,7 +149,7 @@ test('a repeated completion at a server that answers it with success again credi
   const complete = () => one.post(`${at}/complete`, { parts: [{ number: 1, etag: part.json.etag }] });
   const completion = ({ method, url }: { method?: string | undefined; url?: string | undefined }) =>
     method === 'POST' && url?.includes('uploadId') === true;
-  // The object is there, and nobody heard of it; the object that it replaced is not credited either.
+  // The object exists without an answer; the object that it replaced is not credited either.
   between.fate = (request) => (completion(request) ? 'lost' : noLists(request));
   expect((await complete()).status).toBe(502);
   const root = 'CompleteMultipartUploadResult';
@@ -228,7 +228,7 @@ test('a broker that is killed between the deletion and the credit loses the cred
   between.fate = noLists;
 });
 
-/** Somebody who has looked at what has a key; then deletes it; then has heard of it. */
+/** A caller that first reads the object of a key, then deletes it, then gets the answer. */
 interface Ender {
   readonly key: string;
   deleted: boolean;

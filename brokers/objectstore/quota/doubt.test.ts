@@ -10,7 +10,7 @@ import { BUCKET, type TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
 
-/** Writes of which nobody learns whether they are stored. */
+/** Writes with an unknown outcome. */
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -123,7 +123,7 @@ test('a write without an answer counts until a count that began after its outcom
   const one = await newAssistant(broker, { quota: 4 * MIB });
   between.fate = ({ method }) => (method === 'PUT' ? 'lost' : 'pass');
   expect((await one.put('a', Buffer.alloc(2 * MIB))).json.error.code).toBe('upstream_failed');
-  // It goes, and nobody may look at it first, or it would be credited.
+  // It is deleted without a read before, with which it would be credited.
   between.fate = ({ method }) => (method === 'HEAD' ? { status: 403, code: 'AccessDenied' } : 'pass');
   await one.call('DELETE', '/v1/objects/data/a');
   between.fate = () => 'pass';

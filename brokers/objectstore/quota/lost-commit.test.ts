@@ -5,7 +5,7 @@ import { openTcpProxy, type TcpProxy } from '../../../testing/tcp-proxy.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { CapsuleBlock } from './capsule-block.ts';
 
-/** The registry commits, and nobody is told: what a block holds is to agree with its row all the same. */
+/** The registry commits, and the answer is lost: a block must still agree with its row. */
 
 const MIB = 1024 * 1024;
 const QUOTA = 1024 * MIB;

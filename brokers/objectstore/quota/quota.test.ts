@@ -98,7 +98,7 @@ test('two replicas never write more than the quota, and everything is counted', 
         } else if (one.kind === 'tick') {
           await replicas[one.who]?.tick();
         } else if (one.kind === 'crash') {
-          // Nothing is told; its streams are cut, and some of what it wrote was stored.
+          // It reports nothing; its streams are interrupted, and some of its writes were stored.
           const dead = replicas[one.who];
           replicas[one.who] = start();
           for (let i = holds.length - 1; i >= 0; i -= 1) if (holds[i]?.who === dead) holds.splice(i, 1);
@@ -150,7 +150,7 @@ test('bytes that one replica takes over from another are reserved only by one of
       lookup: connections.lookup,
       transaction: async (work) => {
         const result = await connections.transaction(work);
-        // One after the other, in every moment until whoever asked for the transaction goes on.
+        // One after the other, at every moment until the caller of the transaction continues.
         let next = Promise.resolve();
         for (let i = 0; thieves.length === 0 && i < 32; i += 1)
           next = next.then(() => {
@@ -368,7 +368,7 @@ describe('an Assistant', () => {
     const one = await newAssistant(fixture.broker, { quota: 16 * KIB + 10 });
     const { status, headers } = await one.put('a', 'x'.repeat(11));
     expect(status).toBe(507);
-    // The tenant's own doing, and nothing for whoever watches the errors of the Space.
+    // This is caused by the tenant, and not logged as an error of the Space.
     const told = () => fixture.broker.log.find((line) => line.includes(headers.get('trace-id') ?? 'none'));
     await eventually(async () => told() !== undefined, { what: 'the line of the request' });
     expect(JSON.parse(told()!)).toMatchObject({ level: 'info', code: 'quota_exceeded', status: 507 });

@@ -5,7 +5,7 @@ import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
 
-/** What Capsules who take all they can get leave for others. */
+/** What Capsules that use all they can get leave for others. */
 
 const MIB = 1024 * 1024;
 const [CAPSULES, READERS] = [4, 64];
@@ -21,7 +21,7 @@ beforeAll(async () => {
       CONNECTIONS: '4000',
       CONNECTIONS_PER_ADDRESS: '1000',
     },
-    // Nobody is cut for being slow: the places alone must do.
+    // No transfer is ended for being slow: the limit of slots alone has to suffice.
     pace: { pressedLeastBytes: 0 },
   });
 });

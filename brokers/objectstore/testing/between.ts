@@ -11,10 +11,10 @@ export type Fate =
   /** As if it had been stored with this entity tag. */
   | { readonly etag: string };
 
-/** Stands between a broker and its S3 server, which has done what it was asked before anything becomes of its answer. */
+/** A proxy between a broker and its S3 server, which has completed a request before its answer is changed. */
 export interface Between {
   readonly endpoint: string;
-  /** Is told of a request before the server has it. */
+  /** Called with a request before the server receives it. */
   begun: (request: IncomingMessage) => void;
   /** Decides when the server has answered; may take its time. */
   fate: (request: IncomingMessage, status: number) => Fate | Promise<Fate>;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 
-/** A connection on which a caller says whatever it likes, byte by byte. */
+/** A connection on which a caller can send any bytes. */
 export interface RawCaller {
   readonly socket: Socket;
   send(bytes: string | Buffer): void;

@@ -10,7 +10,7 @@ import { type Fixture, openFixture } from '../testing/fixture.ts';
 let fixture: Fixture;
 let between: Between;
 let broker: TestBroker;
-/** Lists of Assistants that the S3 server has, and has not been let answer. */
+/** Lists of Assistants that the S3 server has received and may not answer yet. */
 let listing = 0;
 let most = 0;
 let answer = Promise.withResolvers<void>();
@@ -75,7 +75,7 @@ it('are not more when their callers disconnect, since the server continues to re
   gone.abort();
   expect(new Set(await Promise.all(many))).toEqual(new Set(['gone']));
   const later = list(one);
-  // The broker has heard that they left once it answers this.
+  // The broker has noticed that they disconnected once it answers this.
   expect((await one.get('nothing')).status).toBe(404);
   expect(most).toBe(2);
   answer.resolve();

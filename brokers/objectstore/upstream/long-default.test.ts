@@ -8,7 +8,7 @@ import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import { BUCKET, type Mounts, mountFiles } from '../testing/broker.ts';
 import { type ManagedStore, openManagedStore } from './managed.ts';
 
-/** How long a copy or a completion may take where nobody has said anything else. */
+/** How long a copy or a completion may take by default. */
 
 const TEN_MINUTES = 10 * 60_000;
 

@@ -18,7 +18,7 @@ async function startSlowly(endpoint: string, writeMs: number): Promise<string> {
       answer.writeHead(answered.statusCode ?? 500, answered.rawHeaders);
       answered.pipe(answer);
     });
-    // Where the caller has given up, there is nobody to tell.
+    // If the caller has given up, nobody receives the answer.
     passed.on('error', () => answer.destroy());
     asked.pipe(passed);
   });

@@ -66,7 +66,7 @@ describe('a bucket', () => {
   it('that two Spaces claim at one time belongs to one, and the other is refused with its name', async () => {
     for (let i = 0; i < 20; i += 1) {
       const { s3 } = servers.bucket();
-      // Both have seen that it is nobody's before either writes.
+      // Both have read that it has no owner before either writes.
       let left = 2;
       let bothLooked = () => {};
       const looked = new Promise<void>((resolve) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { dataDocument } from './openapi.ts';
 import { matchRoute } from './routes.ts';
 
-/** Something for each part of a path. */
+/** A value for each parameter of a path. */
 const PARTS: Readonly<Record<string, string>> = {
   bucket: 'data',
   key: 'a/b',

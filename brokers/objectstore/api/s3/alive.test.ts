@@ -16,7 +16,7 @@ import type { TestBroker } from '../../testing/broker.ts';
 import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { clientOf } from './testing/clients.ts';
 
-/** An S3 server that is long at a copy or a completion, and callers who wait or ask again. */
+/** An S3 server whose copies and completions are slow, and callers that wait or retry. */
 
 const Bucket = 'data';
 const Body = Buffer.alloc(5 * 1024 * 1024, 'x');
@@ -25,7 +25,7 @@ let fixture: Fixture;
 let server: Server;
 let broker: TestBroker;
 let s3: S3Client;
-/** While it is true, the server's answers stay on the way. */
+/** While it is true, the server's answers are held back. */
 let held = false;
 const sockets = new Set<Socket>();
 
@@ -74,7 +74,7 @@ async function upload(Key: string) {
   return { ...at, MultipartUpload: { Parts: [{ PartNumber: 1, ETag }] } };
 }
 
-/** Runs it while the server's answers stay away for several signs of life. */
+/** Runs it while the server's answers are held back for several keep-alives. */
 async function late<T>(act: () => Promise<T>): Promise<T> {
   held = true;
   const work = act();

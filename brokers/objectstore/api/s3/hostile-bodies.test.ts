@@ -6,7 +6,7 @@ import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import type { S3Keys } from './testing/clients.ts';
 import { presign, sendSigned } from './testing/signed.ts';
 
-/** Bodies that no client of S3 sends, since they cost whoever takes them far more than their bytes. */
+/** Bodies that no S3 client sends, and that cost the receiver far more than their bytes. */
 
 const MIB = 1024 * 1024;
 
@@ -66,7 +66,7 @@ test('a reader that stalls is disconnected, although it has not sent all of its 
     presign(fixture.broker.dataUrl, keys, { method: 'GET', path: '/data/wide' }),
   );
   const socket = connect(Number(port), hostname).on('error', () => undefined);
-  // Nine of ten bytes, which nobody reads.
+  // Nine of ten bytes are never read.
   socket.write(`GET ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: 10\r\n\r\n123456789`);
   socket.once('data', () => socket.pause());
   const cut = () =>

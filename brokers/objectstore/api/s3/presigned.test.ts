@@ -8,7 +8,7 @@ import { encode } from '../../upstream/sigv4.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
 import { type Presigning, presign, type Said, send, sendSigned } from './testing/signed.ts';
 
-/** URLs that carry their signature: whoever has one may do one thing with one object, for a while. */
+/** URLs with a signature, with which anybody may do one operation on one object for a limited time. */
 
 const HOUR = 3_600;
 const MINUTES = 60_000;
@@ -306,12 +306,12 @@ test('a query that was changed is refused', async () => {
   const letter = fc.constantFrom(...'0123456789abcdefABCDEFxyzXYZ-_.;:/%&=+ ');
   const index = fc.nat({ max: pairs.length - 1 });
   const tampered = fc.oneof(
-    // One character is another one, is gone, or is there twice.
+    // One character is changed, missing or doubled.
     fc
       .tuple(fc.integer({ min: mark, max: good.length - 1 }), letter)
       .map(([i, to]) => good.slice(0, i) + to + good.slice(i + 1)),
     fc.integer({ min: mark, max: good.length - 1 }).map((i) => good.slice(0, i) + good.slice(i + 1)),
-    // A parameter is gone, is there twice, or is in another case.
+    // A parameter is missing, doubled, or in another case.
     index.map((i) => good.slice(0, mark) + pairs.filter((_, at) => at !== i).join('&')),
     index.map((i) => `${good}&${pairs[i]}`),
     index.map(
@@ -349,7 +349,7 @@ test('a query that was changed is refused', async () => {
   );
 });
 
-/** What a query means, by no code of ours. */
+/** What a query means, parsed without our code. */
 function canonical(text: string): string {
   try {
     const query = text.slice(text.indexOf('?') + 1);

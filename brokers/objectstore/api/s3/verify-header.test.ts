@@ -3,7 +3,7 @@ import { ALGORITHM, amzDate, scopeText, signatureOf, signingKey } from '../../up
 import { parseClaim, parsePresigned, verify } from './signature.ts';
 import { presign } from './testing/signed.ts';
 
-/** What is believed of a signature in the Authorization header, by the clock of the test alone. */
+/** How a signature in the Authorization header is verified, with the clock of the test. */
 
 const NOW = new Date('2026-11-22T12:00:00Z');
 const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000);

@@ -10,7 +10,7 @@ import {
 } from './signature.ts';
 import { type Presigning, presign } from './testing/signed.ts';
 
-/** What is believed of a signature, by the clock of the test alone. */
+/** How a signature is verified, with the clock of the test. */
 
 const NOW = new Date('2026-11-22T12:00:00Z');
 const KEYS = { AccessKeyId: `SPCK${'A'.repeat(32)}`, SecretAccessKey: 'secret-of-a-test' };

@@ -20,7 +20,7 @@ const SPACE = 'test';
 export interface Servers {
   readonly s3: S3Server;
   readonly identity: string;
-  /** Makes a bucket of a new name, with a client for it. */
+  /** Creates a bucket with a new name, and a client for it. */
   bucket(): { readonly name: string; readonly s3: S3Client };
   /** Writes a file and returns its path. */
   write(name: string, text: string): string;
@@ -58,7 +58,7 @@ export async function startServers(): Promise<Servers> {
   };
 }
 
-/** A clock that goes on by a second whenever it is looked at, from a time that tests may set. */
+/** A clock that advances by a second whenever it is read, from a time that tests may set. */
 export function steps(from = new Date()): Clock & { set(time: Date): void } {
   let at = from.getTime();
   return {
@@ -91,7 +91,7 @@ export async function runOf(
   };
 }
 
-/** The command as an administrator gives it. */
+/** The command as an administrator runs it. */
 export async function command(
   servers: Servers,
   buckets: { readonly bucket: string; readonly backup: string },

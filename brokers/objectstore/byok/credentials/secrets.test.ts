@@ -24,7 +24,7 @@ import { BUCKET, client, type Mounts, mountFiles } from '../../testing/broker.ts
 import { claimsFor, type Issuer, newIssuer } from '../grants/testing/issuer.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 
-/** Every submitted value is looked for wherever words stay, the memory of the process included. */
+/** Every submitted value is searched wherever text is kept, including the memory of the process. */
 
 let [server, s3, store]: [EmbeddedServer?, S3Server?, OwnStore?] = [];
 let mounts: Mounts;
@@ -153,7 +153,7 @@ it('no submitted value is found in any log, answer, metric, row or object, nor i
   used.push(await objects.get('object', headers), await objects.put('object', 'text', headers));
   expect(used.slice(-2).map(({ status }) => status)).toEqual([502, 502]);
 
-  // Somebody else's request comes next, as in life: the engine remembers the last text that a pattern met.
+  // Another caller's request follows, as usual, since the engine keeps the last text that a pattern has matched.
   for (let i = 0; i < 20; i += 1) await own.list();
 
   const registryUrl = intoDatabase(server.superuserUrl, 'space_objectstore');

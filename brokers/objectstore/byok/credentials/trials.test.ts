@@ -10,7 +10,7 @@ import { createTrials, MOST_TRIALS } from './trials.ts';
 const PLENTY = { perSecond: 1_000_000, burst: 1_000_000 };
 const FIELDS = {} as Fields;
 
-/** Trials that last until they are told how they ended. */
+/** Trials that last until the test sets their result. */
 function held() {
   const running: ((check: VerificationCheck | undefined) => void)[] = [];
   const trial = createTrials(() => new Promise((resolve) => void running.push(resolve)), PLENTY);
@@ -90,7 +90,7 @@ describe('with endpoints that accept and stay silent', () => {
     const slow = capsules.flatMap((own) =>
       Array.from({ length: 10 }, async () => {
         let reply = await own.create('one', fields, 0);
-        // So many at once find no place in the custody of a busy machine, and are asked to come again.
+        // So many at once find no slot in the custody on a busy machine, and are told to retry.
         while (reply.status === 503) reply = await own.create('one', fields, 0);
         if (reply.status === 422) tried += 1;
         if (reply.status === 429) turnedAway += 1;

@@ -17,7 +17,7 @@ import { writeInventory } from './rows.ts';
 import { backUp } from './testing/backup.ts';
 import { checkRevocation } from './testing/revocation.ts';
 
-/** Real PostgreSQL, real S3 servers: what somebody does to the rows, the bucket, the keys or the process. */
+/** Changes of the rows, the bucket, the keys or the process, with a real PostgreSQL and real S3 servers. */
 
 let store: OwnStore;
 let fixture: Fixture;
@@ -130,7 +130,7 @@ describe('a registry that was restored', () => {
     await expect(acceptCommand(custody, 'same', 'a'.repeat(32))).rejects.toThrow(/nothing to accept/);
     expect(await acceptCommand(custody, 'changed', 'a'.repeat(32))).toEqual({ accepted: 'changed' });
     const { json } = await changed.list();
-    // Beyond everything that was ever answered: nobody's memory fits by chance.
+    // The numbers are above everything that was ever answered, so no caller's old number matches by chance.
     expect(json.inventory_generation).toBe(4);
     expect(json.sets).toMatchObject([{ set_id, generation: 4 }]);
     for (const stale of [1, 2, 3])
@@ -352,7 +352,7 @@ describe('the keyring', () => {
     const keys = { k1: old, k2: randomBytes(32).toString('base64url') };
     fixture.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys }));
     const replica = await fixture.replica({ environment: store.environment });
-    // The first broker has not seen the new key yet, and meets it in a row.
+    // The first broker has not loaded the new key yet, and finds it in a row.
     await replica.round('custody');
     let failed = 0;
     let stop = false;
@@ -390,7 +390,7 @@ describe('the keyring', () => {
     const taken = fixture.broker.log.filter((line) => line.includes('"primary":"k2"'));
     expect(taken).toHaveLength(2);
     expect((await own.list()).status).toBe(200);
-    // What is in use is never let go.
+    // A key in use is never removed.
     fixture.mounts.write('keyring', JSON.stringify({ primary: 'k1', keys: { k1: old } }));
     await fixture.broker.refreshFiles();
     expect((await own.list()).status).toBe(200);

@@ -128,7 +128,7 @@ describe('a Capsule that has selected a set of its own', () => {
     const begun = await one.post('/v1/uploads/data', { key: 'large-one' });
     const path = `/v1/uploads/data/${begun.json.upload_id}`;
     const part = await one.call('PUT', `${path}/1`, { body: Buffer.alloc(1_000, 'x') });
-    // Nobody without the grant, and not the Space's own side of the store.
+    // It is refused without the grant, and not found in the Space's own bucket.
     expect(codeOf(await home.at(fixture.broker).call('GET', path))).toBe('409 stale_grant');
     const narrow = await grantOf(fixture.issuer, home, set, {
       allow: [{ bucket: 'data', prefix: 'large/', operations: [...GRANT_OPERATIONS] }],
@@ -285,7 +285,7 @@ describe('when the selection changes', () => {
     expect(codeOf(await home.at(fixture.broker, grant).get('x'))).toBe('403 forbidden');
     const next = await fixture.home('anew');
     expect(codeOf(await next.at(fixture.broker, grant).get('x'))).toBe('403 forbidden');
-    // Even one for the new principal finds the old set gone.
+    // Even with a grant for the new principal the old set does not exist.
     const odd = await grantOf(fixture.issuer, next, set);
     expect(codeOf(await next.at(fixture.broker, odd).get('x'))).toBe('409 stale_grant');
   });
@@ -371,7 +371,7 @@ describe('the operator’s keys', () => {
     fixture.useKeys(next.keySet());
     await fixture.broker.refreshFiles();
     expect(await both()).toEqual([403, 404]);
-    // What is bad is not taken, and the last good ones stay.
+    // An invalid file is not used, and the last valid keys stay.
     fixture.useKeys('{"keys":[]}');
     await fixture.broker.refreshFiles();
     expect(await both()).toEqual([403, 404]);

@@ -68,7 +68,7 @@ test('connections are shared only by requests of one set', async () => {
   const first = pools.of('a', origin);
   expect(pools.of('a', origin)).toBe(first);
   expect(pools.of('b', origin)).not.toBe(first);
-  // Who has not asked for longest makes room.
+  // The least recently used pool is removed.
   for (let i = 0; i < 300; i += 1) pools.of(`set-${i}`, origin);
   expect(pools.of('a', origin)).not.toBe(first);
   await pools.close();

@@ -24,7 +24,7 @@ const callOf = (capsule: string): Call => ({
   passing: { isShared: () => false, inTurn: atOnce },
 });
 
-/** A store of somebody's own that answers its lists when it is told to, and ends what is given up. */
+/** A Capsule's own store, which answers its lists when the test says so, and ends aborted ones. */
 function slow() {
   const waiting: { readonly capsule: string; readonly answer: () => void }[] = [];
   const listParts: ObjectStore['listParts'] = ({ tenant, signal }) =>
@@ -53,7 +53,7 @@ const page = { after: 0, limit: 1 };
 type Entry = GrantClaims['allow'][number];
 type Act = (store: ObjectStore, call: Call) => Promise<unknown>;
 
-/** A store whose every operation succeeds at once and is written down. */
+/** A store whose every operation succeeds at once and is recorded. */
 function noting() {
   const done: string[] = [];
   const store = new Proxy({} as ObjectStore, { get: (_, name) => async () => done.push(String(name)) });

@@ -7,7 +7,7 @@ import { makeAuthority } from '../../../../../testing/certificates.ts';
 import { type S3Server, startS3Server } from '../../../../../testing/s3.ts';
 import type { Client, Reply } from '../../../testing/broker.ts';
 
-/** A Capsule's own S3 server: TLS, by a name that only the broker under test is told, with an authority of its own. */
+/** A Capsule's own S3 server: with TLS, a name that only the broker under test can resolve, and its own CA. */
 export interface OwnStore {
   readonly server: S3Server;
   /** Variables of the broker's environment. */

@@ -3,7 +3,7 @@ import type { Fixture } from '../../../testing/fixture.ts';
 
 const TABLES = ['credential_inventory', 'credential_set', 'credential_tombstone', 'credential_request'];
 
-/** Keeps the custody's tables as they are now; the answer puts them back. */
+/** Saves the custody's tables; returns a function that restores them. */
 export async function backUp({ registry }: Pick<Fixture, 'registry'>): Promise<() => Promise<void>> {
   const name = `kept_${randomBytes(4).toString('hex')}`;
   await registry(`CREATE SCHEMA ${name}`);

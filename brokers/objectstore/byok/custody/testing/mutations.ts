@@ -15,7 +15,7 @@ export interface Store {
 export interface Mutation {
   readonly kind: string;
   readonly capsule: string;
-  /** The rows of the Capsule after it; undefined when they are gone. */
+  /** The rows of the Capsule after it; undefined if they are deleted. */
   readonly raw: RawInventory | undefined;
 }
 
@@ -105,7 +105,7 @@ export function mutate(store: Store, random: Random): Mutation {
   }
 }
 
-/** The order of the sets is nobody's statement. */
+/** The order of the sets has no meaning. */
 function same(a: RawInventory, b: RawInventory | undefined): boolean {
   if (b === undefined) return false;
   const spelt = ({ sets, ...inventory }: RawInventory) =>

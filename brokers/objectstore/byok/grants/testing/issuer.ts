@@ -10,7 +10,7 @@ import {
   grantKeyId,
 } from '../../../../../manifests/driver/grant.ts';
 
-/** Somebody who signs grants, right or wrong ones. */
+/** A signer of valid and invalid grants. */
 export interface Issuer {
   readonly privateKey: KeyObject;
   readonly x: string;
@@ -40,7 +40,7 @@ export function newIssuer(): Issuer {
   };
 }
 
-/** Claims that allow everything, but for what is said. */
+/** Claims that allow everything, except for the given changes. */
 export function claimsFor(
   about: Pick<GrantClaims, 'capsule' | 'app' | 'cnf' | 'ref' | 'gen'> & Partial<GrantClaims>,
   now = new Date(),

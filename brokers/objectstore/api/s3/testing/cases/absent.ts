@@ -2,14 +2,14 @@ import { at, type Case, get, head, holds, type Params, put, refused, step } from
 
 const NO = refused('501 NotImplemented');
 
-/** A call that is not offered, whatever is there. */
+/** A call that is not offered in any state. */
 const call = (name: string, params: Params = {}): Case => ({
   name: `${name} is not offered`,
   steps: [put('there', 'x'), step(name, params, NO), holds('there', 'x')],
 });
 const THERE = { Key: at('there') };
 
-/** A write that asks for what we do not keep: nothing is stored. */
+/** A write that requests an unsupported property: nothing is stored. */
 const write = (what: string, params: Params): Case => ({
   name: `${what} of a new object is not offered`,
   steps: [
@@ -21,7 +21,7 @@ const write = (what: string, params: Params): Case => ({
 
 const DAY = { $date: '2099-01-01T00:00:00Z' };
 
-/** What is refused by design; the list stands in `docs/wire/objectstore-data.md`. */
+/** What is refused by design, as listed in `docs/wire/objectstore-data.md`. */
 export const ABSENT: readonly Case[] = [
   call('PutObjectAcl', { ...THERE, ACL: 'public-read' }),
   call('PutObjectTagging', { ...THERE, Tagging: { TagSet: [{ Key: 'a', Value: 'b' }] } }),

@@ -70,7 +70,7 @@ export function list(params: Params, names: readonly string[], outcome: Outcome 
   return step('ListObjectsV2', params, { ...outcome, gives: { Contents, ...outcome.gives } });
 }
 
-/** Bytes that every player makes alike. */
+/** Bytes that every client generates in the same way. */
 export function bytes(size: number, from = 0): Buffer {
   return Buffer.alloc(from + size, BLOCK).subarray(from);
 }

@@ -9,7 +9,7 @@ const from = (CopySource: string, code: string): Case => ({
   ],
 });
 
-/** Copies, and the walls that they do not cross. */
+/** Copies, and the isolation that they respect. */
 export const COPIES: readonly Case[] = [
   {
     name: 'a copy keeps metadata and type',

@@ -1,6 +1,6 @@
 import { at, type Case, get, gives, head, holds, type Params, put, refused, step } from './case.ts';
 
-/** What clients ask for although it is so anyway, or for no more than a courtesy. */
+/** Options that clients send although they are the default, or have no effect. */
 
 const write = (what: string, params: Params): Case => ({
   name: `a write that asks for ${what} is done`,

@@ -6,7 +6,7 @@ import type { CustodyChecker } from './checker.ts';
 import type { Shown } from './rules.ts';
 
 export interface Acting {
-  /** One of the brokers that live, by a number. */
+  /** One of the running brokers, by a number. */
   readonly url: (one: number) => string;
   readonly store: Pick<OwnStore, 'fields'>;
   readonly checker: Pick<CustodyChecker, 'told' | 'floorOf'>;
@@ -18,7 +18,7 @@ const SETS = 3;
 /** One Capsule with its principal. Each act asks once, of whichever broker, and tells the checker what it was told. */
 export function capsuleOf(capsule: string, token: string, { url, store, checker, random }: Acting) {
   const fields = store.fields();
-  /** What it was told last. */
+  /** Its last answer. */
   let known: Shown = { generation: 0, selected: null, sets: [] };
   let names = 0;
   /** Its last call got no answer, and may have changed something or not. */
@@ -56,7 +56,7 @@ export function capsuleOf(capsule: string, token: string, { url, store, checker,
     await own.list().then((reply) => told(reply, reply.status === 200 ? shownIn(reply) : {}));
   }
 
-  /** A broker that is killed answers nothing: registry and bucket say what became of it. */
+  /** A killed broker answers nothing: registry and bucket show the outcome. */
   return { capsule, act: () => act().catch(() => undefined) };
 }
 

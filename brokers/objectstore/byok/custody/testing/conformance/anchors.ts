@@ -1,4 +1,4 @@
-/** Stands between brokers and the S3 server of the Space, and hears what becomes of every anchor. */
+/** A proxy between brokers and the S3 server of the Space, which records the outcome of every anchor. */
 import { Agent, request as ask, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { portOf } from '@space/broker-kit';
 import type { S3Server } from '../../../../../../testing/s3.ts';
@@ -15,7 +15,7 @@ export interface AnchorRecorder {
   readonly endpoint: string;
   /** Anchors that were written since it was asked last, in their order. */
   taken(): Anchored[];
-  /** Anchors that somebody read. */
+  /** Anchors that were read. */
   readonly reads: number;
   /** A request to write waits for this, as on a slow network; it may outlive its sender. */
   delay: () => Promise<void>;
@@ -31,7 +31,7 @@ export async function recordAnchors(s3: Pick<S3Server, 'endpoint'>): Promise<Anc
   const agent = new Agent({ keepAlive: true });
   let written: Anchored[] = [];
   let [reads, waiting] = [0, 0];
-  /** One after the other for each anchor, so that nobody sees one before it is recorded. */
+  /** One after the other for each anchor, so that no reader sees one before it is recorded. */
   const turns = new Map<string, Promise<void>>();
 
   const pass = (request: IncomingMessage, body: Buffer, response: ServerResponse): Promise<number> =>

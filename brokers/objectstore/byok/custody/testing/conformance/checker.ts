@@ -11,18 +11,18 @@ import { type Shown, shownOf, wrongAnchor, wrongAnswer, wrongCommit } from './ru
 /** An answer to a caller: what it shows, or that the custody of the Capsule was set back. */
 interface Told {
   readonly capsule: string;
-  /** The newest generation that anybody had been told of when it was asked for. */
+  /** The newest generation in any answer before the request. */
   readonly floor: number;
-  /** When it was heard, in milliseconds since 1970. */
+  /** When it was received, in milliseconds since 1970. */
   readonly at: number;
   readonly shown: (Pick<Shown, 'generation'> & Partial<Shown>) | 'rollback';
 }
 
 export interface CustodyChecker {
   told(answer: Told): void;
-  /** The newest generation that anybody was told of. */
+  /** The newest generation in any answer. */
   floorOf(capsule: string): number;
-  /** Judges all that was written and told since the last time. Nobody may be asking meanwhile. */
+  /** Checks all writes and answers since the last call. No request may be in progress. */
   check(): Promise<Conformance>;
   close(): Promise<void>;
 }

@@ -23,7 +23,7 @@ const NOTHING: Bounds = {
   decisions: 0,
 };
 
-/** Small enough to be gone through in seconds. */
+/** Small enough to be explored in seconds. */
 export const BOUNDS: Readonly<Record<string, Bounds>> = {
   'crashes and lost connections': { ...NOTHING, reads: 2, crashes: 1, lostConnections: 1 },
   'a registry that is set back': { ...NOTHING, reads: 2, crashes: 1, registrySetBack: 1 },

@@ -1,4 +1,4 @@
-/** All that an exploration of the custody tells apart. */
+/** The state that an exploration of the custody distinguishes. */
 import type { Bounds } from './bounds.ts';
 import type { Version } from './decisions.ts';
 
@@ -8,7 +8,7 @@ export type At = 'lock' | 'read anchor' | 'read rows' | 'judge' | 'settle' | 'co
 export interface Process {
   readonly work: Work;
   readonly at: At;
-  /** What had been told when it began: its answer may not be older. */
+  /** The newest answer when it began: its own answer may not be older. */
   readonly floor: number;
   readonly anchor: Version;
   readonly rows: Version;
@@ -19,7 +19,7 @@ export interface Process {
   readonly alarmed: boolean;
 }
 
-/** A write that was sent by a replica that is no more. */
+/** A write of a replica that has ended. */
 interface Late {
   readonly over: Version;
   readonly to: Version;
@@ -32,10 +32,10 @@ export interface State {
   readonly pastAnchors: readonly Version[];
   readonly processes: readonly (Process | undefined)[];
   readonly late: readonly Late[];
-  /** What anybody was told of: the content of each generation. */
+  /** The content of each generation that was in an answer. */
   readonly told: readonly (readonly [generation: number, content: Version])[];
   readonly left: Bounds;
-  /** Something was set back that nobody has decided about: an alarm is right. */
+  /** Something was set back and no administrator has decided about it, so an alarm is right. */
   readonly setBack: boolean;
 }
 
