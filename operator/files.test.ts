@@ -165,7 +165,7 @@ describe('an Assistant with files', () => {
       async () => (await space.events(home)).find(({ reason }) => reason === 'CapsuleFinalized'),
       { what: 'the Event' },
     );
-    expect(ended.note).toMatch(/^Nothing of its databases is left: .* Its files are kept\.$/);
+    expect(ended.note).toMatch(/^Its databases are dropped: .* Its files are kept\.$/);
     expect(await capsules()).toEqual([{ id: home, state: 'active' }]);
 
     await space.capsule(home);

@@ -488,7 +488,7 @@ describe('kubectl get', () => {
         'Database Used': expect.stringMatching(/^\d+Mi$/),
         'Storage Used': null,
         Since: age,
-        Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Look for'),
+        Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Check'),
       },
     ]);
     await eventually(async () => (await table('capsules'))[0]?.['Running'] === 0, { what: 'the count' });

@@ -188,7 +188,7 @@ describe('an administrator', () => {
     expect((await capsule.create('doomed', 'app')).status).toBe(403);
     // The operator finds a Capsule of which an administrator dropped the data without a principal, and asks for another.
     await expect(command('replace-principal', ['doomed'], newToken('dbp').reveal())).rejects.toThrow(
-      /finalized: its data was dropped.* Delete the Capsule and apply it anew/,
+      /finalized: its data was dropped.* Delete the Capsule and apply it again/,
     );
     expect(
       (await fixture.broker.provisioner.provision('doomed', newToken('dbp').reveal())).json.created,
