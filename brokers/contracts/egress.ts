@@ -148,7 +148,7 @@ export const EGRESS = {
     'policy.put': {
       path: '/v1/policies/put',
       authority: 'provisioner',
-      summary: "Put an Assistant's whole policy in place of what the replica has",
+      summary: "Replace the replica's policy of an Assistant with a complete one",
       errors: ['conflict', 'stale_generation'],
       request: policy,
       response: z.strictObject({
@@ -164,7 +164,7 @@ export const EGRESS = {
     'policy.narrow': {
       path: '/v1/policies/narrow',
       authority: 'provisioner',
-      summary: 'Take away at once what an Assistant may not do any more',
+      summary: 'Remove at once what an Assistant may no longer do',
       errors: ['conflict', 'stale_generation'],
       request: z.strictObject({
         ...assistant,
@@ -178,7 +178,7 @@ export const EGRESS = {
     'policy.remove': {
       path: '/v1/policies/remove',
       authority: 'provisioner',
-      summary: 'Forget an Assistant, for good',
+      summary: 'Remove an Assistant permanently',
       errors: [],
       request: z.strictObject(assistant),
       response: z.strictObject({ removed: z.boolean(), instance, trace_id: traceId }),
@@ -186,7 +186,7 @@ export const EGRESS = {
     'input.suspended': {
       path: '/v1/inputs/suspended',
       authority: 'provisioner',
-      summary: 'Tell which stored inputs are not used any more, as their hosts told the values',
+      summary: 'Report which stored inputs are suspended because their hosts returned the values',
       errors: [],
       request: z.strictObject(assistant),
       response: z.strictObject({
@@ -209,7 +209,7 @@ export const EGRESS = {
     'calls.tell': {
       path: '/v1/calls',
       authority: 'observer',
-      summary: 'Tell how often an Assistant called which host, and how that ended',
+      summary: 'Report how often an Assistant called which host, and with which result',
       errors: [],
       request: z.strictObject(assistant),
       response: z.strictObject({
@@ -225,7 +225,7 @@ export const EGRESS = {
     'replica.state': {
       path: '/v1/replicas/state',
       authority: 'provisioner',
-      summary: 'Tell of which start the replica is, and whether it was told of every Assistant',
+      summary: 'Report the start of the replica, and whether it has the policies of all Assistants',
       errors: [],
       request: z.strictObject({}),
       response: z.strictObject({ in_step: z.boolean(), instance, trace_id: traceId }),
@@ -233,9 +233,9 @@ export const EGRESS = {
     'replica.in_step': {
       path: '/v1/replicas/in-step',
       authority: 'provisioner',
-      summary: 'Tell this start of the replica that it was told of every Assistant',
+      summary: 'Confirm to this start of the replica that it has the policies of all Assistants',
       errors: ['conflict'],
-      /** Names the process that was told of every Assistant, since a later process was not. */
+      /** Names the process that has the policies of all Assistants, since a later process does not. */
       request: z.strictObject({ instance }),
       response: z.strictObject({ instance, trace_id: traceId }),
     },

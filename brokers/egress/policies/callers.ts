@@ -11,16 +11,16 @@ export interface Caller {
   readonly isStillValid: () => boolean;
 }
 
-/** Seconds until an unknown caller may ask a replica again that has not been told of every Assistant yet. */
+/** Seconds until an unknown caller may retry at a replica that does not have the policies of all Assistants yet. */
 const RETRY_AFTER_S = 5;
 
 /**
  * Authenticates a caller: the principal in the headers and the address of the connection must belong to the same
- * Assistant. A pod may call before the operator has told its address, so an unknown caller waits for a while; every
+ * Assistant. A pod may call before the operator has sent its address, so an unknown caller waits for a while; every
  * well-formed principal does, so that a refusal does not tell which half was wrong.
  *
  * @throws TurnedAway when too many calls of the address wait, or it was refused too often
- * @throws Problem while the replica may not have been told of the caller yet
+ * @throws Problem while the replica may not have the caller's policy yet
  */
 export async function identify(
   { policies, strangers }: { readonly policies: Policies; readonly strangers: Strangers },

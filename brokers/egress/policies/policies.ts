@@ -9,7 +9,7 @@ const MOST_REMOVED = 10_000;
 
 /**
  * The policies of one replica, in memory. The operator is their source, and a replica that restarts permits nothing until
- * it is told again. A change ends at once the tunnels and requests that it no longer permits.
+ * it has received them again. A change ends at once the tunnels and requests that it no longer permits.
  */
 export class Policies {
   readonly #custody: Custody;
@@ -39,12 +39,12 @@ export class Policies {
     return this.#tenants.size;
   }
 
-  /** Whether this replica was told of every Assistant; until then an unknown caller may be a legitimate one. */
+  /** Whether this replica has the policies of all Assistants; until then an unknown caller may be a legitimate one. */
   get inStep(): boolean {
     return this.#inStep;
   }
 
-  /** Notes that the operator has told every Assistant that existed when the replica started. */
+  /** Records that the operator has sent the policies of all Assistants that existed when the replica started. */
   markInStep(): void {
     this.#inStep = true;
   }
