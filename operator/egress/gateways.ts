@@ -37,7 +37,7 @@ export interface Gateways {
     signal: AbortSignal,
   ): Promise<string>;
   /**
-   * Identifies the running process of the replica and says whether it is in step, that is, has been told of every
+   * Identifies the running process of the replica and says whether it is in step, that is, has the policies of every
    * Assistant. @throws ReplicaError
    */
   stateOf(replica: Replica, signal: AbortSignal): Promise<ReplicaState>;

@@ -9,19 +9,19 @@ import type { Replica } from './replica.ts';
 import { isGateway, replicaOf } from './replicas.ts';
 
 /**
- * How long Assistants that cannot be reconciled delay a replica that was told of all others, and the interval of the
+ * How long Assistants that cannot be reconciled delay a replica that has the policies of all others, and the interval of the
  * attempts, in milliseconds.
  */
 const PATIENCE_MS = 60_000;
 const AGAIN_MS = 2_000;
 
-/** A process of a replica that is not in step yet. */
+/** A process of a replica that is not in step yet, that is, may lack policies. */
 interface Start {
   readonly pod: Key;
   readonly instance: string;
   readonly since: number;
   /**
-   * Assistants that existed when the process was first seen and that it was not told of; undefined until they are
+   * Assistants that existed when the process was first seen and whose policies it lacks; undefined until they are
    * counted.
    */
   left?: { untried: Set<Key>; tried: Set<Key> };
@@ -38,7 +38,7 @@ interface InStepOptions {
 
 /**
  * Replicas start without policies. Until the operator tells a replica that it is in step, it answers unknown callers
- * that they shall try again. A replica is in step once each Assistant has been reconciled since the replica first
+ * that they should retry. A replica is in step once each Assistant has been reconciled since the replica first
  * answered, or after a while if the rest fails for reasons that are not the replica's.
  */
 export function keepInStep(options: InStepOptions) {
@@ -77,7 +77,7 @@ export function keepInStep(options: InStepOptions) {
   const watching =
     (work: Reconcile): Reconcile =>
     async (context, key, signal) => {
-      // A reconcile that began before a replica was seen may not have told it.
+      // A reconcile that began before a replica was seen may not have sent it the policy.
       const open = [...starts].filter(([, { left }]) => left?.untried.has(key) || left?.tried.has(key));
       let failed = true;
       try {

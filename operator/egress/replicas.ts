@@ -15,7 +15,7 @@ export function replicasIn(stores: Pick<Stores, 'pods'>, names: SpaceNames): rea
 
 /**
  * The replica in this pod; undefined if the pod has no address yet, has ended or does not listen yet. A pod need not be
- * Ready, since it becomes Ready only after the operator has told it the policies.
+ * Ready, since it becomes Ready only after the operator has sent it the policies.
  */
 export function replicaOf(pod: Pod): Replica | undefined {
   const address = pod.status?.podIP;

@@ -71,7 +71,7 @@ function policyPut(
 
 /**
  * Closes access that the manifest no longer asks for, also while something else prevents the manifest from taking
- * effect. Returns the error of a replica that has to be told again.
+ * effect. Returns the error of a replica that has to be called again.
  */
 export async function narrowEgress(
   context: Context,
@@ -93,7 +93,7 @@ export async function narrowEgress(
 }
 
 /**
- * Removes the policy after the pods are gone. If a replica cannot be told, its policy admits nobody any more: the
+ * Removes the policy after the pods are gone. If a replica cannot be reached, its policy admits nobody any more: the
  * principal is deleted with its Secret, and the addresses with the pods.
  */
 export async function removeEgress(
