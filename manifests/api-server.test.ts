@@ -52,7 +52,7 @@ const sample = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) =>
   fc.sample(arbitrary, { numRuns, seed: SEED });
 
 describe('the API server', () => {
-  it('keeps and breaks every sentence of the interface as we do', async () => {
+  it('accepts and refuses the examples of every sentence of the interface as our rules do', async () => {
     const wrong: string[] = [];
     await forEach(SENTENCES, async ({ says, manifest: value, broken }) => {
       const refusal = await judge.refusal(holding(value));
@@ -85,7 +85,7 @@ describe('the API server', () => {
     expect(refused).toBeLessThan(0.9 * CASES);
   }, 900_000);
 
-  it('judges the rest of both specs as we do', async () => {
+  it('validates the rest of both specs as our rules do', async () => {
     const specs = [
       ...sample(accepted(capsuleSpec), 100).map((value) => ({ how: 'fine', value, kind: capsule })),
       ...sample(mutants(capsuleSpec), 200).map((one) => ({ ...one, kind: capsule })),
@@ -125,7 +125,7 @@ describe('the API server', () => {
     expect(await judge.refusal(assistant({ ...(spec as object), capsule: name }))).toMatch(says);
   });
 
-  it('still changes and deletes an Assistant of such a Capsule that older rules let in', async () => {
+  it('still changes and deletes an Assistant of such a Capsule that older rules accepted', async () => {
     const { client } = judge.server;
     const crd = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/assistants.platform.space';
     const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants`;
@@ -199,19 +199,22 @@ describe('the API server', () => {
     );
   });
 
-  it.each(['capsules', 'assistants'])('judges %s of its own Space’s namespace alone', async (plural) => {
-    const made = plural === 'capsules' ? capsule({}) : holding(sampleManifest());
-    const body = { ...made, metadata: { name: 'x' }, spec: { ...(made.spec as object), unknown: 1 } };
-    await judge.server.client.call({
-      method: 'POST',
-      path: `/apis/platform.space/v1/namespaces/kube-public/${plural}`,
-      body,
-      query: { dryRun: 'All', fieldValidation: 'Ignore' },
-    });
-  });
+  it.each(['capsules', 'assistants'])(
+    'validates %s only in the namespace of its own Space',
+    async (plural) => {
+      const made = plural === 'capsules' ? capsule({}) : holding(sampleManifest());
+      const body = { ...made, metadata: { name: 'x' }, spec: { ...(made.spec as object), unknown: 1 } };
+      await judge.server.client.call({
+        method: 'POST',
+        path: `/apis/platform.space/v1/namespaces/kube-public/${plural}`,
+        body,
+        query: { dryRun: 'All', fieldValidation: 'Ignore' },
+      });
+    },
+  );
 
   it.each(['capsules', 'assistants'])(
-    'of what older rules let in, %s, judges changes of the spec alone',
+    'of objects that older rules accepted, %s, validates only changes of the spec',
     async (plural) => {
       const { client } = judge.server;
       const bindings = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
@@ -244,7 +247,7 @@ describe('the API server', () => {
     },
   );
 
-  it('judges a server-side apply in the same way, and makes no union of what two people applied', async () => {
+  it('validates a server-side apply in the same way, without merging what two people applied', async () => {
     const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants/applied`;
     const manifest = sampleManifest({ inputs: 1, routes: 1 });
     const apply = (fieldManager: string, value: unknown) =>
@@ -267,7 +270,7 @@ describe('the API server', () => {
     expect(spec.manifest.platform.creators).toEqual(manifest.platform.creators);
   });
 
-  it('takes a manifest of 1,000,000 bytes, the most that we take', async () => {
+  it('accepts a manifest of 1,000,000 bytes, which is our maximum', async () => {
     const largest = largestManifest();
     const room = 1_000_000 - Buffer.byteLength(JSON.stringify(largest));
     const filled = { ...largest, platform: { ...largest.platform, genesis: 'x'.repeat(room + 1) } };

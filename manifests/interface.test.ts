@@ -9,7 +9,7 @@ import { SENTENCES } from './testing/sentences.ts';
 const zod = zodOf(manifest);
 const ajv = new Ajv2020({ strict: false }).compile(manifestSchema());
 
-describe('every sentence of the interface, kept and broken', () => {
+describe('every sentence of the interface, with accepted and refused examples', () => {
   for (const { says, manifest: value, broken, rule } of SENTENCES) {
     it(`${broken === undefined ? 'accepts' : 'refuses'}: ${says.replaceAll(/[^ -~]/g, '?').slice(0, 120)}`, () => {
       const result = parseManifest(JSON.stringify(value));

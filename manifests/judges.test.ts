@@ -19,7 +19,7 @@ import { sampleManifest } from './testing/samples.ts';
 const ajv = new Ajv2020({ strict: false }).compile(manifestSchema());
 const RUNS = 400;
 
-it('accepts every manifest that is made from the rules, copies it whole and freezes it', () => {
+it('accepts every manifest that is generated from the rules, copies it completely and freezes it', () => {
   fc.assert(
     fc.property(accepted(manifest), (value) => {
       const result = parseManifest(JSON.stringify(value));
@@ -32,7 +32,7 @@ it('accepts every manifest that is made from the rules, copies it whole and free
   );
 });
 
-it('refuses every manifest that is one step away, and says where and why', () => {
+it('refuses every manifest with one violation, and says where and why', () => {
   fc.assert(
     fc.property(mutants(manifest), ({ how, value }) => {
       const result = checkManifest(value);
@@ -51,7 +51,7 @@ it('refuses every manifest that is one step away, and says where and why', () =>
   );
 });
 
-it('agrees with ajv on manifests that were edited somewhere', () => {
+it('agrees with ajv on manifests with random edits', () => {
   fc.assert(
     fc.property(edited(manifest), ({ how, value }) => {
       expect(checkManifest(value).ok, how).toBe(ajv(value));
@@ -60,7 +60,7 @@ it('agrees with ajv on manifests that were edited somewhere', () => {
   );
 });
 
-it('judges the specs of both resources in the same way', () => {
+it('validates the specs of both resources in the same way', () => {
   fc.assert(
     fc.property(accepted(capsuleSpec), (value) => checkCapsuleSpec(value).ok),
     { numRuns: RUNS },
@@ -79,7 +79,7 @@ it('judges the specs of both resources in the same way', () => {
   );
 });
 
-it('never shows the genesis, wherever it stands', () => {
+it('never shows the genesis, wherever it is', () => {
   const secret = 'the-genesis-text';
   fc.assert(
     fc.property(mutants(manifest), ({ value }) => {
@@ -98,13 +98,10 @@ it.each([
   ['house.hold', 'identifier'],
   ['h'.repeat(41), 'length'],
   ['postgres', 'reserved'],
-])(
-  'refuses an Assistant of a Capsule %s, which no Capsule can be called, by the rule %s',
-  (capsule, rule) => {
-    const spec = { capsule, image: 'space/ledger:dev', manifest: sampleManifest() };
-    const judged = checkAssistantSpec(spec);
-    const errors = judged.ok ? [] : judged.errors;
-    expect(errors.map((error) => [error.pointer, error.rule])).toEqual([['/capsule', rule]]);
-    expect(checkAssistantSpec({ ...spec, capsule: 'household' }).ok).toBe(true);
-  },
-);
+])('refuses an Assistant of a Capsule %s, which is no valid name, by the rule %s', (capsule, rule) => {
+  const spec = { capsule, image: 'space/ledger:dev', manifest: sampleManifest() };
+  const judged = checkAssistantSpec(spec);
+  const errors = judged.ok ? [] : judged.errors;
+  expect(errors.map((error) => [error.pointer, error.rule])).toEqual([['/capsule', rule]]);
+  expect(checkAssistantSpec({ ...spec, capsule: 'household' }).ok).toBe(true);
+});

@@ -38,12 +38,12 @@ async function cli(args: readonly string[], files: Readonly<Record<string, strin
 }
 
 describe('validate', () => {
-  it('says of each file whether it is valid, and ends with 0 when all are', async () => {
+  it('reports for each file whether it is valid, and exits with 0 if all are', async () => {
     const { code, out } = await cli(['validate', 'a.json', '-'], { 'a.json': text, '-': text });
     expect({ code, out }).toEqual({ code: 0, out: 'a.json: valid\n-: valid\n' });
   });
 
-  it('ends with 1 when one is not, with place, pointer and rule of each error', async () => {
+  it('exits with 1 if one is not, with place, pointer and rule of each error', async () => {
     const files = {
       'a.json': text,
       'b.json': '{\n  "platform": {"id": "B"},\n  "network": {"allowed_hosts": [1]}\n}',
@@ -55,7 +55,7 @@ describe('validate', () => {
     expect(out).toContain('b.json: 10 errors\n');
   });
 
-  it('ends with 2 and the name when a file cannot be read, and judges the others', async () => {
+  it('exits with 2 and the name if a file cannot be read, and validates the others', async () => {
     const { code, out, err } = await cli(['validate', 'none.json', 'a.json', 'b.json'], {
       'a.json': text,
       'b.json': '{}',
@@ -64,7 +64,7 @@ describe('validate', () => {
     expect(out).toContain('a.json: valid\nb.json:1:1: /platform is required');
   });
 
-  it('takes what the interface allows and says what no cluster stores, which --storable refuses', async () => {
+  it('accepts what the interface allows and reports what no cluster can store, which --storable refuses', async () => {
     const document = JSON.parse(text);
     const largest = largestManifest();
     const room = 1_000_000 - JSON.stringify(largest).length;
@@ -147,7 +147,7 @@ describe('validate', () => {
     }
   });
 
-  it('judges resources as kubectl takes them, several in a file', async () => {
+  it('validates resources as kubectl reads them, several in a file', async () => {
     const household = await readFile(join(EXAMPLES, 'household.yaml'), 'utf8');
     const ledger = await readFile(join(EXAMPLES, 'ledger.yaml'), 'utf8');
     expect(
@@ -180,7 +180,7 @@ describe('validate', () => {
     expect(out).not.toContain('hush');
   });
 
-  it('escapes what would change a terminal', async () => {
+  it('escapes control characters of terminals', async () => {
     const { out, err } = await cli(['validate', 'a.json', 'b\u001b[31m'], {
       'a.json': '{"\\u001b[31m\\u202e":1}',
     });
@@ -189,7 +189,7 @@ describe('validate', () => {
 });
 
 describe('explain', () => {
-  it('says what may stand at a place', async () => {
+  it('describes what is allowed at a place', async () => {
     const { code, out } = await cli(['explain', '/stored_inputs/bank/routes/0/path']);
     expect(code).toBe(0);
     expect(out).toMatchInlineSnapshot(`
@@ -206,7 +206,7 @@ describe('explain', () => {
     expect((await cli(['explain', '/stored_inputs/any'])).out).toContain('exactly one of header and query');
   });
 
-  it('ends with 2 where nothing may stand', async () => {
+  it('exits with 2 for a place where nothing is allowed', async () => {
     for (const pointer of [
       '/nothing',
       '/platform/id/x',
@@ -225,7 +225,7 @@ describe('diff', () => {
     'new.json': JSON.stringify(change(structuredClone(valid))),
   });
 
-  it('says when a new version may do nothing more', async () => {
+  it('reports that a new version has no new powers', async () => {
     const { code, out } = await cli(
       ['diff', 'old.json', 'new.json'],
       files((manifest) => ({ ...manifest, stored_inputs: {} })),
@@ -236,7 +236,7 @@ describe('diff', () => {
     });
   });
 
-  it('names each new power, and ends with 1 when asked to', async () => {
+  it('names each new power, and exits with 1 on request', async () => {
     const more = files((manifest) => ({
       ...manifest,
       network: { allowed_hosts: ['api.bank.org', 'new.org'] },
@@ -259,7 +259,7 @@ describe('diff', () => {
 });
 
 describe('the rest', () => {
-  it('writes a valid starter and the schema that it names, and nothing over a file', async () => {
+  it('writes a valid starter and the schema that it names, and overwrites no file', async () => {
     const { code, written } = await cli(['init']);
     expect(code).toBe(0);
     expect(Object.keys(written)).toEqual(['manifest.yaml', 'manifest.schema.json']);
@@ -274,7 +274,7 @@ describe('the rest', () => {
     });
   });
 
-  it('ends with 2 when it is called wrongly, and helps', async () => {
+  it('exits with 2 and prints its usage if it is called wrongly', async () => {
     for (const args of [
       [],
       ['nonsense'],
@@ -296,7 +296,7 @@ describe('as a program', () => {
   });
   afterAll(() => rm(directory, { recursive: true }));
 
-  it('runs from the root by its name and ends with its code', async () => {
+  it('runs from the root by its name and exits with its code', async () => {
     const root = resolve(import.meta.dirname, '../..');
     const program = (...args: string[]) =>
       promisify(execFile)('npx', ['--no-install', 'assistant-manifest', ...args], { cwd: root }).then(

@@ -44,7 +44,7 @@ const NASTY = [
 ];
 
 describe('every pattern', () => {
-  it('is there', () => expect(patterns.length).toBeGreaterThan(15));
+  it('exists', () => expect(patterns.length).toBeGreaterThan(15));
 
   for (const pattern of patterns) {
     it(`means the same to RE2, and to ECMAScript with and without u: ${pattern.slice(0, 60)}`, () => {

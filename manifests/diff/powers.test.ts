@@ -13,7 +13,7 @@ const withBank = (change: Partial<Input>): Manifest => ({
 const says = (next: Manifest) => newPowers(old, next).map((power) => `${power.pointer}: ${power.says}`);
 
 describe('what a new version may do', () => {
-  it('is nothing new when it says the same, or less', () => {
+  it('is nothing new if the manifest is the same, or asks for less', () => {
     expect(says(old)).toEqual([]);
     expect(says({ platform: old.platform, network: { allowed_hosts: [] } })).toEqual([]);
     expect(says({ ...old, platform: { ...old.platform, version: '2.0.0', genesis: 'other' } })).toEqual([]);
@@ -62,7 +62,7 @@ describe('what a new version may do', () => {
     ]);
   });
 
-  it('names another Assistant for what it is', () => {
+  it('reports another Assistant as such', () => {
     expect(says({ ...old, platform: { ...old.platform, id: 'other' } })).toEqual([
       '/platform/id: is another Assistant: other, not ledger',
     ]);

@@ -30,7 +30,7 @@ function changed(value: unknown, path: readonly string[], to: unknown): unknown 
 }
 
 describe('the documents of the image', () => {
-  it('are what the interface fixes', () => {
+  it('are as the interface requires', () => {
     expect(objectStoreDocument.parse(document)).toMatchObject({
       spec: 1,
       protocol: 'platform.objectstore/v1',
@@ -56,7 +56,7 @@ describe('the documents of the image', () => {
     ['bounds that its format lacks', form, ['forms', '0', 'fields', '2', 'max'], 64, /outside 3 to 63/],
     ['bounds that are reversed', form, ['forms', '0', 'fields', '2', 'min'], 63.5, /int/],
     ['an optional field', form, ['forms', '0', 'fields', '2', 'required'], false, /true/],
-  ])('refuse %s, and say why', (_, original, path, to, reason) => {
+  ])('refuse %s, with a reason', (_, original, path, to, reason) => {
     const schema = original === document ? schemas.document : schemas.form;
     const outcome = schema.safeParse(changed(original, path, to));
     expect(outcome.error?.issues.map(({ message }) => message).join()).toMatch(reason);
@@ -160,7 +160,7 @@ describe('a value of the form', () => {
     expect(accepts(id, text)).toBe(false);
   });
 
-  it('holds nothing that could split a line or leave its bounds', () => {
+  it('contains nothing that could split a line or exceed its bounds', () => {
     fc.assert(
       fc.property(fc.constantFrom(...fields), fc.string({ unit: 'binary' }), (field, text) => {
         if (!isFieldValue(text, field)) return;

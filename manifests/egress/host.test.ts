@@ -10,7 +10,7 @@ it.each([
   '1.2.3.4.org',
   '0x1.org',
   'a.o1',
-])('%s is a host that a gateway can tell exactly', (host) => {
+])('%s is a host that a gateway can enforce exactly', (host) => {
   expect(hostFault(host)).toBeUndefined();
 });
 
@@ -51,6 +51,6 @@ it.each([
   ['a.0xg', 'has a last label that does not begin with a letter'],
   ['a.alt', 'ends with .alt, which no public host does'],
   ['a.local', 'ends with .local, which no public host does'],
-])('%s is none: it %s', (host, fault) => {
+])('%s is refused as a host: it %s', (host, fault) => {
   expect(hostFault(host)).toBe(fault);
 });

@@ -16,7 +16,7 @@ it.each([
   ['\u017ftatus', 'status'],
   ['\u0131d', 'id'],
   ['a-b~c', 'a-b~c'],
-])('the parameter %j is %j to a server that ignores what can be ignored', (name, folded) => {
+])('the parameter %j is %j to a server that ignores everything ignorable', (name, folded) => {
   expect(foldedParameter(name)).toBe(folded);
 });
 
@@ -52,19 +52,22 @@ describe('a name', () => {
   );
 });
 
-describe('a parameter makes another request of one', () => {
+describe('a parameter that changes the meaning of a request', () => {
   it.each([
     ...['_method', '_METHOD', 'httpMethod', '_HttpMethod', '$httpMethod', 'X-HTTP-Method-Override'],
     ...['x_http_method', 'X-Method-Override', '_method[]', '._method', '[_method]', '_\uff4dethod'],
-  ])('by the name %s alone', (name) => {
+  ])('is recognised by the name %s alone', (name) => {
     expect(overridesMethod(name)).toBe(true);
     expect(overridesMethod(name, 'x')).toBe(true);
   });
 
-  it.each(['post', 'PUT', 'Patch', ' delete ', '\tDELETE\n'])('as method, with %j', (value) => {
-    for (const name of ['method', 'Method', 'method[]']) expect(overridesMethod(name, value)).toBe(true);
-    expect(overridesMethod('filter[method]', value)).toBe(false);
-  });
+  it.each(['post', 'PUT', 'Patch', ' delete ', '\tDELETE\n'])(
+    'is recognised as a method, with %j',
+    (value) => {
+      for (const name of ['method', 'Method', 'method[]']) expect(overridesMethod(name, value)).toBe(true);
+      expect(overridesMethod('filter[method]', value)).toBe(false);
+    },
+  );
 
   it.each([
     ['method', undefined],
@@ -79,7 +82,7 @@ describe('a parameter makes another request of one', () => {
     ['_methods', 'delete'],
     ['x_http_methods', 'delete'],
     ['httpmethod_x', 'delete'],
-  ])('and not as %j with %j', (name, value) => {
+  ])('is not recognised as %j with %j', (name, value) => {
     expect(overridesMethod(name, value)).toBe(false);
   });
 });

@@ -21,7 +21,7 @@ it.each([
   ],
   [[by('api.KEY', 'x')], 'would be put into the parameter api_key, by which a route is chosen'],
   [[by('x.api_key', 'x')], 'would be put into the parameter api_key, by which a route is chosen'],
-])('a definition is refused whose route no request could have: %j', (query, fault) => {
+])('a definition with a route that no request can have is refused: %j', (query, fault) => {
   expect(slotFault(choosing(query))).toContain(fault);
 });
 
@@ -29,7 +29,7 @@ it.each([
   [[by('method', 'photos.search', 'delete')]],
   [[by('status', 'booked'), by('filter.status', 'x')]],
   [[by('key', 'x')]],
-])('a definition is taken whose routes requests can have: %j', (query) => {
+])('a definition with routes that requests can have is accepted: %j', (query) => {
   expect(slotFault(choosing(query))).toBeUndefined();
 });
 

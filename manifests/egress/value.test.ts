@@ -32,13 +32,13 @@ describe('a value', () => {
   });
 
   it.each(['', ' secretsecret1', 'secret\nsecret1', 'geheimnisüberall1', 'x1'.repeat(2_049)])(
-    '%j cannot stand in a request',
+    '%j is not allowed in a request',
     (value) => {
       expect(valueFault({}, value)).toContain('visible ASCII');
     },
   );
 
-  it('for the scheme Basic is judged by what it says, not by how it is written', () => {
+  it('for the scheme Basic is validated by its content, not by its encoding', () => {
     expect(valueFault({ scheme: 'Basic' }, basic('ledger:hunter2hunter'))).toBeUndefined();
     expect(valueFault({ scheme: 'bASIC' }, basic('ledger-of-everybody:pw'))).toContain('too easy');
     // A key as the user, and no password.
@@ -50,21 +50,21 @@ describe('a value', () => {
   });
 });
 
-it('a pair of the scheme Basic is read in whatever letters it is written', () => {
+it('a pair of the scheme Basic is read in any encoding of characters', () => {
   expect(basicPairOf({ scheme: 'Basic' }, basic('jürgen:pass wörd'))).toBe('jürgen:pass wörd');
   expect(basicPairOf({ scheme: 'Basic' }, basic('j\u00fcrgen:w\u00f6rter', 'latin1'))).toBe('jürgen:wörter');
   expect(basicPairOf({ scheme: 'Bearer' }, basic('user:word'))).toBeUndefined();
   expect([secretOfPair('user:pass:word'), secretOfPair('key:')]).toEqual(['pass:word', 'key']);
 });
 
-it('what is not base64 from its beginning to its end is no pair, and a mark of the byte order stays', () => {
+it('text that is not completely base64 is not a pair, and a byte order mark stays', () => {
   const pair = basic('user:password1');
   for (const value of [`,${pair}`, `${pair},`, `${pair}===`, ''])
     expect(basicPairOf({ scheme: 'Basic' }, value)).toBeUndefined();
   expect(basicPairOf({ scheme: 'Basic' }, basic('\ufeffuser:word'))).toBe('\ufeffuser:word');
 });
 
-it('the bytes of a pair are gone once it is read', () => {
+it('the bytes of a pair are wiped once it is read', () => {
   const read = vi.spyOn(Buffer, 'from');
   basicPairOf({ scheme: 'Basic' }, 'dXNlcjpwYXNzd29yZDE=');
   const [bytes] = read.mock.results.map(({ value }) => value as Buffer);

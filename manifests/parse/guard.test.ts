@@ -27,7 +27,7 @@ describe('a value that was parsed elsewhere', () => {
   it.each<[string, (inner: unknown) => unknown, string]>([
     ['lists', (inner) => [inner], '/0'],
     ['objects', (inner) => ({ a: inner }), '/a'],
-  ])('is refused where its %s nest too deep, with the place', (_, wrap, step) => {
+  ])('is refused if its %s nest too deeply, with the place', (_, wrap, step) => {
     expect(looked(nested(32, 1, wrap))).toMatchObject({ values: 33 });
     expect(looked(nested(33, 1, wrap))).toEqual([`${step.repeat(32)} depth`]);
     // What is beside it does not count.
@@ -45,7 +45,7 @@ describe('a value that was parsed elsewhere', () => {
     expect(looked({ a: '\ud83e\ude99' })).toMatchObject({ values: 2 });
   });
 
-  it('is looked at no further once something is wrong', () => {
+  it('is not read further after the first fault', () => {
     expect(looked(['\ud800', '\ud800'])).toEqual(['/0 unicode']);
     expect(looked({ a: '\ud800', b: '\ud800' })).toEqual(['/a unicode']);
   });

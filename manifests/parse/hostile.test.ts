@@ -12,7 +12,7 @@ const rules = (input: string | Uint8Array) => {
 };
 const bytes = (text: string, encoding: BufferEncoding = 'utf8') => Buffer.from(text, encoding);
 
-describe('text that is no strict JSON', () => {
+describe('text that is not strict JSON', () => {
   const cases: readonly (readonly [string, string | Uint8Array, string])[] = [
     ['nothing', '', ' json'],
     ['white space', ' \n', ' json'],
@@ -57,8 +57,8 @@ describe('text that is no strict JSON', () => {
   });
 });
 
-describe('keys that readers of JSON take differently', () => {
-  it('refuses a duplicate key, wherever it is, and tells the other errors too', () => {
+describe('keys that JSON parsers treat differently', () => {
+  it('refuses a duplicate key, wherever it is, and reports the other errors too', () => {
     expect(rules(valid.replace('"id":"ledger"', '"id":"ledger","id":"Evil"'))).toEqual([
       '/platform/id duplicate-key',
     ]);
@@ -85,7 +85,7 @@ describe('keys that readers of JSON take differently', () => {
     }
   });
 
-  it('takes constructor for what it is: a key where keys are data, unknown where they are not', () => {
+  it('treats constructor as a key if keys are data, and as unknown if they are not', () => {
     const value = sampleManifest();
     expect(checkManifest({ ...value, integrations: { constructor: { scopes: ['a'] } } }).ok).toBe(true);
     expect(checkManifest({ ...value, constructor: 1 }).ok).toBe(false);
@@ -100,7 +100,7 @@ describe('sizes', () => {
     return { ...largest, platform: { ...largest.platform, genesis: 'x'.repeat(room) } };
   };
 
-  it('takes what can be stored and says of a byte more that it cannot', () => {
+  it('accepts what can be stored and refuses one byte more', () => {
     expect(Buffer.byteLength(canonicalJson(ofSize(STORAGE_LIMIT)))).toBe(STORAGE_LIMIT);
     expect(checkManifest(ofSize(STORAGE_LIMIT)).ok).toBe(true);
     const result = checkManifest(ofSize(STORAGE_LIMIT + 1));
@@ -121,7 +121,7 @@ describe('sizes', () => {
     expect(result.ok ? '' : result.errors[0]?.rule).toBe('storage-size');
   });
 
-  it('has one canonical text and one digest for one meaning', () => {
+  it('gives the same canonical text and digest to equal manifests', () => {
     fc.assert(
       fc.property(accepted(manifest), (value) => {
         const reversed = JSON.parse(JSON.stringify(value), (_, member) =>
@@ -208,7 +208,7 @@ describe('no input of 1 MiB takes long', () => {
     );
 
   for (const [name, text] of Object.entries(inputs)) {
-    it(`is judged without looking at all of it again and again: ${name}`, () => {
+    it(`is validated without repeated reading: ${name}`, () => {
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(SIZE);
       // Work that grows with the square of a MiB takes minutes. The first runs compile the code.
       const times = Array.from({ length: 3 }, () => {
@@ -220,7 +220,7 @@ describe('no input of 1 MiB takes long', () => {
     });
   }
 
-  it('whatever it is, nothing is thrown', () => {
+  it('no input makes the parser throw', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => parseManifest(text).ok === false));
     fc.assert(fc.property(fc.uint8Array(), (input) => parseManifest(input).ok === false));
     fc.assert(fc.property(fc.jsonValue(), (value) => parseManifest(JSON.stringify(value)).ok === false));

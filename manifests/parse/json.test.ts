@@ -62,7 +62,7 @@ describe('JSON', () => {
       '"\u001f"',
       'must end its string with a double quote, and write control characters as \\u escapes (line 1, column 2)',
     ],
-  ])('%j is none, and the place is told', (text, message, pointer = '') => {
+  ])('%j is not a value, and the place is reported', (text, message, pointer = '') => {
     expect(refused(text)).toEqual({ told: [`${pointer} json: ${message}`], value: undefined });
   });
 
@@ -100,11 +100,11 @@ describe('JSON', () => {
   });
 });
 
-it('is told of what it found in plain characters alone', () => {
+it('errors show what was found in plain characters only', () => {
   expect(refused('ä').told[0]).toMatch(/^ json: must have a JSON value here; found "[\x20-\x7e]+"/);
 });
 
-it('passes on what is thrown for another reason', () => {
+it('errors of other causes are rethrown', () => {
   let calls = 0;
   const report = () => {
     calls += 1;
@@ -119,7 +119,7 @@ describe('bytes', () => {
     return decode(Uint8Array.from(bytes), report) ?? errors[0]?.message;
   };
 
-  it('are UTF-8, and say so when they look like something else', () => {
+  it('have to be UTF-8, and the error says what they look like otherwise', () => {
     expect(decoded(0x7b, 0xc3, 0xa4)).toBe('{ä');
     expect(decoded(0xef, 0xbb, 0xbf, 0x7b)).toBe('\ufeff{');
     expect(decoded(0x7b, 0x7d, 0x20, 0x20, 0)).toBe('{}  \0');
@@ -136,7 +136,7 @@ describe('bytes', () => {
 });
 
 describe('text', () => {
-  it('may be read when it is there, whole and without a byte order mark', () => {
+  it('can be read if it is complete and without a byte order mark', () => {
     const readable = (text: string) => {
       const { errors, report } = errorList();
       return [isReadable(text, report), ...errors.map(({ rule }) => rule)];

@@ -75,12 +75,12 @@ const endless = (value: string) =>
     });
 
 describe('a text of 8 MiB', () => {
-  it('is in a manifest that is whole', () => {
+  it('is accepted in a manifest that can be stored', () => {
     expect(parser.check(whole).ok).toBe(true);
     expect(bounded.length).toBeGreaterThan(30);
   });
 
-  it('is too long, wherever it stands and whatever it is, and nothing else is said of it', () => {
+  it('is too long, wherever it is and whatever it contains, with no other error about it', () => {
     const hostile = fc
       .constantFrom(...bounded)
       .chain((place) => endless(place.value).map((text) => ({ place, ...text })));
@@ -99,7 +99,7 @@ describe('a text of 8 MiB', () => {
     );
   });
 
-  it('is too long for a key, and what stands under it does not say it again and again', () => {
+  it('is too long for a key, and its children do not repeat it in their errors', () => {
     for (const block of ['integrations', 'stored_inputs']) {
       fc.assert(
         fc.property(endless('bank'), ({ text, length }) => {
@@ -115,7 +115,7 @@ describe('a text of 8 MiB', () => {
     }
   });
 
-  it('is a version, which has no bound but that of what is stored', () => {
+  it('is valid as a version, which is limited only by what can be stored', () => {
     const version = (text: string) => replaced(whole, ['platform', 'version'], text);
     const digits = '1'.repeat(SIZE);
     for (const text of [`${digits}.0.0`, `0.${digits}.0`, `0.0.${digits}`]) {
@@ -132,7 +132,7 @@ describe('a text of 8 MiB', () => {
     );
   });
 
-  it('is read to its end, and told of where it breaks off', () => {
+  it('is read to its end, with an error at the place where it breaks off', () => {
     for (const piece of ['\\u0041', '\\n', 'a\\\\', '\\ud83e\\ude99']) {
       const text = piece.repeat(SIZE / piece.length);
       expect(parser.parse(`"${text}"`)).toMatchObject({ ok: false, errors: [{ rule: 'type' }] });

@@ -16,7 +16,7 @@ it('says of every broken rule what is wrong, what is allowed and what was found'
   expect([...told].map(([where, message]) => `${where}\n    ${message}`).join('\n')).toMatchSnapshot();
 });
 
-it('tells all errors at once, in the order of the document', () => {
+it('reports all errors at once, in the order of the document', () => {
   const { platform, network, ...rest } = structuredClone(sampleManifest({ inputs: 1, routes: 2 })) as Record<
     string,
     object
@@ -37,7 +37,7 @@ it('tells all errors at once, in the order of the document', () => {
   ]);
 });
 
-it('sums up what does not fit into one line', () => {
+it('summarises what does not fit into one line', () => {
   const error = (index: number) => ({
     pointer: `/x/${index}`,
     rule: 'type',

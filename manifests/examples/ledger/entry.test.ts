@@ -48,7 +48,7 @@ describe('a request to post an entry', () => {
     expect(checked.ok ? [] : checked.problems.map((problem) => problem.at)).toEqual([at]);
   });
 
-  it('names everything that is wrong at once', () => {
+  it('reports all faults at once', () => {
     const checked = checkEntry({ date: 1, description: 2, lines: [{}, { ...credit, amount: 'x' }] });
     expect(checked.ok ? [] : checked.problems.map(({ at }) => at)).toEqual([
       '/date',
@@ -68,7 +68,7 @@ describe('a request to post an entry', () => {
     ]);
   });
 
-  it('never breaks the check, whatever it is', () => {
+  it('never crashes the check, whatever it is', () => {
     fc.assert(
       fc.property(fc.oneof(fc.jsonValue(), fc.record({ lines: fc.array(fc.jsonValue()) })), (body) => {
         expect(checkEntry(body).ok).toBe(false);

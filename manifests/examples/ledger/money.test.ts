@@ -5,7 +5,7 @@ import { decimalsOf, formatAmount, parseAmount } from './money.ts';
 const currency = fc.constantFrom('EUR', 'USD', 'JPY', 'KWD');
 
 describe('an amount', () => {
-  it('comes back from its decimal string, whatever it is', () => {
+  it('is parsed back from its decimal string, whatever it is', () => {
     fc.assert(
       fc.property(currency, fc.bigInt(-(10n ** 17n), 10n ** 17n), (code, minor) => {
         expect(parseAmount(formatAmount(minor, code), code)).toBe(minor);

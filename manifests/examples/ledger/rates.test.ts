@@ -28,11 +28,11 @@ beforeEach(() => {
 const bank = () => createBank({ INPUT_BANK_URL: url, EGRESS_TOKEN: 'spc_egr_x' });
 
 describe('the bank', () => {
-  it('is not there for a ledger without its stored input', () => {
+  it('is disabled for a ledger without its stored input', () => {
     expect(createBank({})).toBeUndefined();
   });
 
-  it('is asked with the principal alone', async () => {
+  it('is called with only the principal', async () => {
     const quote = await bank()?.quote('EUR');
     expect(quote?.rates.get('JPY')).toEqual({ digits: 1723n, decimals: 1 });
     expect([asked?.url, asked?.headers.authorization]).toEqual([
@@ -79,14 +79,14 @@ describe('the bank', () => {
     '{"base":"EUR","date":"2026-11-20","rates":{"USD":"-1"}}',
     '{"base":"EUR","date":"today","rates":{}}',
     '{"base":"euro","date":"2026-11-20","rates":{}}',
-  ])('is not believed when it says %s', (text) => expect(quoteIn(text)).toBeUndefined());
+  ])('is not trusted if it answers %s', (text) => expect(quoteIn(text)).toBeUndefined());
 });
 
-describe('what a household is worth', () => {
+describe('the net worth of a household', () => {
   const quote = quoteIn(JSON.stringify(SAID));
   if (quote === undefined) throw new Error('no quote');
 
-  it('is the sum of what it holds, each currency with its own decimals', () => {
+  it('is the sum of all its accounts, each currency with its own decimals', () => {
     const holdings = [
       { currency: 'EUR', minor: 1_000n },
       { currency: 'USD', minor: 500n },
@@ -107,7 +107,7 @@ describe('what a household is worth', () => {
     });
   });
 
-  it('is never off by more than half a cent for each currency, and as far below zero as above', () => {
+  it('is never off by more than half a cent for each currency, below zero as well as above', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(10n ** 15n), max: 10n ** 15n }), (minor) => {
         const cents = parseAmount(worthOf([{ currency: 'JPY', minor }], quote).worth, 'EUR') as bigint;

@@ -77,7 +77,7 @@ async function fetchJson(url: string, body?: unknown, init: RequestInit = {}) {
 describe('the ledger', () => {
   beforeEach(newDatabase);
 
-  it('says what it is, where it runs and how to use it', () =>
+  it('describes what it is, where it runs and how to use it', () =>
     using(async (call) => {
       const { status, body } = await call('/');
       expect(status).toBe(200);
@@ -154,7 +154,7 @@ describe('the ledger', () => {
       expect(body.sums).toEqual([{ currency: 'EUR', debits: '25.00', credits: '25.00', balanced: true }]);
     }));
 
-  it('keeps its books in the database itself: no unbalanced entry, no change', () =>
+  it('enforces its rules in the database itself: no unbalanced entry, no change', () =>
     using(async (call) => {
       await call('/entries', lunch);
       const direct = new pg.Client(databaseUrl);
@@ -167,7 +167,7 @@ describe('the ledger', () => {
       await direct.end();
     }));
 
-  it('migrates once when two replicas start together, and keeps what is there', async () => {
+  it('migrates once when two replicas start together, and keeps existing data', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     const at = (service: Service, path: string) => `http://127.0.0.1:${service.port}${path}`;
     await fetchJson(at(one, '/entries'), lunch);
@@ -176,7 +176,7 @@ describe('the ledger', () => {
     await using(async (call) => expect((await call('/entries/1')).status).toBe(200));
   });
 
-  it('waits for a database that is not there yet', async () => {
+  it('waits for a database that does not exist yet', async () => {
     await superuser.end();
     await server.stop();
     let waits = 0;
@@ -199,7 +199,7 @@ describe('the ledger', () => {
     await expect(start()).rejects.toThrow('password authentication failed');
   });
 
-  it('answers the request that is under way when it is told to stop', async () => {
+  it('answers the request in progress when it is told to stop', async () => {
     const service = await start();
     const socket = connect(service.port, '127.0.0.1');
     const body = JSON.stringify(lunch);
@@ -216,7 +216,7 @@ describe('the ledger', () => {
   });
 });
 
-describe('a request that is not understood', () => {
+describe('an invalid request', () => {
   let service: Service;
 
   beforeAll(async () => {
@@ -247,7 +247,7 @@ describe('a request that is not understood', () => {
     ['/balances?account=%25', undefined, {}, 400, 'invalid_request'],
     ['/balances?accounts=assets', undefined, {}, 400, 'invalid_request'],
     ['/balances?account=assets&account=assets', undefined, {}, 400, 'invalid_request'],
-  ])('answers %s with a refusal that says why', async (path, body, init, status, code) =>
+  ])('refuses %s with a reason', async (path, body, init, status, code) =>
     using(async (call) => {
       const reply = await call(path, body, init);
       expect(reply).toMatchObject({ status, body: { error: { code, message: expect.any(String) } } });

@@ -43,7 +43,7 @@ async function call({ port }: Service, method: string, path: string, body?: obje
   return { status: answer.status, body: (await answer.json()) as any };
 }
 
-it('is made from the journal, kept as a file, and given back as it was kept', async () => {
+it('is created from the journal, stored as a file, and returned as it was stored', async () => {
   expect((await call(service, 'GET', '/statements/2026-11')).status).toBe(404);
   const lines = [
     { account: 'expenses:groceries', currency: 'EUR', amount: '42.50' },
@@ -64,7 +64,7 @@ it.each(['2026-13', '2026-1', '0000-01', '2026-11%2F..'])('has no month %s', asy
   expect([400, 404]).toContain((await call(service, 'POST', `/statements/${month}`)).status);
 });
 
-it('is refused with a reason where a Space has no object store, and the books go on', async () => {
+it('is refused with a reason if a Space has no object store, and the rest keeps working', async () => {
   const without = await start({});
   const answer = await call(without, 'POST', '/statements/2026-11');
   expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found']);
@@ -72,7 +72,7 @@ it('is refused with a reason where a Space has no object store, and the books go
   await without.stop();
 });
 
-it('waits for a store that is away without a word of its own about why', async () => {
+it('reports an unavailable store without details of its own', async () => {
   await fixture.s3.kill();
   const answer = await call(service, 'GET', '/statements/2026-11');
   await fixture.s3.start();
