@@ -25,7 +25,7 @@ it.each([
   ['scripts/test.ts', 'npm test'],
   ['e2e/air-gap.ts', 'npm run air-gap'],
   ['e2e/move/main.ts', 'npm run move'],
-])('%s names an option that it does not know, and says how it is used', (program, command) => {
+])('%s names an unknown option, and prints its usage', (program, command) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--mistyped'], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -53,19 +53,19 @@ it.each([
     identity: IDENTITY,
     args: ['--secret', 'egress-keys', '--kubeconfig', '/nowhere/config'],
   },
-])('a restore with $file that is not there says which: $named', ({ named, identity, args }) => {
+])('a restore with a missing $file names it: $named', ({ named, identity, args }) => {
   const { status, stderr } = restored('--identity', identity ?? '/nowhere/identity', ...args);
   expect(status).toBe(1);
   expect(stderr).toBe(`${named}: the file cannot be read (it does not exist)\n`);
 });
 
-it('a restore with a file that is no identity says what an identity looks like', () => {
+it('a restore with a file that is not an identity describes an identity', () => {
   const { status, stderr } = restored('--secret', 'egress-keys', '--identity', 'package.json');
   expect(status).toBe(1);
   expect(stderr).toBe('--identity package.json: the file has no line AGE-SECRET-KEY-1…\n');
 });
 
-it('a restore with a kubeconfig that is none says that it cannot be used', () => {
+it('a restore with an invalid kubeconfig says that it cannot be used', () => {
   const { status, stderr } = restored(
     '--secret',
     'keys',
@@ -100,19 +100,16 @@ it.each([
 it.each([
   { option: '--kubeconfig', file: '/nowhere/config' },
   { option: '--key', file: '/nowhere/key' },
-])(
-  'verify with a file of $option that is not there says so, and not that something is left',
-  ({ option, file }) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/verify/main.ts', option, file], {
-      cwd: ROOT,
-      encoding: 'utf8',
-    });
-    expect([status, stdout]).toEqual([2, '']);
-    expect(stderr).toBe(`${option} ${file}: the file cannot be read\n`);
-  },
-);
+])('verify with a missing file of $option says so, and not that something is left', ({ option, file }) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/verify/main.ts', option, file], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  expect([status, stdout]).toEqual([2, '']);
+  expect(stderr).toBe(`${option} ${file}: the file cannot be read\n`);
+});
 
-it('kubectl of a cluster that is not up says how just this one is brought up', () => {
+it('kubectl for a cluster that is not up says how to start it', () => {
   const args = ['e2e/tool.ts', 'kubectl', '--cluster', 'nowhere', 'get', 'pods'];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   expect(status).toBe(1);
@@ -121,7 +118,7 @@ it('kubectl of a cluster that is not up says how just this one is brought up', (
   );
 });
 
-it('images for an air gap are not built for a folder that is not there', () => {
+it('images for an air gap are not built for a missing folder', () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/air-gap.ts', '/nowhere/space.tar'], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -144,7 +141,7 @@ it.each([
   'e2e/verify/main.ts',
   'scripts/test.ts',
   'testing/soak/main.ts',
-])('%s --help says how it is used, and does nothing', (program) => {
+])('%s --help prints the usage, and does nothing', (program) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--help'], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -163,7 +160,7 @@ it('the gateway of a developer names the file that it cannot read', () => {
   expect(stderr).toMatch(/^--manifest nofile\.yaml: the file cannot be read\nusage: /);
 });
 
-it('up with a kubeconfig that is not there names it, before it asks for a registry', () => {
+it('up with a missing kubeconfig names it, before it asks for a registry', () => {
   const args = ['e2e/up.ts', '--kubeconfig', '/nowhere/config'];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   expect(status).toBe(1);

@@ -8,7 +8,7 @@ const program = (variables: Parameters<typeof section>[0]['variables']) => ({
   variables,
 });
 
-test('a variable is told with its default, its bounds and its sentence', () => {
+test('a variable is described with its default, its bounds and its sentence', () => {
   const page = section(program({ PORT: settings.port(8080).describe('Port that is | listened on.') }));
   expect(page).toContain('| `PORT` | `8080` | 0 to 65535 | Port that is \\| listened on. |');
 });

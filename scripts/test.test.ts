@@ -59,7 +59,7 @@ describe('npm test', () => {
     });
   });
 
-  it('runs the suites alone where they are laid out otherwise, and permits there what cannot be shown', async () => {
+  it('runs only the suites on other layouts, and permits the skips of these', async () => {
     const skipping = (name: string) => ({
       ...passed(name),
       assertionResults: [{ fullName: 'is archived', status: 'skipped', failureMessages: [] }],
@@ -87,7 +87,7 @@ describe('npm test', () => {
     expect(stdout).toContain(`${SUITES[0]}: outside its tests`);
   });
 
-  it('misses a file that no project has run, and a suite of which no result came', async () => {
+  it('reports a file that no project has run, and a suite without a result', async () => {
     await write('moved/c.test.ts', '');
     const e2e = { code: 0, testResults: SUITES.slice(1).map(passed) };
     const { status, last, stdout } = await run({ ...whole(), e2e });
@@ -96,7 +96,7 @@ describe('npm test', () => {
     expect(stdout).toContain(`${SUITES[0]}: missing`);
   });
 
-  it('ends with its line when a project breaks off before it can tell, as without Go', async () => {
+  it('ends with its summary line if a project breaks off early, for example without Go', async () => {
     const { integration: _, ...others } = whole();
     const { status, last, stdout } = await run(others);
     expect(status).toBe(1);
@@ -104,7 +104,7 @@ describe('npm test', () => {
     expect(stdout).toContain('integration tests: broke off');
   });
 
-  it('ends with its line when the runner itself fails', async () => {
+  it('ends with its summary line if the runner itself fails', async () => {
     // A file stands where its results are to go.
     await write('.space', '');
     const { status, last, stdout } = await run(whole());

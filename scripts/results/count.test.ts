@@ -48,7 +48,7 @@ describe('a run', () => {
     });
   });
 
-  it('fails for a test that was skipped where nothing permits that, as beside one that somebody has left alone', () => {
+  it('fails for a test that was skipped without permission, unless its file is permitted for this run', () => {
     const [ssrf, tools] = ['brokers/egress/ssrf.test.ts', 'brokers/egress/clients.test.ts'];
     const results = [file(ssrf, [test('a guess', 'skipped')]), file(tools, [test('git', 'skipped')])];
     expect(count(results)).toMatchObject({ failed: 1, skipped: 1 });
@@ -71,32 +71,32 @@ describe('a run', () => {
     expect(count(results)).toMatchObject({ failed: 2, skipped: 0 });
   });
 
-  it('misses a suite of which no result came', () => {
+  it('reports a suite without a result', () => {
     const all = SUITES.slice(1).map((name) => file(name, [test('a', 'passed')]));
     expect(count(all, { files: SUITES })).toMatchObject({ failed: 1, passed: SUITES.length - 1 });
     expect(count(all, { files: SUITES }).failures[0]).toContain(`${SUITES[0]}: missing`);
   });
 
-  it('that vitest says went wrong fails, also where no test did', () => {
+  it('fails if vitest reports a failure, also if no test failed', () => {
     expect(count([file('a.test.ts', [test('a', 'passed')])], { clean: false }).failures).toEqual([
       'unit tests: failed outside of all files',
     ]);
   });
 
-  it('misses a file of tests that no project has run', () => {
+  it('reports a file of tests that no project has run', () => {
     expect(unrun(['a.test.ts', 'moved/b.test.ts'], ['a.test.ts'])).toEqual([
       expect.stringContaining('moved/b.test.ts: missing'),
     ]);
   });
 
-  it('ends with a line of all of it', () => {
+  it('ends with a summary line', () => {
     const one = { passed: 2, failed: 1, skipped: 0, failures: ['x'] };
     expect(lastLine(sumOf([one, one]))).toBe('4 passed, 2 failed');
     expect(lastLine({ ...one, skipped: 3 })).toBe('2 passed, 1 failed, 3 skipped');
   });
 });
 
-it('every suite that there is is expected', async () => {
+it('every existing suite is expected', async () => {
   const there = (await readdir(resolve(ROOT, 'e2e/suites'))).filter((name) => name.endsWith('.test.ts'));
   expect([...SUITES].toSorted()).toEqual(there.map((name) => `e2e/suites/${name}`).toSorted());
 });
