@@ -21,11 +21,11 @@ const jugs = (wrongAt?: number): Space<readonly [number, number]> => ({
 });
 
 describe('an exploration', () => {
-  it('goes through all that can be reached, once', () => {
+  it('visits every reachable state once', () => {
     expect(explore(jugs(), 1_000)).toEqual({ states: 16, steps: 96, depth: 8, exhausted: true });
   });
 
-  it('tells a shortest way to what must not be', () => {
+  it('reports a shortest path to a forbidden state', () => {
     const { wrong } = explore(jugs(4), 1_000);
     expect(wrong).toEqual({
       what: 'it is there',
@@ -33,11 +33,11 @@ describe('an exploration', () => {
     });
   });
 
-  it('ends at its bound, and says that it is not all', () => {
+  it('ends at its bound, and says that it is incomplete', () => {
     expect(explore(jugs(), 10)).toMatchObject({ states: 10, exhausted: false });
   });
 
-  it('tells many states apart', () => {
+  it('distinguishes many states', () => {
     const counter: Space<number> = {
       initial: 0,
       key: (n) => `state ${n}`,

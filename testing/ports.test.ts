@@ -10,7 +10,7 @@ const TAKE = `
   process.stdin.resume();
 `;
 
-it('no port is given out twice, by one process or by several that live at the same time', async () => {
+it('no port is issued twice, by one process or by several at the same time', async () => {
   const children = Array.from({ length: 4 }, () =>
     spawn(process.execPath, ['--input-type=module', '-e', TAKE], { stdio: ['pipe', 'pipe', 'inherit'] }),
   );

@@ -9,7 +9,7 @@ describe('quantile', () => {
     expect(quantile(samples, 0)).toBe(1);
   });
 
-  it('refuses to make a figure out of nothing', () => {
+  it('refuses an empty sample', () => {
     expect(() => quantile([], 0.5)).toThrow('no samples');
   });
 });

@@ -6,7 +6,7 @@ import { connectionsOf, hbaOf } from './settings.ts';
 
 const IMAGE = join(import.meta.dirname, '../../brokers/db/postgres');
 
-it('the image, the chart and a developer’s server have as many connections where nothing else is said', () => {
+it('the image, the chart and a developer’s server have the same default number of connections', () => {
   const values = parse(readFileSync(join(import.meta.dirname, '../../charts/space/values.yaml'), 'utf8'));
   expect(connectionsOf({ asInImage: true })).toBe(String(values.postgres.maxConnections));
   for (const file of readdirSync(IMAGE).filter((name) => /\.(sh|pl)$/.test(name)))
@@ -16,14 +16,14 @@ it('the image, the chart and a developer’s server have as many connections whe
 const lines = (text: string) => text.split('\n').filter((line) => /^(?:local|host)/.test(line));
 const doorIn = (file: string) => lines(readFileSync(join(IMAGE, file), 'utf8'));
 
-it('with a certificate the door of the image is the same, but that nobody is spoken to in plain text', () => {
+it('with a certificate pg_hba.conf of the image is the same, except that plain text is refused', () => {
   const inWords = (line: string) => line.split(/ +/);
   expect(doorIn('pg_hba.tls.conf').map(inWords)).toEqual(
     doorIn('pg_hba.conf').map((line) => inWords(line.replace(/^host /, 'hostssl '))),
   );
 });
 
-it('a developer’s server has the door of the image, but for its superuser', () => {
+it('a developer’s server has pg_hba.conf of the image, except for its superuser', () => {
   const image = doorIn('pg_hba.conf');
   const here = lines(hbaOf({ asInImage: true }));
   expect(here).toHaveLength(image.length);

@@ -22,7 +22,7 @@ function part(name: string, failing = 0) {
   return { killable, seen };
 }
 
-test('kills as often as it was told, and leaves every part up', async () => {
+test('kills as often as requested, and leaves every part running', async () => {
   const parts = [part('a'), part('b', 2)];
   const killer = killAtRandom(
     parts.map(({ killable }) => killable),
@@ -37,7 +37,7 @@ test('kills as often as it was told, and leaves every part up', async () => {
   expect(parts.map(({ seen }) => seen.up)).toEqual([0, 0]);
 });
 
-test('a part that ends by itself is told, and started again', async () => {
+test('a part that ends by itself is reported, and started again', async () => {
   const first = Promise.withResolvers<void>();
   let starts = 0;
   const weak: Killable = {

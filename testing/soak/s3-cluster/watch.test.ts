@@ -7,7 +7,7 @@ const refusal = (status: number, code: string, retryAfter?: number): Refusal => 
   retryAfter,
 });
 
-test('a refusal is documented that says when to come back, or whose fault it is', () => {
+test('a refusal with a retry time or a known cause is documented', () => {
   expect(isDocumented(refusal(503, 'unavailable', 1))).toBe(true);
   expect(isDocumented(refusal(503, 'unavailable'))).toBe(false);
   expect(isDocumented(refusal(502, 'upstream_failed'))).toBe(true);
@@ -18,7 +18,7 @@ test('a refusal is documented that says when to come back, or whose fault it is'
   expect(isDocumented({ ...refusal(400, 'InternalError'), late: true })).toBe(true);
 });
 
-test('it asks until there is a good answer, and keeps what was not', async () => {
+test('it retries until a good answer, and records the others', async () => {
   const watch = new Watch();
   const answers: Attempt<string>[] = [
     { refused: refusal(503, 'unavailable', 1) },
