@@ -190,7 +190,7 @@ describe('an S3 server', () => {
       mounts.remove();
       await cabin.remove();
     });
-    const said = /the Space \\"test\\" has it; name a bucket of this Space's own.*cannot start/;
+    const said = /belongs to the Space \\"test\\"; name a bucket of this Space's own.*cannot start/;
     expect(await refusal('objectstore', mounts.environment, said)).not.toBe(0);
   });
 });
