@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { rawHeadersOf } from './credentials.ts';
 import { sealedTag, withHostTags } from './entity-tags.ts';
+import { responseHeaders } from './headers.ts';
+import { scrubberOf } from './scrub.ts';
 
 const seal = (tag: string) => `sealed:${Buffer.from(tag).toString('base64url')}`;
 const open = (text: string) =>
@@ -15,6 +18,24 @@ it.each([
   ['""', `"${seal('""')}"`],
 ])('the tag %j is rewritten as %j', (value, expected) => {
   expect(sealedTag(value, seal)).toBe(expected);
+});
+
+it('a tag with spaces in it takes no longer than another of its length', () => {
+  const tag = `"a${' '.repeat(100_000)}b"`;
+  const begun = performance.now();
+  sealedTag(` ${tag} `, () => 'x');
+  expect(performance.now() - begun).toBeLessThan(1_000);
+  expect(sealedTag(`\tW/${tag} `, (text) => text)).toBe(`W/"${tag}"`);
+});
+
+it('an answer has one tag, and no other is sealed', () => {
+  const raw = ['a', 'b', 'c'].flatMap((tag) => ['ETag', `"${tag}"`]);
+  const returned = responseHeaders(
+    rawHeadersOf([...raw, 'x-etag', 'd']),
+    scrubberOf(['s3cr3t-of-the-bank']),
+    seal,
+  );
+  expect(returned).toEqual(['ETag', A, 'x-etag', 'd']);
 });
 
 describe('a condition of a request', () => {
@@ -52,6 +73,17 @@ describe('a condition of a request', () => {
       return undefined;
     });
     expect(looked).toBe(32);
+  });
+
+  it('has so many tags together with the other conditions of its request', () => {
+    let looked = 0;
+    const many = Array.from({ length: 100 }, (_, at) => [at % 2 ? 'If-Match' : 'if-none-match', '"x", "y"']);
+    const given = withHostTags(many.flat(), 'GET', () => {
+      looked += 1;
+      return undefined;
+    });
+    expect(looked).toBe(32);
+    expect(given.slice(30, 34)).toEqual(['If-Match', `${NONE}, ${NONE}`, 'if-none-match', NONE]);
   });
 
   it('is the only header that is changed', () => {

@@ -182,7 +182,10 @@ export function isScannable(status: number, raw: readonly RawHeader[]): boolean 
   );
 }
 
-/** The upstream's headers for the caller, with stars in place of the value. */
+/**
+ * The upstream's headers for the caller, with stars in place of the value. Of several entity tags only the first is
+ * returned, since each is sealed with two MACs and an answer has one.
+ */
 export function responseHeaders(
   raw: readonly RawHeader[],
   scrubber: Scrubber,
@@ -190,8 +193,11 @@ export function responseHeaders(
 ): string[] {
   const dropped = connectionNamed(raw);
   const returned: string[] = [];
+  let tagged = false;
   for (const { name, lower, value } of raw) {
     if (NOT_RETURNED.has(folded(lower)) || dropped.has(lower)) continue;
+    if (lower === 'etag' && tagged) continue;
+    tagged ||= lower === 'etag';
     const clean = scrubber.text(value);
     returned.push(scrubber.text(name), lower === 'etag' ? sealedTag(clean, sealTag) : clean);
   }
