@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { portOf } from '../metrics.ts';
 import { type DialFailure, dialler } from './dial.ts';
 import { addressGuard } from './guard.ts';
-import { type Answer, cached, type Resolve, withFixed } from './resolve.ts';
+import { type Answer, cached, MOST_ADDRESSES, type Resolve, withFixed } from './resolve.ts';
 
 let server: Server;
 let port: number;
@@ -50,6 +50,24 @@ describe('dialling', () => {
 
   it.each(['127.0.0.1', '8.8.8.8', '::1', '::ffff:127.0.0.1'])('refuses %s as a name', async (host) => {
     expect(await attempt(answers('127.0.0.2'), host)).toBe('denied');
+  });
+
+  it('judges so many addresses of a name, and dials none that has more', async () => {
+    let judged = 0;
+    const counting = {
+      permits: () => {
+        judged += 1;
+        return true;
+      },
+    };
+    const dial = (count: number) =>
+      dialler({ resolve: answers(...Array<string>(count).fill('127.0.0.1')), guard: counting })
+        .dial('api.bank.org', port)
+        .then((socket) => socket.destroy());
+    await dial(MOST_ADDRESSES);
+    expect(judged).toBe(MOST_ADDRESSES);
+    await expect(dial(MOST_ADDRESSES + 1)).rejects.toMatchObject({ failure: 'unresolved' });
+    expect(judged).toBe(MOST_ADDRESSES);
   });
 
   it('reports unresolved if no resolver answered', async () => {
@@ -249,5 +267,37 @@ describe('the cache of answers', () => {
     now = 60_000;
     await resolve('a.b');
     expect(asked).toBe(2);
+  });
+
+  const many = (count: number): Answer[] =>
+    Array.from({ length: count }, (_, at) => ({ address: `1.1.${at >> 8}.${at & 255}`, ttl: 0 }));
+
+  it('has nothing of a name with too many addresses, which is asked for again after ten seconds', async () => {
+    let now = 0;
+    let asked = 0;
+    const resolve = cached(
+      async () => {
+        asked += 1;
+        return many(4_000);
+      },
+      () => now,
+    );
+    expect([await resolve('a.b'), await resolve('a.b'), asked]).toEqual([[], [], 1]);
+    now = 10_000;
+    expect([await resolve('a.b'), asked]).toEqual([[], 2]);
+  });
+
+  it('keeps so many addresses, whatever names they are of', async () => {
+    let asked = 0;
+    const resolve = cached(async () => {
+      asked += 1;
+      return many(MOST_ADDRESSES - 1).map((answer) => ({ ...answer, ttl: 60 }));
+    });
+    const most = 16_384 / MOST_ADDRESSES;
+    for (let round = 0; round < 2; round += 1) for (let at = 0; at < most; at += 1) await resolve(`n${at}.b`);
+    expect(asked).toBe(most);
+    await resolve('one-more.b');
+    await resolve('n0.b');
+    expect(asked).toBe(most + 2);
   });
 });

@@ -1,7 +1,7 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { type AddressBytes, parseAddress } from './address.ts';
 import type { AddressGuard } from './guard.ts';
-import type { Answer, Resolve } from './resolve.ts';
+import { type Answer, MOST_ADDRESSES, type Resolve } from './resolve.ts';
 
 export type DialFailure = 'unresolved' | 'denied' | 'unreachable' | 'timeout';
 
@@ -41,7 +41,7 @@ export function dialler(options: {
     const answers = await resolve(host).catch((cause: unknown) => {
       throw new DialError('unresolved', { cause });
     });
-    if (answers.length === 0) throw new DialError('unresolved');
+    if (answers.length === 0 || answers.length > MOST_ADDRESSES) throw new DialError('unresolved');
     if (answers.some(({ address, trusted }) => trusted !== true && !guard.permits(address)))
       throw new DialError('denied');
     return answers;

@@ -15,7 +15,15 @@ export type Resolve = (host: string) => Promise<readonly Answer[]>;
 const TIMEOUT_MS = 2_000;
 const TRIES = 2;
 const LONGEST_TTL_S = 60;
-const MOST_NAMES = 4_096;
+/**
+ * The most addresses of a name that can be dialled: all of them are judged for each connection, and whoever answers for a
+ * name can give it thousands.
+ */
+export const MOST_ADDRESSES = 128;
+/** Seconds until a name with more addresses is asked for again, since reading such an answer takes long. */
+const TOO_MANY_TTL_S = 10;
+/** The most addresses that are cached, and names, each of which counts as one more. */
+const MOST_KEPT = 16_384;
 
 /** Asks the machine's DNS servers for exactly this name: no hosts file, no search list. */
 export function dnsResolve(servers?: readonly string[], timeoutMs = TIMEOUT_MS): Resolve {
@@ -42,15 +50,31 @@ export function withFixed(fixed: ReadonlyMap<string, Answer>, resolve: Resolve):
   };
 }
 
-/** Caches answers for their TTL, at most a minute; concurrent queries for a name are one. */
+/**
+ * Caches answers for their TTL, at most a minute; concurrent queries for a name are one. A name with too many addresses is
+ * given none.
+ */
 export function cached(resolve: Resolve, now: () => number = () => performance.now()): Resolve {
   const kept = new Map<string, { readonly until: number; readonly answers: readonly Answer[] }>();
   const asked = new Map<string, Promise<readonly Answer[]>>();
+  let size = 0;
+  function keep(host: string, answers: readonly Answer[], ttl: number): void {
+    const former = kept.get(host);
+    size += answers.length - (former === undefined ? -1 : former.answers.length);
+    if (size > MOST_KEPT) {
+      kept.clear();
+      size = 1 + answers.length;
+    }
+    kept.set(host, { until: now() + ttl * 1000, answers });
+  }
   async function ask(host: string): Promise<readonly Answer[]> {
     const answers = await resolve(host);
-    const ttl = Math.min(LONGEST_TTL_S, ...answers.map((answer) => answer.ttl));
-    if (kept.size >= MOST_NAMES) kept.clear();
-    if (answers.length > 0) kept.set(host, { until: now() + ttl * 1000, answers });
+    if (answers.length > MOST_ADDRESSES) {
+      keep(host, [], TOO_MANY_TTL_S);
+      return [];
+    }
+    if (answers.length > 0)
+      keep(host, answers, Math.min(LONGEST_TTL_S, ...answers.map((answer) => answer.ttl)));
     return answers;
   }
   return (host) => {
