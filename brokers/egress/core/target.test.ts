@@ -172,8 +172,15 @@ it.each([
   ['/i/bank/a?', 'Parameter 1 of the query.'],
   ['/i/bank/a?status=1&Status=2', 'A parameter by which a route is chosen.'],
   [`/i/bank/${'a'.repeat(2_048)}`, 'The target is too long.'],
+  [`/i/bank/a?${'x&'.repeat(513)}`, 'The query has too many parameters.'],
 ])('the refusal of %s says where it is ambiguous, and quotes nothing of it', (raw, expected) => {
   expect(placeOfAmbiguity(raw)).toBe(expected);
+});
+
+it('has so many parameters, each of which costs time, and no more', () => {
+  expect(parsed(`/i/bank/a?${'x=1&'.repeat(512)}`)).toBe('plain');
+  for (const query of ['x=1&'.repeat(513), 'x&'.repeat(4_000)])
+    expect(parsed(`/i/bank/a?${query}`)).toBe('ambiguous');
 });
 
 const ROUTES: readonly Route[] = [

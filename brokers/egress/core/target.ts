@@ -21,6 +21,8 @@ export interface InputTarget {
 
 const LONGEST_PATH = 2_048;
 const LONGEST_TARGET = 8_192;
+/** The most parameters of a query, each of which is read in several ways; 8 KiB have room for four thousand. */
+const MOST_PARAMETERS = 512;
 const INPUT = /^\/i\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(\/[^?]*)(?:\?(.*))?/s;
 
 /** RFC 3986 `pchar` without `;` (which starts a matrix parameter to some) and with escapes in their canonical form. */
@@ -72,7 +74,8 @@ export function placeOfAmbiguity(raw: string): string {
   const segment = segments.findIndex((one) => !isPlainSegment(one));
   if (segment >= 0)
     return `Segment ${segment + 1} of the path${segments[segment] === '' ? ' is empty' : ''}.`;
-  const pairs = query?.split('&') ?? [];
+  const pairs = query === undefined ? [] : pairsOf(query);
+  if (pairs.length > MOST_PARAMETERS) return 'The query has too many parameters.';
   const parameter = pairs.findIndex((pair) => parseQuery(pair) === undefined);
   return parameter >= 0
     ? `Parameter ${parameter + 1} of the query.`
@@ -94,10 +97,14 @@ function isPlainSegment(segment: string): boolean {
 const isSeenAlike = (segment: string): boolean =>
   !ONLY_DOTS.test(segment.replace(UNSEEN, '')) && !SESSION.test(segment);
 
+/** Programs that build a query in a loop leave one `&` at the end. */
+const pairsOf = (query: string): readonly string[] => query.replace(/(?<=.)&$/, '').split('&');
+
 function parseQuery(query: string): readonly Parameter[] | undefined {
+  const pairs = pairsOf(query);
+  if (pairs.length > MOST_PARAMETERS) return undefined;
   const parameters: Parameter[] = [];
-  // Programs that build a query in a loop leave one `&` at the end.
-  for (const pair of query.replace(/(?<=.)&$/, '').split('&')) {
+  for (const pair of pairs) {
     if (!QUERY.test(pair)) return undefined;
     const equals = pair.indexOf('=');
     const name = equals < 0 ? pair : pair.slice(0, equals);
