@@ -99,12 +99,20 @@ export function encodePath(text: string): string {
 
 /** A name or value of a query. */
 export function encode(text: string): string {
-  return encodeURIComponent(text).replace(/[!'()*]/g, escapeChar);
+  let encoded = encodeURIComponent(text);
+  // One pass for each of them takes half of the time that a function for each occurrence takes.
+  for (const [char, escape] of ESCAPES) encoded = encoded.replaceAll(char, escape);
+  return encoded;
 }
 
-function escapeChar(char: string): string {
-  return `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
-}
+/** Characters that `encodeURIComponent` leaves as they are, and RFC 3986 reserves. */
+const ESCAPES = [
+  ['!', '%21'],
+  ["'", '%27'],
+  ['(', '%28'],
+  [')', '%29'],
+  ['*', '%2A'],
+] as const;
 
 type Pairs = Signable['headers'];
 

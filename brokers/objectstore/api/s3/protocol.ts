@@ -15,6 +15,7 @@ import { type Handlers, withoutDeclaration } from './request.ts';
 import { matchS3, type S3Operation } from './routes.ts';
 import {
   type Claim,
+  hasTooMany,
   isPresigned,
   parseClaim,
   parsePresigned,
@@ -133,6 +134,7 @@ const PRESIGNED: ReadonlySet<S3Operation> = new Set<S3Operation>([
 
 /** The claimed signature, in a header or in the query, never in both. */
 function askedOf(received: Received, query: string | undefined): Asked | undefined {
+  if (hasTooMany(query)) return undefined;
   if (isPresigned(query)) return parsePresigned(received, query);
   const claim = parseClaim(received);
   return claim === undefined ? undefined : { claim, headers: received, query };

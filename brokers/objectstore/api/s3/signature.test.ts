@@ -110,6 +110,18 @@ describe('a refusal', () => {
     expect(answer.status).toBe(200);
   });
 
+  test('is of so many parameters and headers, and of more it is none', async () => {
+    const query = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, '']));
+    expect((await sent({ query: query(128) })).code).toBe('NotImplemented');
+    expect(await sent({ query: query(129) })).toMatchObject({ status: 403, code: 'AccessDenied' });
+    // Three are signed in any case.
+    const headers = (count: number) =>
+      Object.fromEntries(Array.from({ length: count - 3 }, (_, at) => [`h${at}`, '']));
+    expect((await sent({ headers: headers(256) })).status).toBe(200);
+    expect(await sent({ headers: headers(257) })).toMatchObject({ status: 403, code: 'AccessDenied' });
+  });
+
   test('of an unknown part of S3 repeats nothing', async () => {
     const header = await sent({ headers: { 'x-amz-tell-tale': 'tell-tale' } });
     const parameter = await sent({ query: { telltale: 'tell-tale' } });

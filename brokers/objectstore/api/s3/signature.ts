@@ -58,6 +58,12 @@ const TIME = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
 /** The greatest difference of a caller's clock, in milliseconds. */
 const SKEW_MS = 15 * 60_000;
 
+/**
+ * The most parameters of a query, and names of signed headers: more than any client of S3 sends. Each is decoded, encoded
+ * and sorted before it is known whether anybody has signed the request.
+ */
+const MOST_PARAMETERS = 128;
+const MOST_SIGNED = 256;
 /** The only parameter of a presigned URL that is not signed, since it is the signature. */
 const SIGNATURE = 'X-Amz-Signature';
 
@@ -65,10 +71,21 @@ export function parseClaim(headers: ReadonlyMap<string, string>): Claim | undefi
   const [, credential = '', names = '', signature = ''] =
     CLAIM.exec(headers.get('authorization') ?? '') ?? [];
   const parsed = parseCredential(credential);
+  const signedHeaders = namesIn(names);
   const time = headers.get('x-amz-date') ?? '';
-  if (parsed === undefined) return undefined;
-  return { ...parsed, time, signedHeaders: names.split(';'), signature, expires: undefined };
+  if (parsed === undefined || signedHeaders === undefined) return undefined;
+  return { ...parsed, time, signedHeaders, signature, expires: undefined };
 }
+
+/** Undefined if there are too many. */
+function namesIn(text: string): readonly string[] | undefined {
+  const names = text.split(';', MOST_SIGNED + 1);
+  return names.length > MOST_SIGNED ? undefined : names;
+}
+
+/** Whether the query has more parameters than a signature may cover. */
+export const hasTooMany = (query = ''): boolean =>
+  query.split('&', MOST_PARAMETERS + 1).length > MOST_PARAMETERS;
 
 function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | undefined {
   const [, accessKeyId, day, region] = CREDENTIAL.exec(text) ?? [];
@@ -221,14 +238,15 @@ export function parsePresigned(received: Received, query: string | undefined): P
 function claimOf(own: ReadonlyMap<string, string>): Claim | undefined {
   const { algorithm, credential, date, expires, signedHeaders, signature } = NAMES;
   const parsed = parseCredential(own.get(credential) ?? '');
-  const names = own.get(signedHeaders) ?? '';
-  if (parsed === undefined || own.get(algorithm) !== ALGORITHM) return undefined;
-  if (!SIGNED.test(names) || !/^[0-9a-f]{64}$/.test(own.get(signature) ?? '')) return undefined;
+  const text = own.get(signedHeaders) ?? '';
+  const names = namesIn(text);
+  if (parsed === undefined || names === undefined || own.get(algorithm) !== ALGORITHM) return undefined;
+  if (!SIGNED.test(text) || !/^[0-9a-f]{64}$/.test(own.get(signature) ?? '')) return undefined;
   if (!/^[1-9]\d{0,8}$/.test(own.get(expires) ?? '')) return undefined;
   return {
     ...parsed,
     time: own.get(date) ?? '',
-    signedHeaders: names.split(';'),
+    signedHeaders: names,
     signature: own.get(signature) ?? '',
     expires: Number(own.get(expires)),
   };
