@@ -90,6 +90,24 @@ test('a body waits for its reader, and arrives completely', async () => {
   expect(slow.bytes).toBe(64 * MIB);
 });
 
+test('an answer has so many informational ones before it, and with more its connection ends', async () => {
+  const before = (count: number) => (response: ServerResponse) => {
+    for (let at = 0; at < count; at += 1) response.writeProcessing();
+    response.end('hello');
+  };
+  const taken = async () => {
+    const { to, release } = sink();
+    release();
+    await get(() => to);
+  };
+  answer = before(32);
+  await taken();
+  answer = before(33);
+  await expect(taken()).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_OVERFLOW' });
+  answer = before(0);
+  await taken();
+});
+
 test('a read piece is freed at once, without the collector', async () => {
   answer = (response) => {
     response.writeHead(200, { 'content-length': 16 * MIB });

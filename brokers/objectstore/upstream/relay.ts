@@ -46,6 +46,8 @@ export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60
 /** Bytes of an answer that are passed on immediately, so that short answers do not wait for a turn. */
 const AT_ONCE = 64 * 1024;
 
+/** Informational answers (1xx) of one request: a server can send them without end, and nothing slows the parser down. */
+const MOST_INFORMATIONAL = 32;
 /** undici's own timers live for a second after their use, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
@@ -79,6 +81,7 @@ class Relay implements Dispatcher.DispatchHandler {
   #late: NodeJS.Timeout | undefined;
   /** Whether the request's body is being sent. */
   #sending = false;
+  #informational = 0;
   /** Bytes of the answer that the sink was given. */
   #passed = 0;
   /** Whether a requested turn has not come yet. */
@@ -122,7 +125,7 @@ class Relay implements Dispatcher.DispatchHandler {
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    if (status < 200) return;
+    if (status < 200) return void this.#countInformational();
     this.#allow(this.#patience.pieceMs, () => new errors.BodyTimeoutError());
     const sink = this.#sinkFor({ status, headers: single(headers) });
     this.#sink = sink;
@@ -134,6 +137,13 @@ class Relay implements Dispatcher.DispatchHandler {
       .on('error', (error) => this.#fail(error))
       .on('close', () => this.#onClose(sink));
     if (sink.writableNeedDrain) controller.pause();
+  }
+
+  /** @throws if there are too many, which ends the connection */
+  #countInformational(): void {
+    this.#informational += 1;
+    if (this.#informational > MOST_INFORMATIONAL)
+      throw new errors.HeadersOverflowError('informational answers without end');
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
