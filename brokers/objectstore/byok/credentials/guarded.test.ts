@@ -8,7 +8,14 @@ import { type Dialler, dialler, portOf } from '@space/broker-kit';
 import type { Dispatcher } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeAuthority } from '../../../../testing/certificates.ts';
-import { guardedClient, guardedPool, openReach, type ReachSettings, reachGuard } from './guarded.ts';
+import {
+  contextWith,
+  guardedClient,
+  guardedPool,
+  openReach,
+  type ReachSettings,
+  reachGuard,
+} from './guarded.ts';
 
 const settings: ReachSettings = {
   BYOK_FIXED_HOSTS: [],
@@ -53,6 +60,12 @@ afterAll(() => rmSync(directory, { recursive: true }));
 test('CAs that an administrator trusts in addition to the system’s are read from the configured file', async () => {
   expect((await openReach(settings)).ca).toBeUndefined();
   expect((await openReach({ ...settings, BYOK_CA_FILE: authority.cert })).ca).toBe(ca);
+});
+
+test('authorities are parsed once for all connections', () => {
+  expect(contextWith(ca)).toBe(contextWith(ca));
+  expect(contextWith(undefined)).toBe(contextWith(undefined));
+  expect(contextWith(ca)).not.toBe(contextWith(undefined));
 });
 
 describe('a connection to a host that a tenant has named', () => {

@@ -1,8 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
+import {
+  connect as connectTls,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
 import {
   type AddressGuard,
   addressGuard,
+  cached,
   ConfigError,
   DialError,
   type Dialler,
@@ -37,7 +44,7 @@ export async function openReach(config: ReachSettings): Promise<Reach> {
   const { BYOK_FIXED_HOSTS: fixed, BYOK_CA_FILE: ca } = config;
   return {
     dialler: dialler({
-      resolve: withFixed(fixedMap(fixed), dnsResolve()),
+      resolve: withFixed(fixedMap(fixed), cached(dnsResolve())),
       guard: reachGuard(config),
     }),
     ca: ca === undefined ? undefined : await readFile(ca, 'utf8'),
@@ -100,6 +107,20 @@ const withinConnect: Within = (act) => {
   return act(deadline.signal).finally(() => clearTimeout(timer));
 };
 
+const contexts = new Map<string | undefined, SecureContext>();
+/**
+ * The context with these authorities beside the system's, created once: parsing all of them takes some milliseconds, and a
+ * tenant's server may end every connection after one request.
+ */
+export function contextWith(ca: string | undefined): SecureContext {
+  const known = contexts.get(ca);
+  if (known !== undefined) return known;
+  const authorities = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
+  const context = createSecureContext({ minVersion: 'TLSv1.2', ...authorities });
+  contexts.set(ca, context);
+  return context;
+}
+
 /** Connects through the guard with TLS 1.2 or later and a certificate for exactly this name; no proxy, no redirects. */
 function connector(origin: string, { dialler, ca }: Reach, within: Within) {
   const { hostname, port } = new URL(origin);
@@ -109,9 +130,8 @@ function connector(origin: string, { dialler, ca }: Reach, within: Within) {
     const tls = connectTls({
       socket,
       servername: hostname,
-      minVersion: 'TLSv1.2',
+      secureContext: contextWith(ca),
       ALPNProtocols: ['http/1.1'],
-      ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     });
     const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
     const stop = () => tls.destroy(new Error('the deadline passed'));
