@@ -52,6 +52,7 @@ function begin(options: Partial<ConnectionOptions> = {}): void {
     client: {},
     keepMs: NEVER,
     openDelayMs: NEVER,
+    unused: () => () => undefined,
     ...others,
   });
 }

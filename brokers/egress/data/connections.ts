@@ -22,6 +22,8 @@ export interface ConnectionOptions {
   readonly keepMs: number;
   /** Milliseconds that a request waits for a busy connection before another one is opened for it. */
   readonly openDelayMs: number;
+  /** Called for a connection that nobody uses, with what closes it; the result is called when it is used or closed. */
+  readonly unused: (close: () => void) => () => void;
 }
 
 /** The connection ended before the request was written to it, so the request may be sent again. */
@@ -39,6 +41,8 @@ interface Connection extends Indexed {
   readonly client: Client;
   /** undici takes the socket with the first request. */
   readonly socket: TLSSocket;
+  /** Set while nobody uses it. */
+  used: (() => void) | undefined;
 }
 
 interface Waiting {
@@ -92,6 +96,7 @@ export class Connections {
     this.#closed = true;
     clearTimeout(this.#openTimer);
     for (const socket of this.#spare.keys()) socket.destroy();
+    for (const { used } of this.#idle) used?.();
     for (const { pending } of this.#waiting.splice(0)) pending.onResponseError(undefined, new NotSent());
     await Promise.all(
       [...this.#idle.splice(0), ...this.#busy.snapshot()].map(({ client }) => client.destroy()),
@@ -99,6 +104,8 @@ export class Connections {
   }
 
   #assign(connection: Connection, { request, pending }: Waiting, reused: boolean): void {
+    connection.used?.();
+    connection.used = undefined;
     this.#busy.add(connection);
     pending.reused = reused;
     connection.client.dispatch(request, pending);
@@ -116,14 +123,16 @@ export class Connections {
   #onFree(connection: Connection): void {
     if (!this.#busy.delete(connection)) return;
     const next = this.#next();
-    if (next === undefined) this.#idle.push(connection);
-    else this.#assign(connection, next, true);
+    if (next !== undefined) return this.#assign(connection, next, true);
+    this.#idle.push(connection);
+    connection.used = this.#options.unused(() => this.#discard(connection));
   }
 
   /** Closes a connection; the request on it gets `NotSent` if it was not written yet. */
   #discard(connection: Connection, cause?: unknown): void {
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
+    connection.used?.();
     this.#busy.delete(connection);
     void connection.client.destroy(new NotSent({ cause }));
     connection.socket.destroy();
@@ -178,7 +187,7 @@ export class Connections {
         queueMicrotask(() => (again ? done(new NotSent(), null) : done(null, socket)));
       },
     });
-    const connection = { client, socket, index: -1 };
+    const connection = { client, socket, index: -1, used: undefined };
     const discard = (_: URL, __: readonly Dispatcher[], error: Error) => this.#discard(connection, error);
     client
       .on('drain', () => this.#onFree(connection))
@@ -193,13 +202,16 @@ export class Connections {
   #keepSpare(socket: TLSSocket): void {
     const end = () => socket.destroy();
     const old = setTimeout(end, this.#options.keepMs).unref();
+    let used: (() => void) | undefined;
     const release = () => {
       clearTimeout(old);
+      used?.();
       this.#spare.delete(socket);
       socket.off('data', end).off('close', release).pause();
     };
     this.#spare.set(socket, release);
     socket.on('data', end).on('close', release);
+    used = this.#options.unused(end);
   }
 
   /** Fails one request; if no connection is left or being opened, all that waited when this attempt began. */

@@ -39,6 +39,8 @@ export interface DataLimits {
   readonly allSignedBytes: number;
   /** Bytes of tunnels and answers whose receivers do not take them. */
   readonly stalledBytes: number;
+  /** Connections to hosts of stored inputs that nobody uses, each of which takes some hundred KiB. */
+  readonly unusedUpstreams: number;
   /** How long an unknown caller waits for a policy before it is refused. */
   readonly unknownWaitMs: number;
   /** Time until the last header of a request. */
@@ -77,6 +79,7 @@ export const DEFAULT_LIMITS: DataLimits = {
   // These and what connections, tunnels and requests take fit into the memory that the chart gives the pod.
   allSignedBytes: 32 * 1024 * 1024,
   stalledBytes: 128 * 1024 * 1024,
+  unusedUpstreams: 512,
   // The health check, which uses a wrong principal, waits as long.
   unknownWaitMs: 3_000,
   headMs: 10_000,

@@ -6,10 +6,10 @@ export const TUNNEL_STALL_BYTES = 256 * 1024;
 /** The same of an answer with a stored input, with what was decrypted and what waits to be scrubbed: some 470 KiB were measured. */
 export const ANSWER_STALL_BYTES = 512 * 1024;
 
-/** Counts bytes that are kept since a receiver does not take them. */
+/** Counts what is kept in memory for Capsules: bytes that a receiver does not take, or connections that nobody uses. */
 export interface Stalls {
   /**
-   * Begins to count for a Capsule, until the returned function is called. Of more than fit into memory, `end` is called of
+   * Begins to count so much for a Capsule, until the returned function is called. Of more than fit into memory, `end` is called of
    * what has waited for longest in the Capsule that keeps most.
    */
   begin(capsule: string, bytes: number, end: () => void): () => void;

@@ -12,6 +12,7 @@ import { Problem } from '../core/problem.ts';
 import type { Tenant } from '../policies/tenant.ts';
 import { Connections } from './connections.ts';
 import type { DataLimits } from './limits.ts';
+import { createStalls } from './stalls.ts';
 
 /**
  * Connections to the hosts of stored inputs. Each Assistant has its own, so that no state is shared between Assistants.
@@ -50,6 +51,8 @@ export function createUpstreams(options: {
   });
   let known = new WeakMap<Tenant, Map<string, Entry>>();
   const all = new Set<Entry>();
+  // Each counts as one. Beyond their number the one goes that is unused for longest, of the Capsule that has most.
+  const unused = createStalls(limits.unusedUpstreams, () => undefined);
 
   function create(tenant: Tenant, host: string): Entry {
     const connections = new Connections({
@@ -58,11 +61,14 @@ export function createUpstreams(options: {
       most: limits.requests,
       keepMs: KEEP_ALIVE_MS,
       openDelayMs: OPEN_DELAY_MS,
+      unused: (close) => unused.begin(tenant.capsule, 1, close),
       client: {
         // The relay has time-outs of its own.
         headersTimeout: 0,
         bodyTimeout: 0,
         keepAliveTimeout: KEEP_ALIVE_MS,
+        // Whatever the host says.
+        keepAliveMaxTimeout: KEEP_ALIVE_MS,
         maxHeaderSize: 32 * 1024,
       },
     });

@@ -16,6 +16,8 @@ export interface TestUpstream {
   readonly seen: Seen[];
   /** Connections that were opened so far. */
   readonly connections: () => number;
+  /** Those of them that are open now. */
+  readonly open: () => number;
   /** Answers from now on; the default says `ok`. */
   answer: RequestListener;
   close(): Promise<void>;
@@ -27,6 +29,7 @@ export async function startUpstream(tls: {
   maxVersion?: 'TLSv1.1' | 'TLSv1.2';
 }): Promise<TestUpstream> {
   let connections = 0;
+  let open = 0;
   const ok: RequestListener = (_, response) => response.end('ok');
   const upstream = { answer: ok };
   const seen: Seen[] = [];
@@ -37,14 +40,19 @@ export async function startUpstream(tls: {
       upstream.answer(request, response);
     });
   });
-  server.on('connection', () => {
+  server.on('connection', (socket) => {
     connections += 1;
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return Object.assign(upstream, {
     port: portOf(server),
     seen,
     connections: () => connections,
+    open: () => open,
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
