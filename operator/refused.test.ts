@@ -180,7 +180,9 @@ test('a right that a role of the operator lacks is reported with verb and kind',
   const failure: unknown = await writer.create(kinds.CONFIG_MAP, wish).catch((error: unknown) => error);
   const { finding } = asRefused(failure);
   expect(finding).toMatchObject({ status: 'False', reason: 'WriteRefused' });
-  expect(finding.message).toMatch(/cannot create resource \\"configmaps\\".* the missing right that causes this/);
+  expect(finding.message).toMatch(
+    /cannot create resource \\"configmaps\\".* the missing right that causes this/,
+  );
 });
 
 test('a policy’s message about a Secret is repeated nowhere', async () => {

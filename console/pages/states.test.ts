@@ -289,7 +289,7 @@ async function wrongIn({ says, by = 'admin', reach }: State): Promise<readonly s
       .first()
       .waitFor()
       .catch(async (cause: unknown) => {
-        throw new Error(`the page says: ${await page.locator('body').innerText()}`, { cause });
+        throw new Error(`the page says: ${await page.locator('body').textContent()}`, { cause });
       });
     return await violationsOnEach(page);
   } finally {

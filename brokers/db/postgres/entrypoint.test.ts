@@ -186,9 +186,12 @@ describe('the embedded server', () => {
     await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', { what: 'the server' });
     const others = { LOG: join(directory, 'log-of-the-other'), SOCKET_DIRECTORY: join(directory, 'volume') };
     const second = start(others);
-    await eventually(() => existsSync(others.LOG) && readFileSync(others.LOG, 'utf8').includes('waiting for another server'), {
-      what: 'the wait',
-    });
+    await eventually(
+      () => existsSync(others.LOG) && readFileSync(others.LOG, 'utf8').includes('waiting for another server'),
+      {
+        what: 'the wait',
+      },
+    );
     expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     await end('SIGKILL', first);
     await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', {

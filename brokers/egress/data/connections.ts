@@ -123,7 +123,7 @@ export class Connections {
   #onFree(connection: Connection): void {
     if (!this.#busy.delete(connection)) return;
     const next = this.#next();
-    if (next !== undefined) return this.#assign(connection, next, true);
+    if (next !== undefined) return void this.#assign(connection, next, true);
     this.#idle.push(connection);
     connection.used = this.#options.unused(() => this.#discard(connection));
   }

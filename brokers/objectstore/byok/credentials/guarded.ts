@@ -9,8 +9,8 @@ import {
 import {
   type AddressGuard,
   addressGuard,
-  cached,
   ConfigError,
+  cached,
   DialError,
   type Dialler,
   dialler,
