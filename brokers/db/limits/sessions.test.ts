@@ -97,6 +97,12 @@ describe('a session that is ended', () => {
       [[1, 'notifications']],
     ],
     [
+      'whoever fills the queue, where that is known, and nobody else',
+      [session({ transactionSeconds: 60 }), session({ pid: 2, role: 'b', transactionSeconds: 0.1 })],
+      { notifications: 0.51, notifier: 'b' },
+      [[2, 'notifications']],
+    ],
+    [
       'whoever keeps vacuum from clearing row locks',
       [session({ transactionSeconds: 61 }), session({ pid: 2, transactionSeconds: 60 })],
       { rowLocks: 1.01 },

@@ -1,3 +1,5 @@
+import { QUEUED } from './notifiers.ts';
+
 /** What a tenant's session uses of resources that all sessions share. */
 export interface TenantSession {
   readonly pid: number;
@@ -20,6 +22,8 @@ export interface ServerState {
   readonly predicates: number;
   /** How full the notification queue is, from 0 to 1. */
   readonly notifications: number;
+  /** The role that fills the queue of notifications, whose sessions are ended first. */
+  readonly notifier?: string | undefined;
   /** Row locks with several holders that vacuum has not removed, as a share of what the server should accumulate. */
   readonly rowLocks: number;
 }
@@ -49,8 +53,6 @@ interface End {
 
 /** If the lock table is fuller than this, the role with the most locks is ended, even within its bound. */
 const CROWDED = 0.5;
-/** The notification queue can be shortened only to its slowest reader, a session that stays in a transaction. */
-const QUEUED = 0.5;
 /** Reads of serializable transactions are kept until every transaction that began before their end has ended. */
 const PREDICATES = 0.5;
 const SLOW_READER_SECONDS = 5;
@@ -84,7 +86,7 @@ function reasonFor(
   greedy: boolean,
   /** The session with the most reads, if the table of reads is too full. */
   reader: TenantSession | undefined,
-  { notifications, rowLocks }: ServerState,
+  { notifications, notifier, rowLocks }: ServerState,
   bounds: SessionBounds,
 ): EndReason | undefined {
   if (greedy && locks >= FEW_LOCKS) return 'locks';
@@ -93,7 +95,8 @@ function reasonFor(
     return 'predicate_locks';
   if (idleSeconds > bounds.idleInTransactionSeconds) return 'idle_in_transaction';
   if (transactionSeconds > bounds.transactionSeconds) return 'transaction';
-  if (notifications > QUEUED && old) return 'notifications';
+  // The notification queue can be shortened only to its slowest reader, a session that stays in a transaction.
+  if (notifications > QUEUED && (notifier === undefined ? old : role === notifier)) return 'notifications';
   if (rowLocks > 1 && transactionSeconds > KEEPER_SECONDS) return 'row_locks';
   return undefined;
 }

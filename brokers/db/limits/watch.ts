@@ -3,13 +3,9 @@ import { QUIET_MS, type ServerAddress } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import type { BrokerMetrics } from '../metrics.ts';
 import { createGlances } from './glance.ts';
-import {
-  decideEnds,
-  type EndReason,
-  type ServerState,
-  type SessionBounds,
-  type TenantSession,
-} from './sessions.ts';
+import { Notifiers } from './notifiers.ts';
+import { decideEnds, type EndReason, type SessionBounds, type TenantSession } from './sessions.ts';
+import { STATE, type State } from './state.ts';
 
 /**
  * Ends tenants' sessions that use too much of what all sessions share. Its one session always has a transaction open:
@@ -60,17 +56,8 @@ const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS loc
   LEFT JOIN (SELECT pid, count(*)::int AS locks, (count(*) FILTER (WHERE mode = 'SIReadLock'))::int AS predicates
              FROM pg_locks GROUP BY pid) l ON l.pid = a.pid
   WHERE a.pid <> pg_backend_pid()
-    AND (l.locks >= 100 OR l.predicates > 0 OR a.xact_start < clock_timestamp() - interval '5 seconds')`;
-
-/** Vacuum starts at half of the value that counts as full here. */
-const STATE = `SELECT pg_notification_queue_usage() AS notifications,
-    (SELECT max(mxid_age(datminmxid)) FROM pg_database WHERE datconnlimit <> -2) /
-      (2 * current_setting('autovacuum_multixact_freeze_max_age')::float8) AS "rowLocks",
-    ((SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock') /
-      (current_setting('max_pred_locks_per_transaction')::float8 * current_setting('max_connections')::int))::float8 AS predicates,
-    current_setting('max_locks_per_transaction')::int *
-      (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity"`;
-
+    AND (l.locks >= 100 OR l.predicates > 0 OR a.xact_start < clock_timestamp() - interval '5 seconds'
+      OR (a.usename = $1 AND a.xact_start IS NOT NULL))`;
 /**
  * Ends a session only in the database with the name of its role, which no other role can enter, so never the broker's
  * or a superuser's.
@@ -85,23 +72,23 @@ type Ended = Pick<TenantSession, 'pid' | 'role' | 'locks' | 'transactionSeconds'
 export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy }: WatchOptions): Watch {
   const stopping = new AbortController();
   const held = holdSession(address);
+  const notifiers = new Notifiers();
   const endings = tellOfEndings({ log, metrics, onGreedy });
   let lost = false;
   const glances = createGlances({
     bound: bounds.locks,
     onEnd: (session) => endings.tell({ ...session, reason: 'locks', transactionSeconds: 0 }),
+    onNotifying: (role) => notifiers.note(role),
   });
 
   async function look(): Promise<void> {
     const client = await held.open();
     // Without this, the transaction would keep seeing the sessions of its first check.
     await client.query('SELECT pg_stat_clear_snapshot()');
-    const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK });
-    const { rows: states } = await client.query<ServerState>({
-      name: 'state',
-      text: STATE,
-    });
-    const [state] = states;
+    const { rows: states } = await client.query<State>({ name: 'state', text: STATE });
+    const state = states.map((one) => ({ ...one, notifier: notifiers.look(one.notifications) }))[0];
+    const values = [state?.notifier ?? ''];
+    const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK, values });
     endings.stillThere(new Set(sessions.map(({ pid }) => pid)));
     for (const { session, reason } of state === undefined ? [] : decideEnds(sessions, state, bounds)) {
       await client.query({ name: 'end', text: END, values: [session.pid, session.role] });
