@@ -201,7 +201,7 @@ describe('the keys of a Space', () => {
       /^refused home-services\/db-broker-keys it existed and is missing, and no URL .* remove db-broker-keys from ConfigMap home-services\/space-keys and annotation platform.space\/keys of volume claim home-services\/data-postgres-0/,
     );
     await remove(core('configmaps', SERVICES, 'space-keys'));
-    expect((await keep()).told.join()).toMatch(/db-broker-keys .* take db-broker-keys out of annotation/);
+    expect((await keep()).told.join()).toMatch(/db-broker-keys .* remove db-broker-keys from annotation/);
     await merge(core('persistentvolumeclaims', SERVICES, 'data-postgres-0'), {
       metadata: { annotations: { 'platform.space/keys': null } },
     });

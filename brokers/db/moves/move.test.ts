@@ -357,7 +357,7 @@ describe('refused before anything is changed', () => {
   };
 
   it.each([
-    ['to a server that drains', { b: { drain: true } }, 'b', /server b drains/],
+    ['to a server that drains', { b: { drain: true } }, 'b', /server b is draining/],
     ['to a server that is none', {}, 'c', /no server is named c/],
   ] as const)('%s', async (_, shares, target, why) => {
     const { id, principal, url } = await capsuleOn('main');

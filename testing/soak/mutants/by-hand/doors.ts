@@ -40,7 +40,7 @@ export const DOORS = [
       "if (!NAME.test(name)) throw new Error('not a name of ours');",
       '',
       NAMES,
-      'enters no statement',
+      'is refused in a statement',
     ],
     [
       'an unknown database is adopted only by its own workload',
@@ -139,7 +139,7 @@ export const DOORS = [
       'await cut([{ name, ...(await observe(session, name)) }]);',
       '',
       STUCK,
-      'a computation that nothing ends holds up drops',
+      'a computation that cannot be ended blocks drops',
     ],
   ]),
 ];

@@ -95,7 +95,7 @@ export const SERVERS = [
       'if (before === undefined ||',
       "if ((before === undefined && capsule === '') ||",
       ROUTER,
-      'is remembered while main loses the connection; of others nothing is known then',
+      'is remembered while main loses the connection, and those of others are unknown then',
     ],
   ]),
   ...mutantsOf('servers/config.ts', [

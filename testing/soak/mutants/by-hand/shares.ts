@@ -55,7 +55,7 @@ export const SHARES = [
     ],
     [
       'a slow reader of notifications is terminated',
-      "if (notifications > QUEUED && old) return 'notifications';",
+      "if (notifications > QUEUED && (notifier === undefined ? old : role === notifier)) return 'notifications';",
       '',
       SESSIONS,
       'slow readers of a queue that fills',
@@ -67,7 +67,7 @@ export const SHARES = [
       'await client.query(HOLD);',
       '',
       FULL_TABLE,
-      'the watch ends whoever has filled the table of locks',
+      'the watch ends the session that has filled the lock table',
     ],
     [
       'each check reads current statistics',
@@ -81,7 +81,7 @@ export const SHARES = [
       'JOIN pg_database d ON d.oid = a.datid AND d.datname = a.usename',
       'JOIN pg_database d ON d.oid = a.datid',
       WATCH,
-      'ends nobody else, and goes on when its own session was ended',
+      'ends no other session, and continues after its own session was ended or the server was unavailable',
     ],
     [
       'a session that is to end is terminated',
@@ -95,7 +95,7 @@ export const SHARES = [
       'client = undefined;',
       'client = failed;',
       WATCH,
-      'ends nobody else, and goes on when its own session was ended',
+      'ends no other session, and continues after its own session was ended or the server was unavailable',
     ],
   ]),
   ...mutantsOf('limits/capacity.ts', [
@@ -111,7 +111,7 @@ export const SHARES = [
       "if (row !== undefined && row.door !== 'open')",
       "if (row !== undefined && row.door === 'closed')",
       LIMITS,
-      'of bytes put out whoever passes them',
+      'of bytes end the sessions of a Capsule above them',
     ],
   ]),
   ...mutantsOf('operations/limit.ts', [
@@ -120,7 +120,7 @@ export const SHARES = [
       "if (statements.length > 0) await session.run('limit connections', within('cut', statements));",
       '',
       LIMITS,
-      'of connections hold for what is there and for what comes',
+      'of connections apply to existing and new databases',
     ],
   ]),
   ...mutantsOf('limits/sweep.ts', [
@@ -129,14 +129,14 @@ export const SHARES = [
       "if (tightened) await session.run('end sessions', END_SESSIONS, [names]);",
       '',
       LIMITS,
-      'of bytes put out whoever passes them',
+      'of bytes end the sessions of a Capsule above them',
     ],
     [
       'sessions of a tenant over its quota are terminated again after the commit',
       "if (first && tightened) await session.run('end sessions', END_SESSIONS, [names]).catch(() => undefined);",
       '',
       LIMITS,
-      'of bytes put out whoever passes them',
+      'of bytes end the sessions of a Capsule above them',
     ],
     [
       'a database over its quota that somebody else opened is closed again',
@@ -150,21 +150,21 @@ export const SHARES = [
       'const charged = Math.ceil((growth / Math.max(1, writers.size)) * wrote);',
       'const charged = Math.ceil((0 * growth / Math.max(1, writers.size)) * wrote);',
       LIMITS,
-      'count what a tenant writes into the catalogues of the whole server',
+      'count what a tenant writes into the shared catalogues of the server',
     ],
     [
       'growth of the shared catalogues is charged to those who wrote',
       'const wrote = own.filter(({ name }) => writers.has(name)).length;',
       'const wrote = own.length + 0 * writers.size;',
       LIMITS,
-      'count what a tenant writes into the catalogues of the whole server',
+      'count what a tenant writes into the shared catalogues of the server',
     ],
     [
       'a tenant that may only delete data has one connection',
       "door === 'tidying' ? 1 : (row.connections ?? context.connectionLimit);",
       'row.connections ?? context.connectionLimit * (door.length > 0 ? 1 : 0);',
       LIMITS,
-      'of bytes put out whoever passes them',
+      'of bytes end the sessions of a Capsule above them',
     ],
   ]),
   ...mutantsOf('limits/shared.ts', [
@@ -240,14 +240,14 @@ export const SHARES = [
       'if (role.powers.length > 0) {',
       'if (role.powers.length < 0) {',
       DRIFT,
-      'mends a power',
+      'repairs a power',
     ],
     [
       'a membership that a role must not have is removed',
       '...isolation.members.map((member) =>',
       '...isolation.members.slice(1).map((member) =>',
       DRIFT,
-      'mends a member',
+      'repairs a member',
     ],
     [
       'a grant on a database to others is revoked',
@@ -261,7 +261,7 @@ export const SHARES = [
       'database.invalid || !database.ours',
       'database.invalid',
       DRIFT,
-      'says that a database of somebody else is lost, and touches nothing',
+      'reports that a database of somebody else is lost, and changes nothing',
     ],
     [
       'a database over its quota stays closed',
