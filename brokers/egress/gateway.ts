@@ -3,6 +3,7 @@ import type { Logger, Resolve, ServiceMetrics, ShareRefusal } from '@space/broke
 import { type AddressGuard, dialler, Turns } from '@space/broker-kit';
 import { passedWith } from './core/headers.ts';
 import type { Custody } from './custody.ts';
+import { createBudget } from './data/budget.ts';
 import { Calls } from './data/calls.ts';
 import { ConnectionShares } from './data/connection-shares.ts';
 import type { ScrubberSource } from './data/input-sender.ts';
@@ -12,7 +13,6 @@ import { type DataListener, listenForCallers } from './data/listener.ts';
 import { recorder } from './data/record.ts';
 import { Reflections } from './data/reflections.ts';
 import { Scrubbers } from './data/scrubbers.ts';
-import { createStalls } from './data/stalls.ts';
 import { serveTunnel } from './data/tunnel.ts';
 import { createUpstreams, type Upstreams } from './data/upstreams.ts';
 import { createUsage } from './data/usage.ts';
@@ -72,7 +72,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const refused = (resource: SharedResource, reason: ShareRefusal) =>
     metrics.shareRefused.inc({ resource, reason });
   const usage = createUsage(limits, refused, () => onTurnedAway('refusals'));
-  const stalls = createStalls(limits.stalledBytes, () => refused('stalledBytes', 'full'));
+  const stalls = createBudget(limits.stalledBytes, () => refused('stalledBytes', 'full'));
   const strangers = new Strangers(policies, limits, onTurnedAway);
   const shares = new ConnectionShares(policies, limits, onTurnedAway);
   const reflections = new Reflections(limits.reflections, () => metrics.reflections.inc());

@@ -12,13 +12,13 @@ import type { LiveInput } from '../policies/tenant.ts';
 import type { Admitted } from './admission.ts';
 import type { ArrivingRequest } from './arriving-request.ts';
 import { bodyOf, readBody, wholeLength } from './body.ts';
+import type { Budget } from './budget.ts';
 import type { Ending } from './ending.ts';
-import type { DataLimits } from './limits.ts';
+import { ANSWER_STALL_BYTES, type DataLimits } from './limits.ts';
 import { oncePerTick } from './once-per-tick.ts';
 import type { Line } from './record.ts';
 import type { Reflections } from './reflections.ts';
 import { relay } from './relay.ts';
-import { ANSWER_STALL_BYTES, type Stalls } from './stalls.ts';
 import type { Upstreams } from './upstreams.ts';
 import type { Usage } from './usage.ts';
 
@@ -35,7 +35,7 @@ export interface SenderOptions {
   readonly upstreams: Upstreams;
   readonly limits: DataLimits;
   readonly usage: Usage;
-  readonly stalls: Stalls;
+  readonly stalls: Budget;
   readonly reflections: Reflections;
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
@@ -131,8 +131,8 @@ function fillingOf(
   return { filling: text, secrets };
 }
 
-const stalledFor = (stalls: Stalls, capsule: string, ending: Ending) => () =>
-  stalls.begin(capsule, ANSWER_STALL_BYTES, () => ending.end(new Problem('unavailable')));
+const stalledFor = (stalls: Budget, capsule: string, ending: Ending) => () =>
+  stalls.hold(capsule, ANSWER_STALL_BYTES, () => ending.end(new Problem('unavailable')));
 
 function signed(profile: SigningProfile, value: string, request: Signable): Signature {
   const key = Buffer.from(value, 'latin1');

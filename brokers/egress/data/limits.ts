@@ -1,4 +1,12 @@
 /**
+ * What a direction of a tunnel keeps in memory at most while its receiver takes nothing: Node stops writing, and then reading,
+ * beyond 64 KiB, and a piece has as many.
+ */
+export const TUNNEL_STALL_BYTES = 256 * 1024;
+/** The same of an answer with a stored input, with what was decrypted and what waits to be scrubbed: some 470 KiB were measured. */
+export const ANSWER_STALL_BYTES = 512 * 1024;
+
+/**
  * How much of a replica one Assistant, one Capsule and all together may use, and how long anything may take, in bytes
  * and milliseconds. A Capsule's share of each resource is much less than the whole, so that no Capsule takes what
  * others need.

@@ -9,10 +9,10 @@ import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { eventually } from '../../../testing/eventually.ts';
 import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
+import { createBudget } from './budget.ts';
 import { join } from './join.ts';
-import type { DataLimits } from './limits.ts';
+import { ANSWER_STALL_BYTES, type DataLimits, TUNNEL_STALL_BYTES } from './limits.ts';
 import type { Line } from './record.ts';
-import { ANSWER_STALL_BYTES, createStalls, TUNNEL_STALL_BYTES } from './stalls.ts';
 
 /** Receivers that read nothing of what they are sent. */
 
@@ -107,9 +107,9 @@ const lines = (test: TestGateway) => test.log.map((line) => JSON.parse(line));
 describe('bytes that no receiver reads', () => {
   it('are limited: the transfer that has waited longest in the Capsule with most of them ends', () => {
     const over: string[] = [];
-    const stalls = createStalls(3, () => over.push('told'));
+    const stalls = createBudget(3, () => over.push('told'));
     const begin = (capsule: string, name: string, bytes = 1) =>
-      stalls.begin(capsule, bytes, () => over.push(name));
+      stalls.hold(capsule, bytes, () => over.push(name));
     begin('office', 'desk');
     const first = begin('home', 'first');
     begin('home', 'second');

@@ -12,16 +12,17 @@ import { type Strangers, TurnedAway } from '../policies/strangers.ts';
 import { isPlainlyFramed } from './admission.ts';
 import { answerRaw, askForCredential, endWith, problemOf } from './answers.ts';
 import { authenticate, type CallerOptions } from './authenticate.ts';
+import type { Budget } from './budget.ts';
 import { readHello } from './hello.ts';
 import { join } from './join.ts';
+import { TUNNEL_STALL_BYTES } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
-import { type Stalls, TUNNEL_STALL_BYTES } from './stalls.ts';
 import type { Usage } from './usage.ts';
 
 export interface TunnelOptions extends CallerOptions {
   readonly dialler: Dialler;
   readonly usage: Usage;
-  readonly stalls: Stalls;
+  readonly stalls: Budget;
   readonly record: RecordLine;
   readonly onOpen: (change: 1 | -1) => void;
 }
@@ -165,7 +166,7 @@ async function pass(
     endWith(client, alertFor(hello.fault));
     return;
   }
-  const stalled = (end: () => void) => stalls.begin(capsule, TUNNEL_STALL_BYTES, end);
+  const stalled = (end: () => void) => stalls.hold(capsule, TUNNEL_STALL_BYTES, end);
   await join(client, upstream, hello.bytes, { idleMs: limits.tunnelIdleMs, line, stalled });
 }
 

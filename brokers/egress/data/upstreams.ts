@@ -10,9 +10,9 @@ import { DialError, type Dialler } from '@space/broker-kit';
 import { TLS_PORT } from '../core/authority.ts';
 import { Problem } from '../core/problem.ts';
 import type { Tenant } from '../policies/tenant.ts';
+import { createBudget } from './budget.ts';
 import { Connections } from './connections.ts';
 import type { DataLimits } from './limits.ts';
-import { createStalls } from './stalls.ts';
 
 /**
  * Connections to the hosts of stored inputs. Each Assistant has its own, so that no state is shared between Assistants.
@@ -51,8 +51,8 @@ export function createUpstreams(options: {
   });
   let known = new WeakMap<Tenant, Map<string, Entry>>();
   const all = new Set<Entry>();
-  // Each counts as one. Beyond their number the one goes that is unused for longest, of the Capsule that has most.
-  const unused = createStalls(limits.unusedUpstreams, () => undefined);
+  // Each counts as one.
+  const unused = createBudget(limits.unusedUpstreams);
 
   function create(tenant: Tenant, host: string): Entry {
     const connections = new Connections({
@@ -61,7 +61,7 @@ export function createUpstreams(options: {
       most: limits.requests,
       keepMs: KEEP_ALIVE_MS,
       openDelayMs: OPEN_DELAY_MS,
-      unused: (close) => unused.begin(tenant.capsule, 1, close),
+      unused: (close) => unused.hold(tenant.capsule, 1, close),
       client: {
         // The relay has time-outs of its own.
         headersTimeout: 0,
