@@ -88,6 +88,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     port: options.port,
     headMs: limits.headMs,
     shares,
+    strangers,
     onPipelined: () => onTurnedAway('pipelined'),
     log: options.log,
     onConnect: serveTunnel({

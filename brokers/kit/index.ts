@@ -14,7 +14,6 @@ export {
 export { boundConnections, type ConnectionShare, sharesByAddress } from './connections-by-address.ts';
 export { errorBody, refusal, ServiceError } from './errors.ts';
 export { gatheredOutput } from './gathered-output.ts';
-export { hearNoMore } from './hear-no-more.ts';
 export { type Indexed, IndexedSet } from './indexed-set.ts';
 export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
@@ -38,5 +37,6 @@ export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 export { traceIdOf } from './trace.ts';
 export { Turns } from './turns.ts';
+export { UnansweredRequests } from './unanswered-requests.ts';
 export { type Round, startUpkeep } from './upkeep.ts';
 export { type Watched, watchFile } from './watched.ts';

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,9 +33,12 @@ afterEach(async () => {
 });
 
 /** Answers every request at once, and reads no body. */
-async function serving(options: Partial<ListenOptions> = {}): Promise<number> {
+async function serving(
+  options: Partial<ListenOptions> = {},
+  answer = (response: ServerResponse): void => void response.end('served'),
+): Promise<number> {
   listener = await listen(
-    { listener: (_, response) => void response.end('served'), drain: () => undefined },
+    { listener: (_, response) => answer(response), drain: () => undefined },
     {
       name: 'control',
       host: '127.0.0.1',
@@ -198,6 +202,22 @@ describe('a listener', () => {
       await allEnded();
     },
   );
+
+  it('ends a connection on which something malformed follows while an answer is sent, without an error in it', async () => {
+    const port = await serving({}, (response) => {
+      response.writeHead(200, { 'content-length': 1_000 }).write('begun');
+    });
+    const socket = opened(port);
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+      if (text.endsWith('begun')) socket.write('no request\r\n\r\n');
+    });
+    const ended = closed(socket);
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await ended;
+    expect(text).toMatch(/\r\n\r\nbegun$/);
+  });
 
   it('ends a connection if the rest of a body does not follow the answer', async () => {
     const port = await serving({ limits: { requestTimeout: 0 } });

@@ -13,12 +13,12 @@ import type { Secret } from '@space/contracts/secret';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import { endInTurns } from './end-in-turns.ts';
 import { errorBody } from './errors.ts';
-import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import { announcesBody, headProblem } from './request-head.ts';
 import { GatheredRequest } from './small-pieces.ts';
 import { traceIdOf } from './trace.ts';
+import { UnansweredRequests } from './unanswered-requests.ts';
 
 /** A certificate chain and its key, in PEM. */
 export interface TlsMaterial {
@@ -85,7 +85,13 @@ const LINGER_MS = 2_000;
 /** Listens for the edge; errors of the HTTP parser are answered with the error body of the service, too. */
 export async function listen(edge: Served, options: ListenOptions): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
-  const listener = oneAtATime(wellFormed(edge.listener, options));
+  const unanswered = new UnansweredRequests();
+  const serve = wellFormed(edge.listener, options);
+  const listener: RequestListener = (request, response) => {
+    if (!unanswered.isNext(request.socket)) return;
+    unanswered.begins(request.socket, response);
+    serve(request, response);
+  };
   const server =
     options.tls === undefined
       ? createServer(limits, listener)
@@ -95,7 +101,7 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
   const end = endInTurns();
   // A TLS server reports errors of the handshake here, too.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (!answered(error, socket, options)) end(socket);
+    if (unanswered.isAnswering(socket) || !answered(error, socket, options)) end(socket);
   });
   server.maxRequestsPerSocket = 0;
   const { connections, refusedConnections } = options.metrics;
@@ -127,25 +133,6 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
 }
 
 type RequestListener = Served['listener'];
-
-/**
- * Ends a connection on which a request arrives before the previous one was answered. Our clients do not do that, and
- * one segment from a caller without a credential could contain a thousand requests.
- */
-function oneAtATime(listener: RequestListener): RequestListener {
-  const busy = new WeakSet<Socket>();
-  return (request, response) => {
-    const { socket } = request;
-    if (busy.has(socket)) {
-      hearNoMore(socket);
-      socket.destroy();
-      return;
-    }
-    busy.add(socket);
-    response.once('close', () => socket.destroyed || busy.delete(socket));
-    listener(request, response);
-  };
-}
 
 /**
  * Answers requests whose headers could be read in two ways, and ends the connection if a body is left that nobody

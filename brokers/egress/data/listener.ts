@@ -1,8 +1,10 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { hearNoMore, type Logger, traceIdOf } from '@space/broker-kit';
+import { type Logger, traceIdOf, UnansweredRequests } from '@space/broker-kit';
 import { Problem, type ProblemCode } from '../core/problem.ts';
+import { plainAddress } from '../policies/policies.ts';
+import type { Strangers } from '../policies/strangers.ts';
 import { answerRaw } from './answers.ts';
 import { ArrivingRequest } from './arriving-request.ts';
 import type { ConnectionShares } from './connection-shares.ts';
@@ -23,12 +25,13 @@ export async function listenForCallers(options: {
   readonly port: number;
   readonly headMs: number;
   readonly shares: ConnectionShares;
+  readonly strangers: Strangers;
   readonly onPipelined: () => void;
   readonly onConnect: ReturnType<typeof serveTunnel>;
   readonly onRequest: ReturnType<typeof serveInput>;
   readonly log: Logger;
 }): Promise<DataListener> {
-  const { log, onConnect, onRequest, shares } = options;
+  const { log, onConnect, onRequest, shares, strangers } = options;
   const server = createHttpServer(options.headMs);
   let [leaving, draining] = [false, false];
   server.on('connection', admitOnce(shares));
@@ -36,12 +39,9 @@ export async function listenForCallers(options: {
   const serve = (request: ArrivingRequest, response: ServerResponse) => {
     const { socket } = request;
     if (!unanswered.isNext(socket)) return;
-    unanswered.begins(socket);
+    unanswered.begins(socket, response);
     shares.begins(socket);
-    response.once('close', () => {
-      unanswered.ended(socket);
-      shares.ended(socket);
-    });
+    response.once('close', () => shares.ended(socket));
     if (leaving) response.setHeader('connection', 'close');
     void onRequest(request, response);
   };
@@ -57,7 +57,12 @@ export async function listenForCallers(options: {
       server.emit('connection', socket);
     });
   });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerParserError(error, socket, log));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const mayAnswer = isAnswerable(error, socket) && !unanswered.isAnswering(socket);
+    if (mayAnswer && strangers.mayRefuse(plainAddress(socket.remoteAddress ?? '')))
+      answerParserError(error, socket, log);
+    else socket.destroy();
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);
@@ -105,44 +110,18 @@ function admitOnce(shares: ConnectionShares): (socket: Socket) => void {
   };
 }
 
-/**
- * Ends a connection on which a request arrives before the previous one was answered. Useful clients do not do that, and
- * one segment from a caller without a credential could contain a thousand requests.
- */
-class UnansweredRequests {
-  readonly #busy = new WeakSet<Socket>();
-  readonly #onPipelined: () => void;
-
-  constructor(onPipelined: () => void) {
-    this.#onPipelined = onPipelined;
-  }
-
-  /** Whether a new request is the only one on its connection; otherwise the connection is ended. */
-  isNext(socket: Socket): boolean {
-    if (!this.#busy.has(socket)) return true;
-    if (!socket.destroyed) this.#onPipelined();
-    hearNoMore(socket);
-    socket.destroy();
-    return false;
-  }
-
-  begins(socket: Socket): void {
-    this.#busy.add(socket);
-  }
-
-  ended(socket: Socket): void {
-    this.#busy.delete(socket);
-  }
-}
-
 const PARSER_CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_HEADER_OVERFLOW: 'header_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
+/** Whether somebody may be there who has sent something. */
+function isAnswerable(error: NodeJS.ErrnoException, socket: Duplex): socket is Socket {
+  return error.code !== 'ECONNRESET' && socket instanceof Socket && socket.writable && socket.bytesRead > 0;
+}
+
 /** Answers what the HTTP parser refuses (two lengths, bare LF, folded headers, …) with the gateway's own code. */
-function answerParserError(error: NodeJS.ErrnoException, socket: Duplex, log: Logger): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+function answerParserError(error: NodeJS.ErrnoException, socket: Socket, log: Logger): void {
   const problem = new Problem(PARSER_CODES[error.code ?? ''] ?? 'invalid_request');
   const traceId = traceIdOf(undefined);
   log.info({ trace_id: traceId, status: problem.status, code: problem.code, parser: error.code }, 'egress');

@@ -230,6 +230,23 @@ describe('a caller', () => {
     caller.destroy();
   });
 
+  it('that says nothing is disconnected without an answer and without a log line', async () => {
+    await start({ headMs: SOON }, () => undefined);
+    expect(await talk('')).toBe('');
+    expect(test.log).toEqual([]);
+  });
+
+  it('that goes on with a malformed body gets no error within the answer that has begun', async () => {
+    await start({}, (socket) => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nbegun'));
+    });
+    const text = await talk(head('POST', 'transfer-encoding: chunked\r\n'), (caller) => {
+      caller.write('3\r\nabc\r\n');
+      caller.once('data', () => caller.write('no chunk\r\n'));
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 200 (?![\s\S]*HTTP\/1\.1)/);
+  });
+
   it.each([250, 1_200])('with %s headers too many gets an error', async (many) => {
     await start({}, () => undefined);
     const text = await talk(head('POST', `${'a:\r\n'.repeat(7 + many)}content-length: 5\r\n`), (socket) =>

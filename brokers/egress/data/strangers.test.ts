@@ -148,6 +148,19 @@ describe('a caller without a policy', () => {
     await until(() => expect(known.text).toMatch(/^HTTP\/1\.1 404 /));
   });
 
+  it('that sends what is no request has the same limit', async () => {
+    await start({ refusalsPerSecond: 1e-6, refusalsBurst: 1 });
+    const garbage = 'GET / HTTP/1.1\r\nno colon\r\n\r\n';
+    const answered = call('127.0.0.2', garbage);
+    await until(() => expect(answered.text).toMatch(/^HTTP\/1\.1 400 /));
+    const lines = test.log.length;
+    const one = call('127.0.0.2', garbage);
+    await until(() => expect(one.ended).toBe(true));
+    expect(one.text).toBe('');
+    expect(await turnedAway('refusals')).toBe(1);
+    expect(test.log).toHaveLength(lines);
+  });
+
   it('never blocks the replica’s own health check', async () => {
     await start({ unknownConnections: 1, allUnknownConnections: 2, unknownWaitMs: 300 });
     const crowd = ['127.0.0.2', '127.0.0.3', '127.0.0.4'].map((from) => call(from, ask(WRONG)));

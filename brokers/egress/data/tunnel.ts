@@ -8,7 +8,7 @@ import { MOST_HEADERS } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Caller } from '../policies/callers.ts';
 import { plainAddress } from '../policies/policies.ts';
-import { type Strangers, TurnedAway } from '../policies/strangers.ts';
+import { TurnedAway } from '../policies/strangers.ts';
 import { isPlainlyFramed } from './admission.ts';
 import { answerRaw, askForCredential, endWith, problemOf } from './answers.ts';
 import { authenticate, type CallerOptions } from './authenticate.ts';
@@ -98,27 +98,15 @@ function demandCredential(
   line: Line,
 ): boolean {
   // The answers for a client that keeps asking and does not read would all be kept in memory.
-  if (client.writableLength > 0) {
+  if (client.writableLength > 0 || !strangers.mayRefuse(plainAddress(client.remoteAddress ?? ''))) {
     client.destroy();
     return false;
   }
-  if (!mayRefuse(strangers, client)) return false;
   line.code = 'credential_required';
   line.status = new Problem(line.code).status;
   askForCredential(client, request, line.traceId);
   record(line);
   return true;
-}
-
-/** Returns whether a refusal may be answered; a client that was refused too often is disconnected instead. */
-function mayRefuse(strangers: Strangers, client: Socket): boolean {
-  try {
-    strangers.refuse(plainAddress(client.remoteAddress ?? ''));
-    return true;
-  } catch {
-    client.destroy();
-    return false;
-  }
 }
 
 /**

@@ -56,12 +56,21 @@ export class Strangers {
     return this.#waiting.taken + this.#ownWaiting.taken;
   }
 
-  /** Counts a refusal that is about to be answered. @throws TurnedAway when the address was refused too often */
-  refuse(address: string): void {
+  /**
+   * Counts a refusal that is about to be answered. Returns whether it may be; when the address was refused too often, the
+   * connection is closed instead.
+   */
+  mayRefuse(address: string): boolean {
     const capsule = this.#policies.capsuleAt(address);
     // Some clients first send a request without their credential for each tunnel that they open.
     const wait = capsule === undefined ? this.#unknown.take(address) : this.#known.take(address);
-    if (wait !== undefined) this.#turnAway('refusals');
+    if (wait !== undefined) this.#onTurnedAway('refusals');
+    return wait === undefined;
+  }
+
+  /** Counts a refusal that is about to be answered. @throws TurnedAway when the address was refused too often */
+  refuse(address: string): void {
+    if (!this.mayRefuse(address)) throw new TurnedAway();
   }
 
   /** Lets a call wait until its policy has come or its refusal is due. @throws TurnedAway when too many wait */
