@@ -15,7 +15,7 @@ import { registeredOwner } from './claim.ts';
 import type { Claim } from './decide.ts';
 import { describeWorkload, type Workload } from './identity.ts';
 import { readStoredInputs } from './inputs/entered.ts';
-import { compareInputs, type EnteredInputs, judgeInputs } from './inputs/seal.ts';
+import { compareInputs, type EnteredInputs, judgeInputs } from './inputs/judge.ts';
 import { readSealed } from './inputs/sealed.ts';
 
 /** Everything that a reconcile decides by, read and compiled once before anything is decided or done. */

@@ -1,7 +1,8 @@
 import { Secret } from '@space/contracts/secret';
 import { type Definition, definitionDigest } from '@space/manifests';
 import { expect, test } from 'vitest';
-import { ensureSealed, judgeInputs } from './seal.ts';
+import { judgeInputs } from './judge.ts';
+import { ensureSealed } from './seal.ts';
 import type { SealedInput } from './sealed.ts';
 
 const definition: Definition = {

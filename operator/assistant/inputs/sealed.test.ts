@@ -4,7 +4,7 @@ import { egressGateways } from '../../egress/gateways.ts';
 import type { Assistant } from '../../kinds.ts';
 import { ANNOTATION } from '../../names.ts';
 import type { ApiClient, ApiRequest } from '../../runtime/client.ts';
-import { judgeInputs } from './seal.ts';
+import { judgeInputs } from './judge.ts';
 import { readSealed } from './sealed.ts';
 
 /** Keys of a manifest that every object has already. */

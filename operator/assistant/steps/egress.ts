@@ -11,7 +11,8 @@ import type { Step } from '../../step.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
 import { aboutOf, type Leaving, type Workload } from '../identity.ts';
-import { type Envelopes, ensureSealed, keepResealed, markReflected } from '../inputs/seal.ts';
+import { markReflected } from '../inputs/reflected.ts';
+import { type Envelopes, ensureSealed, keepResealed } from '../inputs/seal.ts';
 import { addressesOfPods } from '../pods.ts';
 import { ensureEgressPrincipal } from './egress-principal.ts';
 
