@@ -6,7 +6,7 @@ import {
   type SharedSlots,
   type Turns,
 } from '@space/broker-kit';
-import type { Call, Tenant } from '../objects/types.ts';
+import type { ObjectCall, Tenant } from '../objects/types.ts';
 import type { Tenants } from '../principals/tenants.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import type { Exchange } from './exchange.ts';
@@ -21,7 +21,7 @@ export interface Admission {
    */
   admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant>;
   /** The caller as the store sees it. */
-  callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call;
+  callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): ObjectCall;
   /**
    * Permits reading a body that is one document of at most so many bytes. Only a few large ones are read at once, each
    * within a time limit. `done` must be called afterwards.
@@ -99,7 +99,7 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
     return tenant;
   }
 
-  function callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call {
+  function callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): ObjectCall {
     return {
       tenant,
       signal: exchange.abort.signal,

@@ -5,7 +5,7 @@ import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { clearLateParts } from './abandoned-uploads.ts';
 import { logicalKey, physicalOf } from './object-key.ts';
-import type { Call, UploadAt } from './types.ts';
+import type { ObjectCall, UploadAt } from './types.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
 
 /** Milliseconds for finding out whether an upload was completed before. */
@@ -45,7 +45,7 @@ export class Completions {
   }
 
   /** Completes an open upload; a concurrent caller with the same request gets the same result. */
-  end(call: Call, at: UploadAt, upload: OpenUpload, { parts, headers }: Asked): Promise<Completed> {
+  end(call: ObjectCall, at: UploadAt, upload: OpenUpload, { parts, headers }: Asked): Promise<Completed> {
     const running = this.#running.get(upload.id);
     const asked = JSON.stringify([parts, headers]);
     if (running !== undefined && running.asked === asked) return running.end;
@@ -57,7 +57,7 @@ export class Completions {
   }
 
   /** The answer for an upload without a row: completed if its object exists, otherwise unknown. */
-  async before(call: Call, { bucket, key }: UploadAt, parts: Parts): Promise<Completed> {
+  async before(call: ObjectCall, { bucket, key }: UploadAt, parts: Parts): Promise<Completed> {
     if (key === undefined) throw new NoSuchUpload();
     const physicalKey = physicalOf(call, { bucket, key });
     this.#uploads.demand?.(call.tenant.prefixes[bucket], physicalKey);
@@ -67,7 +67,7 @@ export class Completions {
   }
 
   async #complete(
-    { tenant }: Call,
+    { tenant }: ObjectCall,
     { bucket }: UploadAt,
     upload: OpenUpload,
     { parts, headers }: Asked,

@@ -6,7 +6,7 @@ import type { S3Client } from '../upstream/types.ts';
 import { abortUpload, clearLateParts } from './abandoned-uploads.ts';
 import { Completions, NoSuchUpload } from './completions.ts';
 import { isMarker, logicalKey, physicalOf as physical, physicalKey } from './object-key.ts';
-import type { Call, ObjectStore, UploadAt } from './types.ts';
+import type { ObjectCall, ObjectStore, UploadAt } from './types.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
 import { sendable, type Writer } from './writer.ts';
 
@@ -64,7 +64,7 @@ export function createMultipart(
 
 async function uploadAt(
   uploads: Uploads,
-  { tenant }: Call,
+  { tenant }: ObjectCall,
   { bucket, id, key }: UploadAt,
 ): Promise<OpenUpload> {
   const bucketPrefix = tenant.prefixes[bucket];

@@ -14,7 +14,7 @@ import {
   physicalKey,
   physicalPrefix,
 } from './object-key.ts';
-import type { Call, Copied, ObjectStore } from './types.ts';
+import type { Copied, ObjectCall, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
 import { createWriter, sendable, type Writer, type WriterOptions } from './writer.ts';
 
@@ -131,7 +131,7 @@ async function inRange<T>(conditions: Headers, read: (headers: Headers) => Promi
 }
 
 type Ends = <T>(
-  call: Call,
+  call: ObjectCall,
   at: readonly ObjectRef[],
   act: () => Promise<T>,
   doubts?: Doubts<T>,
@@ -156,7 +156,12 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
    * Copies a directory's marker, which consists only of headers: servers that store objects as files copy no
    * directories.
    */
-  async function copyMarker(call: Call, from: ObjectRef, to: ObjectRef, headers: Headers): Promise<Copied> {
+  async function copyMarker(
+    call: ObjectCall,
+    from: ObjectRef,
+    to: ObjectRef,
+    headers: Headers,
+  ): Promise<Copied> {
     const { 'x-amz-metadata-directive': directive, ...given } = headers;
     const { signal } = call;
     const kept = async () =>

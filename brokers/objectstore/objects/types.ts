@@ -19,7 +19,7 @@ export interface Tenant {
 }
 
 /** The caller of a request, and its deadline. */
-export interface Call {
+export interface ObjectCall {
   readonly tenant: Tenant;
   readonly signal: AbortSignal;
   /** The text in the grant's header, not yet verified. */
@@ -63,15 +63,20 @@ export interface IncomingBody {
 export const MAX_KEYS = 1_000;
 
 export interface ObjectStore {
-  put(call: Call, ref: ObjectRef, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
-  get(call: Call, ref: Read, conditions: Headers, sinkFor: SinkFor): Promise<Head>;
-  head(call: Call, ref: Read, conditions: Headers): Promise<Head>;
+  put(
+    call: ObjectCall,
+    ref: ObjectRef,
+    body: IncomingBody,
+    headers: Headers,
+  ): Promise<{ readonly etag: string }>;
+  get(call: ObjectCall, ref: Read, conditions: Headers, sinkFor: SinkFor): Promise<Head>;
+  head(call: ObjectCall, ref: Read, conditions: Headers): Promise<Head>;
   /** With an `etag`, only the object that has it. */
-  delete(call: Call, ref: ObjectRef, etag?: string): Promise<void>;
+  delete(call: ObjectCall, ref: ObjectRef, etag?: string): Promise<void>;
   /** Returns the keys that could not be deleted. */
-  deleteMany(call: Call, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
+  deleteMany(call: ObjectCall, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
   list(
-    call: Call,
+    call: ObjectCall,
     bucket: Bucket,
     query: {
       readonly prefix: KeyPrefix;
@@ -81,34 +86,34 @@ export interface ObjectStore {
       readonly limit: number;
     },
   ): Promise<ObjectPage>;
-  copy(call: Call, from: CopySource, to: ObjectRef, headers: Headers): Promise<Copied>;
-  createUpload(call: Call, ref: ObjectRef, headers: Headers): Promise<string>;
+  copy(call: ObjectCall, from: CopySource, to: ObjectRef, headers: Headers): Promise<Copied>;
+  createUpload(call: ObjectCall, ref: ObjectRef, headers: Headers): Promise<string>;
   putPart(
-    call: Call,
+    call: ObjectCall,
     at: UploadPart,
     body: IncomingBody,
     headers: Headers,
   ): Promise<{ readonly etag: string }>;
   copyPart(
-    call: Call,
+    call: ObjectCall,
     at: UploadPart,
     from: CopySource,
     headers: Headers,
   ): Promise<{ readonly etag: string; readonly modified: string }>;
   listParts(
-    call: Call,
+    call: ObjectCall,
     at: UploadAt,
     page: { readonly after: number; readonly limit: number },
   ): Promise<{ readonly key: string; readonly parts: readonly Part[]; readonly next: number | undefined }>;
   completeUpload(
-    call: Call,
+    call: ObjectCall,
     at: UploadAt,
     parts: readonly { readonly number: number; readonly etag: string }[],
     headers: Headers,
   ): Promise<{ readonly key: string; readonly etag: string }>;
-  abortUpload(call: Call, at: UploadAt): Promise<void>;
+  abortUpload(call: ObjectCall, at: UploadAt): Promise<void>;
   listUploads(
-    call: Call,
+    call: ObjectCall,
     bucket: Bucket,
     page: {
       readonly prefix: KeyPrefix;

@@ -4,7 +4,7 @@ import type { Reservation } from '../quota/capsule-block.ts';
 import { DIRECTORY_WENT, S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { type PhysicalKey, physicalOf } from './object-key.ts';
-import type { Call, CopySource, IncomingBody } from './types.ts';
+import type { CopySource, IncomingBody, ObjectCall } from './types.ts';
 
 /** The largest body of one request. */
 export const MAX_PUT_BYTES = 5 * 1024 ** 3;
@@ -14,9 +14,9 @@ export interface Writer {
   /** Bytes of the quota that each object, folder and part costs in addition to its content. */
   readonly entryBytes: number;
   /** Reserves before the first byte is sent, and then settles by what may have been stored. */
-  write<T>(call: Call, charge: Charge, write: Write<T>): Promise<T>;
+  write<T>(call: ObjectCall, charge: Charge, write: Write<T>): Promise<T>;
   /** The present state of the object to copy, and no other that replaces it meanwhile. */
-  sourceOf(call: Call, from: CopySource): Promise<Source>;
+  sourceOf(call: ObjectCall, from: CopySource): Promise<Source>;
 }
 
 interface Write<T> {

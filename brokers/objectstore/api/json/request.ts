@@ -1,6 +1,6 @@
 import { checkBodyHead, readJsonObject, ServiceError } from '@space/broker-kit';
 import type * as z from 'zod';
-import type { Call, IncomingBody } from '../../objects/types.ts';
+import type { IncomingBody, ObjectCall } from '../../objects/types.ts';
 import { MAX_PUT_BYTES } from '../../objects/writer.ts';
 import type { Admission } from '../admission.ts';
 import { type Exchange, type Received, writeJson } from '../exchange.ts';
@@ -16,7 +16,7 @@ export const LARGE_BODY = 1024 * 1024;
 /** An admitted request. */
 export interface Admitted extends Matched {
   readonly exchange: Exchange;
-  readonly call: Call;
+  readonly call: ObjectCall;
   readonly headers: Received;
   readonly query: ReadonlyMap<string, string>;
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
 import { type Bucket, type KeyPrefix, parsePrefix } from '../../objects/object-key.ts';
-import { type Call, MAX_KEYS, type ObjectPage, type ObjectStore } from '../../objects/types.ts';
+import { MAX_KEYS, type ObjectCall, type ObjectPage, type ObjectStore } from '../../objects/types.ts';
 import { encodePath } from '../../upstream/sigv4.ts';
 import { documentInTurns } from '../../upstream/sinks.ts';
 import type { ListedObject } from '../../upstream/types.ts';
@@ -141,7 +141,7 @@ function listing(bucket: Bucket, query: Query, limitName: string): Listing {
 
 async function pageOf(
   store: ObjectStore,
-  call: Call,
+  call: ObjectCall,
   bucket: Bucket,
   query: Parameters<ObjectStore['list']>[2],
 ): Promise<ObjectPage> {
@@ -153,7 +153,7 @@ async function pageOf(
 function documentOf(
   { objects, prefixes }: ObjectPage,
   written: Listing['written'],
-  { inTurn }: Call,
+  { inTurn }: ObjectCall,
   first: readonly XmlElement[],
 ): Promise<string> {
   const item = (one: string | ListedObject): XmlElement =>

@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
 import { objectHeaders } from '../../objects/object-headers.ts';
-import type { Call } from '../../objects/types.ts';
+import type { ObjectCall } from '../../objects/types.ts';
 import { readSlices } from '../../upstream/sinks.ts';
 import {
   type XmlElement,
@@ -23,7 +23,7 @@ export const METADATA = 'x-amz-meta-';
 /** An admitted request, with what its operation reads and how it answers. */
 export interface Admitted extends S3Match {
   readonly exchange: Exchange;
-  readonly call: Call;
+  readonly call: ObjectCall;
   readonly headers: Received;
   readonly verified: Verified;
 }

@@ -10,7 +10,7 @@ import {
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
 import { createObjectStore } from '../../objects/store.ts';
-import type { Call, ObjectStore, Tenant } from '../../objects/types.ts';
+import type { ObjectCall, ObjectStore, Tenant } from '../../objects/types.ts';
 import { createUploads, type Uploads } from '../../objects/uploads.ts';
 import type { WriterOptions } from '../../objects/writer.ts';
 import type { Shares } from '../../quota/shares.ts';
@@ -33,7 +33,7 @@ interface Granted {
  * if it has and the request has no valid grant for it, or if custody cannot be trusted; one bucket never replaces the
  * other.
  */
-export type OpenGranted = (call: Call) => Promise<Granted | undefined>;
+export type OpenGranted = (call: ObjectCall) => Promise<Granted | undefined>;
 
 /** The limits of a Capsule's own bucket are its owner's, so nothing is counted there. */
 const UNCOUNTED: WriterOptions = {

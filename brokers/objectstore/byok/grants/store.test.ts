@@ -1,7 +1,7 @@
 import { digestOf, newToken, SharedSlots } from '@space/broker-kit';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
-import type { Call, ObjectStore } from '../../objects/types.ts';
+import type { ObjectCall, ObjectStore } from '../../objects/types.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import { atOnce } from '../../upstream/sinks.ts';
 import { createGrantedStore } from './store.ts';
@@ -10,7 +10,7 @@ import { createGrantedStore } from './store.ts';
 
 afterEach(() => vi.useRealTimers());
 
-const callOf = (capsule: string): Call => ({
+const callOf = (capsule: string): ObjectCall => ({
   tenant: {
     capsule,
     app: 'app',
@@ -51,7 +51,7 @@ const upload: Parameters<ObjectStore['listParts']>[1] = { bucket: 'data', id: '0
 const page = { after: 0, limit: 1 };
 
 type Entry = GrantClaims['allow'][number];
-type Act = (store: ObjectStore, call: Call) => Promise<unknown>;
+type Act = (store: ObjectStore, call: ObjectCall) => Promise<unknown>;
 
 /** A store whose every operation succeeds at once and is recorded. */
 function noting() {

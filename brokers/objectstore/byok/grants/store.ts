@@ -1,6 +1,6 @@
 import type { GrantOperation } from '../../../../manifests/driver/grant.ts';
 import type { Bucket } from '../../objects/object-key.ts';
-import type { Call, ObjectStore } from '../../objects/types.ts';
+import type { ObjectCall, ObjectStore } from '../../objects/types.ts';
 import type { Shares } from '../../quota/shares.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import type { OpenGranted } from './open.ts';
@@ -65,7 +65,7 @@ const to = (
 /** Runs an operation in its bucket, if the grant covers what it needs. */
 function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: RunShares) {
   async function run<T>(
-    call: Call,
+    call: ObjectCall,
     needs: readonly Need[],
     act: (store: ObjectStore) => Promise<T>,
   ): Promise<T> {
@@ -83,9 +83,9 @@ function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: R
 
   /** Runs an operation that returns a list. */
   async function runList<T>(
-    call: Call,
+    call: ObjectCall,
     needs: readonly Need[],
-    act: (store: ObjectStore, call: Call) => Promise<T>,
+    act: (store: ObjectStore, call: ObjectCall) => Promise<T>,
   ): Promise<T> {
     return run(call, needs, async (store) => {
       if (store === managed) return act(store, call);
