@@ -22,17 +22,20 @@ export const schema = z
     SPACE_NAMESPACE: z
       .string()
       .min(1)
-      .describe('Namespace of Capsules and Assistants, which is that of the Helm release.'),
+      .describe('Namespace of the release, with Capsules, Assistants and stored inputs.'),
     SYSTEM_NAMESPACE: z
       .string()
       .min(1)
-      .describe("Namespace of the Space's own programs and of the principals of its Capsules."),
-    SERVICES_NAMESPACE: z.string().min(1).describe('Namespace of brokers, gateway and servers.'),
+      .describe('Namespace of the operator and the console, with the principals of Capsules.'),
+    SERVICES_NAMESPACE: z
+      .string()
+      .min(1)
+      .describe('Namespace of brokers, gateway, PostgreSQL and S3 server.'),
     SANDBOX_RUNTIME_CLASS: z
       .string()
       .min(1)
       .default('gvisor')
-      .describe("RuntimeClass of every Assistant's pod, as the operator is told it."),
+      .describe("RuntimeClass of every Assistant's pod, the same as the operator's."),
     SANDBOX_HANDLER: z
       .string()
       .min(1)
@@ -43,17 +46,17 @@ export const schema = z
       .transform((text) => text.split(',').map((origin) => origin.trim()))
       .pipe(z.array(z.string().refine(isOrigin, 'not an origin such as https://localhost:8443')).min(1))
       .describe(
-        'Addresses at which people reach the console, separated by commas; a request to any other is refused.',
+        'Origins at which people reach the console, separated by commas; a request to any other is refused.',
       ),
     LISTEN_HOST: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+        'Address that all listeners bind to. If it is not set, they listen on every address, IPv6 and IPv4.',
       ),
-    LISTEN_PORT: port(8443).describe('Port of the pages; 0 takes a free one.'),
-    METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
+    LISTEN_PORT: port(8443).describe('Port of the pages; 0 means any free port.'),
+    METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 means any free port.'),
     ...settings.connections,
     ...settings.leave,
     TLS_CERT_FILE: z
@@ -61,11 +64,11 @@ export const schema = z
       .min(1)
       .optional()
       .describe(
-        "PEM of the listener's certificate, taken anew when it changes; it is set together with TLS_KEY_FILE, and the listener then speaks TLS 1.3 only.",
+        "PEM file of the listener's certificate, read again when it changes. It requires TLS_KEY_FILE; with both, the listener accepts TLS 1.3 only.",
       ),
-    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM of the key of that certificate.'),
+    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM file of the private key of that certificate.'),
     SESSION_KEYS_FILE: path('/etc/space/session/keys').describe(
-      'Keys that seal sessions, one a line, 43 base64url characters each; the first seals, all open, and the file is read again when it changes.',
+      'File with the keys of sessions, one on each line, 43 base64url characters each, read again when it changes. The first seals new sessions; all of them open sessions.',
     ),
     SESSION_MINUTES: z.coerce
       .number()
@@ -73,57 +76,57 @@ export const schema = z
       .min(5)
       .max(1_440)
       .default(480)
-      .describe('How long a session lasts, whatever is done in it.'),
+      .describe('Minutes for which a session lasts, whether or not it is used.'),
     SIGN_INS_PER_MINUTE: settings
       .count(120)
       .describe(
-        'Attempts to sign in from one address, each of which asks the API server; more have to wait.',
+        'Attempts to sign in from one address per minute, each of which makes a request to the API server; further ones are refused for a while.',
       ),
     KUBERNETES_URL: z
       .url({ protocol: /^https$/ })
       .default('https://kubernetes.default.svc')
       .transform((url) => url.replace(/\/$/, ''))
-      .describe('The API server.'),
+      .describe('URL of the API server.'),
     KUBERNETES_CA_FILE: path(`${ACCOUNT}/ca.crt`).describe(
-      'PEM of the only authority that the API server is verified with, taken anew when it changes.',
+      'PEM file of the only certificate authority that is accepted for the API server, read again when it changes.',
     ),
     KUBERNETES_TOKEN_FILE: path(`${ACCOUNT}/token`).describe(
-      "Token of the console's own account, read again when it changes.",
+      "File with the token of the console's ServiceAccount, read again when it changes.",
     ),
     OBJECT_STORE_URL: z
       .url({ protocol: /^https?$/ })
       .transform((url) => url.replace(/\/$/, ''))
       .optional()
       .describe(
-        'Control listener of the object-storage broker; without it there are no pages of credential sets.',
+        "URL of the object-storage broker's control listener. Without it, there are no pages of credential sets.",
       ),
     OBJECT_STORE_CA_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'PEM of the only authority that the broker is verified with, taken anew when it changes; with it, plain HTTP is refused.',
+        'PEM file of the only certificate authority that is accepted for the broker, read again when it changes. If it is set, plain HTTP is refused.',
       ),
     EGRESS_URL: z
       .url({ protocol: /^https?$/ })
       .optional()
       .describe(
-        'Control listeners of the egress gateway, by a name that has the address of each replica; without it no page tells of calls.',
+        "URL of the egress gateway's control listeners; its host name has the addresses of all replicas. Without it, no page shows calls.",
       ),
-    EGRESS_SERVER_NAME: z.string().min(1).optional().describe('Name that their certificate is for.'),
+    EGRESS_SERVER_NAME: z.string().min(1).optional().describe('Name in their certificate.'),
     EGRESS_CA_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'PEM of the only authority that the gateway is verified with, taken anew when it changes; with it, plain HTTP is refused.',
+        'PEM file of the only certificate authority that is accepted for the gateway, read again when it changes. If it is set, plain HTTP is refused.',
       ),
     EGRESS_OBSERVER_TOKEN_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'Token with which the gateway is asked, and nothing can be changed; read again when it changes.',
+        "File with the observer's token for the gateway, which permits no change; read again when it changes.",
       ),
     CERTIFICATES: z
       .string()
@@ -138,51 +141,61 @@ export const schema = z
       })
       .pipe(z.record(z.string(), z.strictObject({ secret: z.string().min(1), yours: z.boolean() })))
       .describe(
-        "The Space's services that have a certificate, as JSON: by the name of its Service, the Secret that has it, with its namespace, and whether that is the user's own.",
+        "Certificates of the Space's services, as JSON: for each name of a Service the Secret with its certificate, the namespace of the Secret, and whether you provide it yourself.",
       ),
     CERTIFICATES_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'File in which the program of keys tells when each certificate ends that it signed, as JSON; it may be missing.',
+        'JSON file in which the keys program writes when each certificate that it signed expires; it may be missing.',
       ),
     OIDC_ISSUER: z
       .url({ protocol: /^https$/ })
       .optional()
-      .describe('Issuer by whose word people may sign in beside tokens; without it there is none.'),
-    OIDC_CLIENT_ID: z.string().min(1).optional().describe('What the issuer knows the console by.'),
+      .describe(
+        'URL of an OpenID Connect issuer with which people may sign in. Without it, they can sign in only with a Kubernetes token.',
+      ),
+    OIDC_CLIENT_ID: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('ID of the client as which the issuer knows the console.'),
     OIDC_CLIENT_SECRET_FILE: z
       .string()
       .min(1)
       .optional()
-      .describe('Secret of that client, where it has one; read again when it changes.'),
+      .describe('File with the secret of that client, if it has one; read again when it changes.'),
     OIDC_CA_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'PEM of the only authority that the issuer is verified with, in place of the public ones, taken anew when it changes.',
+        'PEM file of the only certificate authority that is accepted for the issuer, instead of the public ones; read again when it changes.',
       ),
-    OIDC_SCOPE: z.string().min(1).default('openid').describe('Scopes that are asked for.'),
+    OIDC_SCOPE: z.string().min(1).default('openid').describe('Scopes that the console requests.'),
     OIDC_USER_CLAIM: z
       .string()
       .min(1)
       .default('sub')
-      .describe('Claim of the ID token that is the name of the person.'),
-    OIDC_GROUPS_CLAIM: z.string().min(1).default('groups').describe('Claim that lists groups.'),
+      .describe('Claim of the ID token that has the name of the person.'),
+    OIDC_GROUPS_CLAIM: z
+      .string()
+      .min(1)
+      .default('groups')
+      .describe('Claim of the ID token that lists groups.'),
     OIDC_PREFIX: z
       .string()
       .default('oidc:')
       .describe(
-        'Before each name of a person or group as the API server is to know them; names that begin with system: are refused all the same.',
+        'Prefix of the names of persons and groups at the API server. Names that begin with system: are always refused.',
       ),
     OIDC_GROUPS: z
       .string()
       .default('')
       .transform((text) => text.split(',').filter((group) => group !== ''))
       .describe(
-        'Groups, without the prefix, that a person may be in, separated by commas; others are left out.',
+        'Groups that are passed on to the API server, without the prefix, separated by commas; others are left out.',
       ),
     LOG_LEVEL: settings.logLevel,
   })

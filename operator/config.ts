@@ -39,15 +39,15 @@ function readServers(text: string, context: z.RefinementCtx): readonly DatabaseS
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z
   .object({
-    SPACE_NAME: identifier.max(40).describe('Name of the Space, which is the name of its Helm release.'),
+    SPACE_NAME: identifier.max(40).describe('Name of the Space, which is that of its Helm release.'),
     SPACE_NAMESPACE: z
       .string()
       .min(1)
-      .describe("The release's namespace, which has Capsules, Assistants and stored inputs."),
+      .describe('Namespace of the release, with Capsules, Assistants and stored inputs.'),
     SYSTEM_NAMESPACE: z
       .string()
       .min(1)
-      .describe("The operator's own namespace, which has principals, sealed inputs, probes and the Lease."),
+      .describe('Namespace of the operator, with principals, sealed inputs, probes and the Lease.'),
     SERVICES_NAMESPACE: z
       .string()
       .min(1)
@@ -66,25 +66,25 @@ export const schema = z
       .string()
       .min(1)
       .describe(
-        "Image of the attester, the first container of every Assistant's pod and the only one of a probe.",
+        "Image of the attester, which is the first container of every Assistant's pod and the only one of a probe.",
       ),
     IMAGE_PULL_SECRETS: z
       .string()
       .default('')
       .transform((names) => names.split(',').filter((name) => name !== ''))
       .describe(
-        "Names of Secrets of the operator's namespace, separated by commas, that attester and Assistants are pulled with.",
+        "Names of pull Secrets in the operator's namespace for the images of attester and Assistants, separated by commas.",
       ),
     SANDBOX_HANDLER_REPORT: z
       .enum(['node', 'probe'])
       .default('node')
       .describe(
-        'Whether a node must report the handler itself, or a passed probe may stand in where a node reports no handlers at all.',
+        'What shows that a node has the handler: `node` requires its own report; `probe` also accepts a passed probe from a node that reports no handlers at all.',
       ),
     SANDBOX_ON_LOSS: z
       .enum(['keep', 'stop'])
       .default('keep')
-      .describe('Whether Assistants that run go on or are stopped when the sandbox is found lost.'),
+      .describe('What happens to running Assistants when the sandbox is gone: they are kept or stopped.'),
     RETENTION_GRACE: z
       .string()
       .default('0')
@@ -93,17 +93,17 @@ export const schema = z
         'must be 0, or a number with s, m, h or d, at most 366d',
       )
       .describe(
-        'How long the data of a Capsule or Assistant outlives its deletion, before the brokers are told to drop it: `0`, or a number with its unit, as `72h`; at most `366d`.',
+        'How long the data of a deleted Capsule or Assistant is kept before it is dropped: `0`, or a number with its unit, such as `72h`; at most `366d`.',
       ),
     DB_BROKER_URL: z
       .url({ protocol: /^https?$/ })
-      .describe("The database broker's control listener; it must be https where SPACE_CA_FILE is set."),
+      .describe("URL of the database broker's control listener; https is required if SPACE_CA_FILE is set."),
     SPACE_CA_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        "PEM of the Space's authority, the only one that brokers, gateway and PostgreSQL are then verified with, by Assistants too.",
+        "PEM file of the Space's certificate authority. If it is set, the operator and Assistants accept only its certificates from brokers, gateway and PostgreSQL.",
       ),
     DATABASE_SERVER: z
       .string()
@@ -111,86 +111,90 @@ export const schema = z
       .optional()
       .transform(readServer)
       .describe(
-        'A PostgreSQL that the Space does not run, as JSON: host, addresses, port, and egress, the rules of a NetworkPolicy that let Assistants to it.',
+        'PostgreSQL server that the Space does not run, as JSON: host, addresses, port, and egress (the NetworkPolicy rules through which Assistants reach it).',
       ),
     FURTHER_DATABASE_SERVERS: z
       .string()
       .default('[]')
       .transform(readServers)
       .describe(
-        'The PostgreSQL servers that Capsules may be placed on beside the first, as a JSON list of what DATABASE_SERVER is.',
+        'Further PostgreSQL servers on which Capsules may be placed, as a JSON list; each entry has the form of DATABASE_SERVER.',
       ),
     DATABASE_CA_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'PEM of the authorities of all PostgreSQL servers that the Space does not run, with which Assistants verify those alone.',
+        'PEM file of the certificate authorities of all PostgreSQL servers that the Space does not run. Assistants use it to verify those servers, and nothing else.',
       ),
     DB_PROVISIONER_TOKEN_FILE: z
       .string()
       .min(1)
       .default('/etc/space/provisioner/token')
-      .describe("The provisioner's token for the database broker."),
+      .describe("File with the provisioner's token for the database broker."),
     POD_NAME: z
       .string()
       .regex(/^[a-z0-9.-]+$/)
       .default('operator')
-      .describe("Name of the operator's pod, which is written into the Lease."),
+      .describe("Name of the operator's pod, which is written to the Lease."),
     POD_UID: z
       .string()
       .regex(/^[a-zA-Z0-9-]+$/)
       .optional()
       .describe(
-        "UID of that pod, by which a standby sees that the Lease's holder is gone; a random one where it is not set.",
+        'UID of that pod, by which a standby notices that the holder of the Lease is gone. If it is not set, a random one is used.',
       ),
     OBJECT_STORE_BROKER_URL: z
       .url({ protocol: /^https?$/ })
       .optional()
       .describe(
-        "The object-storage broker's control listener, https where SPACE_CA_FILE is set; without it the Space has no object store.",
+        "URL of the object-storage broker's control listener; https is required if SPACE_CA_FILE is set. Without it, the Space has no object store.",
       ),
     OBJECT_STORE_PROVISIONER_TOKEN_FILE: z
       .string()
       .min(1)
       .default('/etc/space/objectstore-provisioner/token')
-      .describe("The provisioner's token for the object-storage broker."),
+      .describe("File with the provisioner's token for the object-storage broker."),
     CONSOLE_ROLE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        "Role of the operator's namespace that it keeps the names of Capsules' object-store principals in, for the console; without it nobody is let read them.",
+        "Role in the operator's namespace in which the operator lists Capsules' object-store principals, so that the console may read them. Without it, nobody may.",
       ),
     GRANT_SIGNING_KEY_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        "PEM of the Ed25519 key that grants for Capsules' own credentials are signed with; without it no Assistant gets a grant.",
+        "PEM file of the Ed25519 key that signs grants for Capsules' own credentials. Without it, no Assistant gets a grant.",
       ),
     EGRESS_PROVISIONER_TOKEN_FILE: z
       .string()
       .min(1)
       .default('/etc/space/egress-provisioner/token')
-      .describe("The provisioner's token for the egress gateway."),
+      .describe("File with the provisioner's token for the egress gateway."),
     EGRESS_CONTROL_PORT: port.default(8080).describe('Port of the control listener of each gateway pod.'),
     EGRESS_SERVER_NAME: z
       .string()
       .min(1)
       .optional()
-      .describe("Name in the gateway's certificate; without it the gateway is spoken to in the clear."),
+      .describe(
+        "Name in the gateway's certificate. Without it, the operator calls the gateway over plain HTTP.",
+      ),
     LISTEN_HOST: z
       .string()
       .min(1)
       .optional()
-      .describe('Address that health and metrics are served on; every address where it is not set.'),
+      .describe(
+        'Address that health and metrics are served on. If it is not set, they are served on every address.',
+      ),
     HEALTH_PORT: port.default(8081).describe('Port of /healthz and /readyz.'),
     METRICS_PORT: port.default(9090).describe('Port of the Prometheus metrics.'),
     LOG_LEVEL: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
       .default('info')
-      .describe('The least severe level that is logged.'),
+      .describe('Least severe level that is logged.'),
   })
   .refine((value) => value.SPACE_CA_FILE === undefined || value.DB_BROKER_URL.startsWith('https:'), {
     path: ['DB_BROKER_URL'],

@@ -43,7 +43,7 @@ const PROGRAMS: readonly Program[] = [
     source: 'brokers/kit/service/health.ts',
     variables: health.shape,
   },
-  { title: 'Program of keys', source: 'operator/keys/options.ts', variables: keys.shape },
+  { title: 'Keys program', source: 'operator/keys/options.ts', variables: keys.shape },
   {
     title: "Backup of the Space's state",
     source: 'operator/backup/options.ts',
@@ -56,8 +56,8 @@ const HEAD = `# Configuration
 
 <!-- Generated from the schemas of each program (npm run generate). -->
 
-What each program reads of its environment. The chart sets it from [its values](chart.md). A value that is missing or outside of
-its bounds names itself and stops the start. A file is named by its path in the container.
+The environment variables of each program, which the chart sets from [its values](chart.md). A program does not start if a required variable is missing
+or a value is out of its bounds; its error names the variable. The value of a variable that ends in \`_FILE\` is a path in the container.
 `;
 
 /** Called by `scripts/generate.ts`. */
@@ -68,7 +68,7 @@ export function generated(): readonly { readonly path: string; readonly text: st
 /** Throws for a variable that has no sentence. */
 export function section({ title, source, variables }: Program): string {
   const rows = Object.entries(variables).map(([name, variable]) => row(source, name, variable));
-  const head = ['| Variable | Default | Bounds | |', '| --- | --- | --- | --- |'];
+  const head = ['| Variable | Default | Bounds | Meaning |', '| --- | --- | --- | --- |'];
   return [`## ${title}`, '', `Read by [${source}](../${source}).`, '', ...head, ...rows, ''].join('\n');
 }
 
@@ -93,7 +93,7 @@ const inputOf = (variable: Variable): Input => variable.toJSONSchema({ io: 'inpu
 function defaultOf(variable: Variable): string {
   const unset = variable.safeParse(undefined);
   if (!unset.success) return '**required**';
-  // What is read of nothing may be another thing than what somebody would write.
+  // The parsed default may have another form than the text that somebody would write.
   const value = inputOf(variable).default ?? unset.data;
   return value === undefined || value === '' ? '' : code(String(value));
 }

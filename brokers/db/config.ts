@@ -33,65 +33,65 @@ export const schema = z
       .min(1)
       .optional()
       .describe(
-        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+        'Address that all listeners bind to. If it is not set, they listen on every address, IPv6 and IPv4.',
       ),
-    LISTEN_PORT: port(8080).describe('Port of the control listener; 0 takes a free one.'),
-    METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
+    LISTEN_PORT: port(8080).describe('Port of the control listener; 0 means any free port.'),
+    METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 means any free port.'),
     TLS_CERT_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        "PEM of the listener's certificate, taken anew when it changes; it is set together with TLS_KEY_FILE, and the listener then speaks TLS 1.3 only.",
+        "PEM file of the listener's certificate, read again when it changes. It requires TLS_KEY_FILE; with both, the listener accepts TLS 1.3 only.",
       ),
-    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM of the key of that certificate.'),
+    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM file of the private key of that certificate.'),
     ADMIN_DATABASE_URL_FILE: path('/etc/space/admin/url').describe(
-      "The administrator's URL of the registry database, read again when its password changes.",
+      "File with the administrator's URL of the registry database, read again when its password changes.",
     ),
     ADMIN_DATABASE_URL: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'The same URL without its password, for a server of your own; ADMIN_DATABASE_URL_FILE is then not read.',
+        'The same URL without its password, for a server of your own. If it is set, ADMIN_DATABASE_URL_FILE is not read.',
       ),
     ADMIN_DATABASE_PASSWORD_FILE: path('/etc/space/admin/password').describe(
-      'The password for ADMIN_DATABASE_URL, read again when it changes.',
+      'File with the password for ADMIN_DATABASE_URL, read again when it changes.',
     ),
     PROVISIONER_TOKEN_FILE: path('/etc/space/provisioner/token').describe(
-      "The provisioner's tokens, one or two lines, read again when the file changes.",
+      "File with the provisioner's tokens, one or two lines, read again when it changes.",
     ),
     DERIVATION_KEY_FILE: path('/etc/space/keys/derivation').describe(
-      'Ring of keys that passwords are derived from, one a line, the first for what is new; 43 base64url characters each.',
+      'File with the keys from which passwords are derived, one on each line, 43 base64url characters each. The first is used for new passwords.',
     ),
     NAME_KEY_FILE: path('/etc/space/keys/names').describe(
-      'Key that names of databases and roles are derived from, 43 base64url characters.',
+      'File with the key from which names of databases and roles are derived, 43 base64url characters.',
     ),
     ISSUED_HOST: issuedRules.host.default('postgres').describe('Host in the URLs that workloads get.'),
     ISSUED_PORT: issuedRules.port.describe('Port in the URLs that workloads get.'),
     ISSUED_SSLMODE: issuedRules.sslmode
       .optional()
-      .describe('sslmode in the URLs that workloads get; none where it is not set.'),
+      .describe('sslmode in the URLs that workloads get. If it is not set, the URLs have none.'),
     ISSUED_SSLROOTCERT: issuedRules.sslrootcert
       .optional()
       .describe(
-        'Path, as the workload sees it, of the authority that it verifies the server with; it needs ISSUED_SSLMODE verify-ca or verify-full.',
+        "Path in the workload's container of the certificate authority that verifies the server. It requires ISSUED_SSLMODE verify-ca or verify-full.",
       ),
     SERVERS_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'Further PostgreSQL servers, as JSON, read at the start alone; without it the server of these variables, `main`, is the only one.',
+        'JSON file of further PostgreSQL servers, read only at the start. Without it, the server of these variables, `main`, is the only one.',
       ),
     ROLE_CONNECTION_LIMIT: count(5).describe(
-      'Connections that one workload may hold where its Capsule names no number.',
+      'Most connections that one workload may hold if its Capsule does not set a number.',
     ),
     STALLED_CLIENT_SECONDS: count(3).describe(
-      "How long a tenant's client may stand still in the middle of a command while a drop waits for all sessions.",
+      "Seconds for which a tenant's client may stop reading or sending in the middle of a command while a drop waits for all sessions.",
     ),
     RETENTION_DAYS: count(400, 30).describe(
-      'How long audit entries, tombstones and retired digests are kept.',
+      'Days for which audit entries, tombstones and retired digests are kept.',
     ),
     DEFAULT_QUOTA_BYTES: z.coerce
       .number()
@@ -99,33 +99,33 @@ export const schema = z
       .min(1)
       .max(Number.MAX_SAFE_INTEGER)
       .default(1_073_741_824)
-      .describe('Bytes that the databases of a Capsule may hold together where its spec names no quota.'),
+      .describe('Most bytes that the databases of a Capsule may hold together if its spec sets no quota.'),
     SIZE_INTERVAL_MS: count(2_000).describe(
-      'How often databases that may have grown are measured, in milliseconds.',
+      'Milliseconds between two measurements of the databases that may have grown.',
     ),
-    SPARE_DATABASES: count(8, 0).describe('Sealed databases that are kept ready.'),
+    SPARE_DATABASES: count(8, 0).describe('Number of sealed spare databases that are kept ready.'),
     ACCEPT_OPEN_DATABASES: z
       .string()
       .default('')
-      .describe('Names of databases, separated by commas, that may stay open to every role of the server.'),
+      .describe('Names of databases that may stay open to every role of the server, separated by commas.'),
     ROLE_LOCKS: count(10_000).describe(
-      "What one workload's sessions may hold together of the server's table of locks.",
+      "Most entries of the server's lock table that the sessions of one workload may hold together.",
     ),
-    TRANSACTION_SECONDS: count(3_600).describe('The longest transaction of a workload.'),
+    TRANSACTION_SECONDS: count(3_600).describe('Longest transaction of a workload, in seconds.'),
     IDLE_TRANSACTION_SECONDS: count(300).describe(
-      'The longest that a transaction of a workload may wait for its client.',
+      'Longest time that a transaction of a workload may wait for its client, in seconds.',
     ),
-    WATCH_INTERVAL_MS: count(500).describe("How often tenants' sessions are looked at, in milliseconds."),
+    WATCH_INTERVAL_MS: count(500).describe("Milliseconds between two checks of tenants' sessions."),
     ...settings.connections,
     ...settings.leave,
     CAPSULE_REQUESTS_PER_SECOND: count(100).describe(
-      'Requests of one Capsule to the control listener in a second; beyond them it is answered 429.',
+      'Requests per second of one Capsule to the control listener; further ones are answered 429.',
     ),
-    CAPSULE_REQUESTS_BURST: count(1_000).describe('The same at once, after a pause.'),
+    CAPSULE_REQUESTS_BURST: count(1_000).describe('Most of them at once, after a pause.'),
     REFUSALS_PER_SECOND: count(200).describe(
-      'Requests without a right credential that one address may make in a second; beyond them it is answered 429 before any look-up.',
+      'Requests per second without a valid credential from one address; further ones are answered 429 before any look-up.',
     ),
-    REFUSALS_BURST: count(5_000).describe('The same at once, after a pause.'),
+    REFUSALS_BURST: count(5_000).describe('Most of them at once, after a pause.'),
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isTlsPair, NO_TLS_PAIR)

@@ -58,52 +58,56 @@ export const schema = z
       .min(1)
       .optional()
       .describe(
-        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+        'Address that all listeners bind to. If it is not set, they listen on every address, IPv6 and IPv4.',
       ),
     DATA_PORT: settings
       .port(3128)
-      .describe('Port of the data listener, for Assistants: CONNECT and stored inputs; 0 takes a free one.'),
+      .describe(
+        'Port of the data listener, for Assistants: CONNECT and stored inputs; 0 means any free port.',
+      ),
     CONTROL_PORT: settings
       .port(8080)
-      .describe('Port of the control listener, for the operator; 0 takes a free one.'),
-    METRICS_PORT: settings.port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
+      .describe('Port of the control listener, for the operator; 0 means any free port.'),
+    METRICS_PORT: settings.port(9090).describe('Port of the Prometheus metrics; 0 means any free port.'),
     TLS_CERT_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        "PEM of the control listener's certificate, taken anew when it changes; it is set together with TLS_KEY_FILE, and the listener then speaks TLS 1.3 only.",
+        "PEM file of the control listener's certificate, read again when it changes. It requires TLS_KEY_FILE; with both, the listener accepts TLS 1.3 only.",
       ),
-    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM of the key of that certificate.'),
+    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM file of the private key of that certificate.'),
     PROVISIONER_TOKEN_FILE: settings
       .path('/etc/space/provisioner/token')
-      .describe("The provisioner's tokens, one or two lines, read again when the file changes."),
+      .describe("File with the provisioner's tokens, one or two lines, read again when it changes."),
     OBSERVER_TOKEN_FILE: z
       .string()
       .min(1)
       .optional()
       .describe(
-        'Tokens of who may ask how often Assistants called which host, one or two lines, read again when the file changes; without it nobody may.',
+        'File with the tokens of observers, who may read how often Assistants called which host: one or two lines, read again when it changes. Without it, nobody may.',
       ),
     CUSTODY_KEY_FILE: settings
       .path('/etc/space/keys/custody')
-      .describe('Ring of keys that stored inputs are sealed with; its mode is 0440 or stricter.'),
+      .describe('File with the ring of keys that seal stored inputs; its mode must be 0440 or stricter.'),
     SERVED_NAMES: z
       .string()
       .default('assistant-egress')
       .transform((text) => words(text.toLowerCase()))
-      .describe('Names, separated by commas or spaces, by which Assistants call the gateway.'),
+      .describe('Host names by which Assistants call the gateway, separated by commas or spaces.'),
     DENIED_CIDRS: blocks.describe(
-      "Address blocks that are never dialled: the cluster's pods, Services and nodes.",
+      "Address blocks to which the gateway never connects: the cluster's pods, Services and nodes.",
     ),
-    ALLOWED_CIDRS: blocks.describe('Address blocks that may be dialled though they are not public.'),
+    ALLOWED_CIDRS: blocks.describe(
+      'Address blocks to which the gateway may connect although they are not public.',
+    ),
     NAT64_PREFIXES: z
       .string()
       .default('')
       .transform(words)
       .refine((texts) => texts.every(isNat64Prefix), 'not IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits')
       .describe(
-        "IPv6 prefixes by which the network's own NAT64 reaches IPv4, beside 64:ff9b::/96; what they carry is judged.",
+        "IPv6 prefixes of the network's own NAT64 in addition to 64:ff9b::/96. The IPv4 address inside is checked.",
       ),
     FIXED_HOSTS: z
       .string()
@@ -111,87 +115,91 @@ export const schema = z
       .transform(words)
       .refine((texts) => texts.every((text) => parseFixed(text) !== undefined), 'not HOST=ADDRESS[:PORT]')
       .describe(
-        'HOST=ADDRESS[:PORT], separated by commas or spaces: addresses of hosts that DNS is not asked for, and that the administrator answers for.',
+        'Addresses of hosts that are not resolved with DNS, and for which the administrator is responsible: HOST=ADDRESS[:PORT], separated by commas or spaces.',
       ),
     UPSTREAM_CA_FILE: z
       .string()
       .min(1)
       .optional()
-      .describe('PEM of authorities that outside hosts may be certified by, beside the public ones.'),
+      .describe('PEM file of certificate authorities of outside hosts, in addition to the public ones.'),
     CONNECTIONS: settings.connections.CONNECTIONS.describe(
-      'Connections that the control listener holds in all.',
+      'Most connections that the control listener holds.',
     ),
     CONNECTIONS_PER_ADDRESS: settings.connections.CONNECTIONS_PER_ADDRESS,
     REFUSALS_PER_SECOND: settings
       .count(100)
       .describe(
-        'Requests without a right credential that one address may make to the control listener in a second; beyond them it is answered 429 before any look-up.',
+        'Requests per second to the control listener without a valid credential from one address; further ones are answered 429 before any look-up.',
       ),
-    REFUSALS_BURST: settings.count(1_000).describe('The same at once, after a pause.'),
+    REFUSALS_BURST: settings.count(1_000).describe('Most of them at once, after a pause.'),
     CALLER_CONNECTIONS: settings
       .count(DEFAULT_LIMITS.connections)
       .describe(
-        'Connections to the data listener that one pod of an Assistant may hold; at most ALL_CONNECTIONS.',
+        'Most connections to the data listener that one pod of an Assistant may hold; at most ALL_CONNECTIONS.',
       ),
     CALLER_TUNNELS: settings
       .count(DEFAULT_LIMITS.tunnels)
-      .describe('Tunnels that one Assistant may have open.'),
+      .describe('Most tunnels that one Assistant may have open.'),
     CALLER_REQUESTS: settings
       .count(DEFAULT_LIMITS.requests)
-      .describe('Requests with stored inputs that one Assistant may have at one time.'),
+      .describe('Most requests with stored inputs of one Assistant at the same time.'),
     CALLER_PER_SECOND: settings
       .count(DEFAULT_LIMITS.perSecond)
-      .describe('Tunnels and requests that one Assistant may begin in a second.'),
-    CALLER_BURST: settings.count(DEFAULT_LIMITS.burst).describe('The same at once, after a pause.'),
+      .describe('Tunnels and requests that one Assistant may begin per second.'),
+    CALLER_BURST: settings.count(DEFAULT_LIMITS.burst).describe('Most of them at once, after a pause.'),
     CALLER_BODY_BYTES: z.coerce
       .number()
       .int()
       .min(1)
       .max(MOST_BODY_BYTES)
       .default(DEFAULT_LIMITS.bodyBytes)
-      .describe('The longest body of a request with a stored input.'),
+      .describe('Longest body of a request with a stored input, in bytes.'),
     CAPSULE_CONNECTIONS: settings
       .count(DEFAULT_LIMITS.capsuleConnections)
       .describe(
-        'Connections to the data listener that one Capsule may hold; at most half of ALL_CONNECTIONS.',
+        'Most connections to the data listener that one Capsule may hold; at most half of ALL_CONNECTIONS.',
       ),
     CAPSULE_TUNNELS: settings
       .count(DEFAULT_LIMITS.capsuleTunnels)
-      .describe('Tunnels that one Capsule may have open; at most half of ALL_TUNNELS.'),
+      .describe('Most tunnels that one Capsule may have open; at most half of ALL_TUNNELS.'),
     CAPSULE_REQUESTS: settings
       .count(DEFAULT_LIMITS.capsuleRequests)
       .describe(
-        'Requests with stored inputs that one Capsule may have at one time; at most half of ALL_REQUESTS.',
+        'Most requests with stored inputs of one Capsule at the same time; at most half of ALL_REQUESTS.',
       ),
     CAPSULE_PER_SECOND: settings
       .count(DEFAULT_LIMITS.capsulePerSecond)
       .describe(
-        'Tunnels and requests that all Assistants of one Capsule may begin in a second; as many refusals are answered.',
+        'Tunnels and requests that all Assistants of one Capsule may begin per second. The same number of refusals is answered.',
       ),
     CAPSULE_SIGNED_BYTES: signedBytes(DEFAULT_LIMITS.capsuleSignedBytes).describe(
-      'Bytes of bodies to be signed that one Capsule may have in memory; at most half of ALL_SIGNED_BYTES.',
+      'Most bytes of bodies to be signed that are in memory for one Capsule; at most half of ALL_SIGNED_BYTES.',
     ),
     ALL_CONNECTIONS: settings
       .count(DEFAULT_LIMITS.allConnections)
-      .describe('Connections to the data listener of all Assistants together.'),
-    ALL_TUNNELS: settings.count(DEFAULT_LIMITS.allTunnels).describe('Tunnels of all Assistants together.'),
+      .describe('Most connections to the data listener, for all Assistants together.'),
+    ALL_TUNNELS: settings
+      .count(DEFAULT_LIMITS.allTunnels)
+      .describe('Most tunnels, for all Assistants together.'),
     ALL_REQUESTS: settings
       .count(DEFAULT_LIMITS.allRequests)
-      .describe('Requests with stored inputs of all Assistants together at one time.'),
+      .describe('Most requests with stored inputs at the same time, for all Assistants together.'),
     ALL_SIGNED_BYTES: signedBytes(DEFAULT_LIMITS.allSignedBytes).describe(
-      'Bytes of bodies to be signed that all Assistants together may have in memory.',
+      'Most bytes of bodies to be signed that are in memory, for all Assistants together.',
     ),
     ANSWER_SECONDS: seconds(DEFAULT_LIMITS.answerMs).describe(
-      'How long a host may take until the head of its answer.',
+      'Seconds that a host may take until it has sent the head of its answer.',
     ),
     BODY_IDLE_SECONDS: seconds(DEFAULT_LIMITS.bodyIdleMs).describe(
-      'How long a body may stand still, in either direction.',
+      'Seconds for which a body may make no progress, in either direction.',
     ),
-    TUNNEL_IDLE_SECONDS: seconds(DEFAULT_LIMITS.tunnelIdleMs).describe('How long a tunnel may be silent.'),
+    TUNNEL_IDLE_SECONDS: seconds(DEFAULT_LIMITS.tunnelIdleMs).describe(
+      'Seconds for which a tunnel may be silent.',
+    ),
     INPUT_REFLECTIONS: settings
       .count(DEFAULT_LIMITS.reflections, 0)
       .describe(
-        'Answers in which a host tells the value of a stored input, until the value is not used any more; with 0 they are only counted.',
+        'Number of answers that may contain the value of a stored input before the value is no longer used; with 0, such answers are only counted.',
       ),
     REQUEST_HEADERS: z
       .string()
@@ -199,12 +207,12 @@ export const schema = z
       .transform((text) => words(text.toLowerCase()))
       .refine((names) => names.every(mayBePassed), 'not names of headers that say nothing of who asks')
       .describe(
-        'Names of headers, separated by commas or spaces, that requests with a stored input may have beside those that the gateway knows.',
+        'Names of headers that requests with a stored input may have in addition to those that the gateway knows, separated by commas or spaces.',
       ),
     ...settings.leave,
     DRAIN_SECONDS: settings
       .count(20, 0)
-      .describe('How long requests and tunnels may end by themselves when the replica is told to end.'),
+      .describe('Seconds that requests and tunnels have to end by themselves when the replica shuts down.'),
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isTlsPair, NO_TLS_PAIR)

@@ -34,14 +34,14 @@ export const settings = {
       .min(16)
       .max(1_000_000)
       .default(4_000)
-      .describe('Connections that each listener holds in all.'),
+      .describe('Most connections that each listener holds.'),
     CONNECTIONS_PER_ADDRESS: z.coerce
       .number()
       .int()
       .min(1)
       .max(1_000_000)
       .default(256)
-      .describe('Connections that one address may hold of them; at most a quarter of CONNECTIONS.'),
+      .describe('Most of these connections that one address may hold; at most a quarter of CONNECTIONS.'),
   },
   /** The time, in milliseconds, until callers are no longer sent to a replica that is ending. */
   leave: {
@@ -52,18 +52,18 @@ export const settings = {
       .max(60)
       .default(0)
       .describe(
-        'How long a replica that is told to end goes on taking connections, each answer ending its own, until nobody is sent to it any more.',
+        'Seconds for which a replica that is shutting down still accepts connections, until no Service sends it any. Each answer then closes its connection.',
       ),
   },
   path: (fallback: string) => z.string().min(1).default(fallback),
   space: z
     .string()
     .regex(/^[a-z0-9](?:[-.a-z0-9]{0,51}[a-z0-9])?$/, 'not the name of a Helm release')
-    .describe('Name of the Space, which is the name of its Helm release.'),
+    .describe('Name of the Space, which is that of its Helm release.'),
   logLevel: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
-    .describe('The least severe level that is logged.'),
+    .describe('Least severe level that is logged.'),
 } as const;
 
 /** For a schema's refinement: one address may not have more than a quarter of all connections. */

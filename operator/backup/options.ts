@@ -24,6 +24,6 @@ export type BackupOptions = z.infer<typeof backupOptions>;
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z.object({
   BACKUP: jsonOption(backupOptions).describe(
-    'What the chart says of the Space, as JSON: names of its namespaces, the recipient of the backup, the file to write and the versions.',
+    'What the chart knows of the Space, as JSON: the names of its namespaces, the recipient of the backup, the file to write and the versions.',
   ),
 });

@@ -41,7 +41,7 @@ export type KeysOptions = z.infer<typeof keysOptions>;
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z.object({
   KEYS: jsonOption(keysOptions).describe(
-    "What the chart says of the Space, as JSON: names of its namespaces, which keys and certificates it needs, and Secrets that are somebody else's.",
+    'What the chart knows of the Space, as JSON: the names of its namespaces, the keys and certificates that it needs, and the Secrets that you provide yourself.',
   ),
 });
 

@@ -23,6 +23,6 @@ export type SelfTestOptions = z.infer<typeof selfTestOptions>;
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z.object({
   SPACE_TEST: jsonOption(selfTestOptions).describe(
-    'What the chart says of the release, as JSON: names of its namespaces, parts that must be there, and addresses that must not be reached.',
+    'What the chart knows of the release, as JSON: the names of its namespaces, the parts that must exist, and the addresses that must not be reachable.',
   ),
 });

@@ -34,11 +34,11 @@ export const schema = z.object({
   TLS_SERVER_NAME: z
     .string()
     .default('localhost')
-    .describe("Name that the service's certificate must be for. It is read where `TLS_CERT_FILE` is set."),
+    .describe("Name in the service's certificate. It is read only if `TLS_CERT_FILE` is set."),
   TLS_CA_FILE: z
     .string()
     .optional()
-    .describe("Authority of that certificate, PEM; without it, the system's authorities."),
+    .describe("PEM file of the certificate authority that is accepted. Without it, the system's are."),
 });
 
 function believedFrom(environment: Environment): Believed | undefined {
