@@ -226,6 +226,19 @@ describe('an endpoint', () => {
       expect(steps().join(' ')).toBe(ALL);
     });
 
+    it('and too busy for a moment is asked again, from the beginning', async () => {
+      let busy = 2;
+      answer = like(({ method }) => (method === 'PUT' && busy-- > 0 ? 503 : undefined));
+      expect(await verify()(fields())).toBeUndefined();
+      expect(steps().join(' ')).toBe(`GET PUT DELETE GET PUT DELETE ${ALL}`);
+    });
+
+    it('and too busy each time is unreachable', async () => {
+      answer = like(() => 503);
+      expect(await verify()(fields())).toBe('unreachable');
+      expect(steps().join(' ')).toBe('GET GET GET');
+    });
+
     it.each<[string, RequestListener, string]>([
       [
         'does not know the coding',

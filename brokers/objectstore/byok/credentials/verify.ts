@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { DialError, Secret, type VerificationCheck } from '@space/broker-kit';
 import type { Fields } from '@space/contracts/objectstore';
 import { createS3Client } from '../../upstream/client.ts';
@@ -28,7 +29,8 @@ export function createVerify({ dialler, ca, timeoutMs, random = randomBytes }: V
     const deadline = AbortSignal.timeout(timeoutMs);
     const client = guardedClient(routeOf(target).origin, { dialler, ca, deadline });
     try {
-      await tryOut(createS3Client(target, client), { tries, deadline }, random);
+      const s3 = createS3Client(target, client);
+      await whileBusy(() => tryOut(s3, { tries, deadline }, random), tries);
       return undefined;
     } catch (error) {
       // Timers that are both late fire in either order.
@@ -56,6 +58,25 @@ class NotTheSame extends Error {}
 interface Signals {
   readonly tries: AbortSignal;
   readonly deadline: AbortSignal;
+}
+
+/** Milliseconds before further attempts at an endpoint that is too busy. */
+const PAUSES_MS = [200, 800];
+
+/** S3 servers answer 503 when a request can be repeated: AWS if there are many, versitygw if it conflicts with another. */
+const isBusy = (error: unknown) =>
+  error instanceof S3Error && error.kind === 'answered' && error.status === 503;
+
+async function whileBusy(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (const ms of PAUSES_MS) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      await pause(ms, undefined, { signal });
+    }
+  }
+  return attempt();
 }
 
 async function tryOut(s3: S3Client, signals: Signals, random: (bytes: number) => Buffer): Promise<void> {
