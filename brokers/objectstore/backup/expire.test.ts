@@ -32,12 +32,35 @@ async function fourDays() {
 test('old points are removed with the contents that only they named, and the rest can be restored', async () => {
   const { to, run, clock, now, counts } = await fourDays();
   expect(await counts()).toEqual([4, 5]);
-  clock.set(new Date(now + 31 * DAY_MS));
+  clock.set(new Date(now + 35 * DAY_MS));
   expect(await expire(run, 14)).toMatchObject({ points: 2, contents: 2 });
   expect(await counts()).toEqual([2, 3]);
   const target = servers.bucket().s3;
   await restore(await runOf(servers, target, to), { at: undefined, makesBucket: false });
   expect(await keysOf(target)).toEqual(['day-30', 'stays']);
+});
+
+test('every moment of the kept days can be restored, also one that only an older point has', async () => {
+  const { to, run, clock, now, counts } = await fourDays();
+  // Fourteen days reach back to day 17, between the points of days 10 and 20.
+  clock.set(new Date(now + 31 * DAY_MS));
+  expect(await expire(run, 14)).toMatchObject({ points: 1, contents: 1 });
+  expect(await counts()).toEqual([3, 4]);
+  const target = servers.bucket().s3;
+  const at = new Date(now + 18 * DAY_MS);
+  const { notice } = await restore(await runOf(servers, target, to), { at, makesBucket: false });
+  expect(notice).toBeUndefined();
+  expect(await keysOf(target)).toContain('day-10');
+});
+
+test('a damaged old point is removed, and the one before it is kept for the first of the kept days', async () => {
+  const { to, run, clock, now, counts } = await fourDays();
+  const points = await keysOf(to, `${PREFIX}/bucket/points/`);
+  await to.put(points[1] ?? '', Buffer.from('damaged'));
+  clock.set(new Date(now + 31 * DAY_MS));
+  expect(await expire(run, 14)).toMatchObject({ points: 1, contents: 1 });
+  expect(await counts()).toEqual([3, 4]);
+  expect((await keysOf(to, `${PREFIX}/bucket/points/`))[0]).toBe(points[0]);
 });
 
 test('the newest two points are kept whatever their age', async () => {

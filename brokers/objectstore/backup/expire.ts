@@ -1,5 +1,6 @@
+import { DamagedPointError } from './errors.ts';
 import { startedOf } from './point-names.ts';
-import { visitEntries } from './points.ts';
+import { readHeader, visitEntries } from './points.ts';
 import { retrying } from './retrying.ts';
 import type { Run } from './run.ts';
 
@@ -14,7 +15,10 @@ const DAY_MS = 86_400_000;
 /** This many points are kept whatever their age, so that a Space without a backup for a month can still be restored. */
 const LEAST_POINTS = 2;
 
-/** Removes old points, and contents that no point refers to and no running backup is about to use. */
+/**
+ * Removes old points except the one that the oldest kept moments need, and contents that no point refers to and no running
+ * backup is about to use.
+ */
 export async function expire(run: Run, keepDays: number): Promise<ExpireReport> {
   const { space, vault, clock, signal } = run;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
@@ -23,8 +27,10 @@ export async function expire(run: Run, keepDays: number): Promise<ExpireReport> 
   // already.
   const contents = await again(() => vault.contents(signal));
   const points = await again(() => vault.points(signal));
-  const isOld = (name: string) => (startedOf(name)?.getTime() ?? now) < now - keepDays * DAY_MS;
-  const old = points.slice(0, -LEAST_POINTS).filter(isOld);
+  const since = now - keepDays * DAY_MS;
+  const isOld = (name: string) => (startedOf(name)?.getTime() ?? now) < since;
+  const needed = await lastBefore(run, points.filter(isOld), since);
+  const old = points.slice(0, -LEAST_POINTS).filter((name) => isOld(name) && name !== needed);
 
   // A point that cannot be read ends the run before anything is removed, since it is unknown which contents it needs.
   const named = new Set<string>();
@@ -48,4 +54,18 @@ export async function expire(run: Run, keepDays: number): Promise<ExpireReport> 
     contents_bytes: unnamed.reduce((sum, [, { size }]) => sum + size, 0),
     uploads,
   };
+}
+
+/** The last of these points that finished before a time, which a restore to a moment soon after that time begins with. */
+async function lastBefore(run: Run, names: readonly string[], time: number): Promise<string | undefined> {
+  const { space, vault, clock, signal } = run;
+  for (const name of names.toReversed())
+    try {
+      const { header } = await retrying(clock, signal, () => readHeader(vault, name, space, signal));
+      if (Date.parse(header.finished) < time) return name;
+    } catch (error) {
+      // A restore leaves a damaged point aside, and takes the one before it.
+      if (!(error instanceof DamagedPointError)) throw error;
+    }
+  return undefined;
 }

@@ -50,6 +50,17 @@ describe('states of a Space beside the points of its bucket', () => {
     expect(await expireStates(states, 14)).toBe(0);
   });
 
+  it('is kept while a kept moment needs it, however old it is', async () => {
+    const { states, clock } = statesOf(servers.bucket().s3);
+    for (const number of [1, 2, 20, 30]) {
+      clock.set(day(number));
+      await putState(states, Buffer.from(String(number)));
+    }
+    clock.set(day(31));
+    expect(await expireStates(states, 14)).toBe(1);
+    expect((await getState(states, day(18))).toString()).toBe('2');
+  });
+
   it('is stored with a copy, and read back without the identity or the Space’s own key', async () => {
     const [bucket, backup] = [servers.bucket(), servers.bucket()];
     await bucket.s3.put('a', Buffer.from('an object'));

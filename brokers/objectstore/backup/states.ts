@@ -45,14 +45,16 @@ export async function getState(states: States, at: Date | undefined): Promise<Bu
   return body;
 }
 
-/** Removes old states; returns how many. */
+/** Removes old states, but not the last of them, which is that of the oldest kept moments; returns how many. */
 export async function expireStates(states: States, keepDays: number): Promise<number> {
   const { s3, prefix, clock, signal } = states;
   const before = clock.now().getTime() - keepDays * DAY_MS;
   const names = await namesOf(states);
+  const isOld = (name: string) => (startedOf(name)?.getTime() ?? before) < before;
+  const needed = names.findLast(isOld);
   const old = names
     .slice(0, -LEAST_STATES)
-    .filter((name) => (startedOf(name)?.getTime() ?? before) < before)
+    .filter((name) => isOld(name) && name !== needed)
     .map((name) => folder(prefix) + name);
   if (old.length === 0) return 0;
   const [failed] = await retrying(clock, signal, () => s3.deleteMany(old, { signal }));
