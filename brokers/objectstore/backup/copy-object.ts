@@ -17,7 +17,7 @@ export interface Copied {
   readonly isNew: boolean;
 }
 
-/** After this many changes during a copy, an object is left out. */
+/** After this many changes during a copy, an object is copied in the state that the next answer has. */
 const ATTEMPTS = 5;
 
 /** The object no longer has the requested state. */
@@ -38,7 +38,45 @@ export async function copyObject(
       state = await currentState(run, listed.key);
     }
   }
-  return undefined;
+  return state === undefined ? undefined : copyAnswered(run, contents, state.key);
+}
+
+/**
+ * Copies an object that changes faster than its list is read, in the one state of an answer: without it the object would be
+ * in no point, and without an anchor of custody the oldest registries would be trusted. The part size is left out, since it
+ * would be that of another state.
+ */
+async function copyAnswered(run: Run, contents: Contents, key: string): Promise<Copied | undefined> {
+  const { bucket, vault, signal } = run;
+  try {
+    return await reading(bucket, key, { signal }, async ({ headers }, body) => {
+      const state = answeredState(key, headers);
+      if (state === undefined) return undefined;
+      const { label, stored, name, isThere } = contentOf(run, contents, state);
+      if (!isThere) {
+        await vault.write(
+          { kind: 'objects', name },
+          labelled(label, body),
+          label.length + state.size,
+          signal,
+        );
+        contents.set(name, { size: stored });
+      }
+      return { entry: { ...state, headers: storedHeaders(headers), content: name, stored }, isNew: !isThere };
+    });
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The state of an answer; undefined if its headers do not say all of it. */
+function answeredState(key: string, headers: Head['headers']): ObjectState | undefined {
+  const modified = new Date(headers['last-modified'] ?? '');
+  const size = Number(headers['content-length']);
+  const etag = headers['etag'] ?? '';
+  if (etag === '' || !Number.isSafeInteger(size) || Number.isNaN(modified.getTime())) return undefined;
+  return { key, etag, size, last_modified: modified.toISOString() };
 }
 
 export function stateOf({ key, etag, size, modified }: ListedObject): ObjectState {
@@ -55,9 +93,7 @@ async function currentState({ bucket, signal }: Run, key: string): Promise<Objec
 async function copyState(run: Run, contents: Contents, state: ObjectState): Promise<Copied> {
   const { bucket, vault, signal } = run;
   const same = { headers: { 'if-match': state.etag }, signal };
-  const label = labelOf(run.space, state);
-  const stored = vault.sealedLength(label.length + state.size);
-  const { name, isThere } = nameIn(contents, stored, (n) => vault.nameOf(`${n}\n${label.toString()}`));
+  const { label, stored, name, isThere } = contentOf(run, contents, state);
   const parts = await partSizeOf(run, state);
   const entryOf = ({ headers }: Head): Entry => ({
     ...state,
@@ -79,6 +115,13 @@ async function copyState(run: Run, contents: Contents, state: ObjectState): Prom
   });
   contents.set(name, { size: stored });
   return { entry, isNew: true };
+}
+
+/** The content of a state: how it begins, its length, its name, and whether an earlier run has copied it. */
+function contentOf({ space, vault }: Run, contents: Contents, state: ObjectState) {
+  const label = labelOf(space, state);
+  const stored = vault.sealedLength(label.length + state.size);
+  return { label, stored, ...nameIn(contents, stored, (n) => vault.nameOf(`${n}\n${label.toString()}`)) };
 }
 
 /**

@@ -15,7 +15,7 @@ export interface CopyReport {
   /** The number of objects whose bytes were copied by this run. */
   readonly copied: number;
   readonly copied_bytes: number;
-  /** The number of objects that changed or were deleted during each attempt. */
+  /** The number of objects that were deleted during the run, or whose state no answer said. */
   readonly left_out: number;
   readonly seconds: number;
 }
