@@ -66,6 +66,39 @@ describe('a copy', () => {
     expect(await query(to, shown)).toEqual([{ limit: '0.71' }]);
   });
 
+  it('refuses a database with objects that its tenant added to an extension, which no dump contains', async () => {
+    const { from, to } = await pair();
+    await query(
+      from,
+      `CREATE EXTENSION pg_trgm; CREATE TABLE ledger AS SELECT 7 AS a; ALTER EXTENSION pg_trgm ADD TABLE ledger`,
+    );
+    expect(await complaint({ from, to })).toMatch(
+      /what was added to an extension; .*: table public.ledger\n$/,
+    );
+  });
+
+  it('refuses an extension that the target only has in an earlier version', async () => {
+    const { from, to } = await pair();
+    await query(from, 'CREATE EXTENSION pg_trgm');
+    const superuser = Object.assign(new URL(fixture.server.superuserUrl), {
+      pathname: new URL(from).pathname,
+    });
+    await query(superuser.href, "UPDATE pg_extension SET extversion = '9.9' WHERE extname = 'pg_trgm'");
+    expect(await complaint({ from, to })).toMatch(/cannot continue with the version .*: pg_trgm 9.9\n$/);
+  });
+
+  it('ends an analysis that does not end', async () => {
+    const { from, to } = await pair();
+    await query(
+      from,
+      `CREATE FUNCTION spoil(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+         IF current_database() = '${new URL(to).pathname.slice(1)}' AND current_query() ~ '^ANALYZE' THEN
+           PERFORM pg_sleep(3600); END IF; RETURN i; END $$;
+       CREATE TABLE spoilt AS SELECT 1 AS i; CREATE INDEX ON spoilt (public.spoil(i))`,
+    );
+    expect((await copyDatabase(clients, { from, to }, { COPY_SECONDS: '6' })).bytes).toBeGreaterThan(0);
+  });
+
   it('reports which setting and which large object differ', async () => {
     const { from, to } = await pair();
     const elsewhere = `current_database() = '${new URL(to).pathname.slice(1)}'`;

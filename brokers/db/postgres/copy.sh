@@ -81,6 +81,23 @@ extensions=$(ask from 'SELECT string_agg(quote_literal(extname), $$,$$) FROM pg_
 missing=$(ask to "SELECT string_agg(e, ', ') FROM unnest(ARRAY[$extensions]::text[]) e
   WHERE e NOT IN (SELECT name FROM pg_available_extensions)")
 [ -z "$missing" ] || fail "the server lacks extensions that the database has: $missing"
+# A dump contains CREATE EXTENSION without a version, so the target may get a later one, which has to know how to follow this one.
+versions=$(ask from 'SELECT string_agg(format($$(%L, %L)$$, extname, extversion), $$,$$) FROM pg_extension')
+earlier=$(quietly ask to "SELECT string_agg(concat(e.name, ' ', e.version), ', ') FROM (VALUES $versions) e (name, version)
+  JOIN pg_available_extensions a ON a.name = e.name
+  WHERE e.version <> coalesce(a.installed_version, a.default_version) AND NOT EXISTS (
+    SELECT FROM pg_extension_update_paths(a.name) p
+    WHERE p.source = e.version AND p.target = coalesce(a.installed_version, a.default_version) AND p.path IS NOT NULL)") ||
+  fail 'the versions of extensions cannot be compared'
+[ -z "$earlier" ] || fail "the server cannot continue with the version that an extension has: $earlier"
+# The owner of an extension may add objects of its own to it, and a dump leaves all members out. Those of its script belong to
+# a superuser, except a language.
+added=$(ask from "SELECT string_agg(pg_describe_object(d.classid, d.objid, 0), ', ') FROM pg_depend d JOIN pg_shdepend s
+    ON s.classid = d.classid AND s.objid = d.objid AND s.objsubid = 0 AND s.deptype = 'o'
+  WHERE d.deptype = 'e' AND d.objsubid = 0 AND d.classid <> 'pg_language'::regclass
+    AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND s.refclassid = 'pg_authid'::regclass AND s.refobjid = (SELECT oid FROM pg_roles WHERE rolname = current_user)")
+[ -z "$added" ] || fail "a dump does not contain what was added to an extension; its Assistant has to ALTER EXTENSION … DROP it: $added"
 hidden=$(ask from "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
   WHERE relrowsecurity AND relforcerowsecurity
     AND NOT (SELECT rolbypassrls FROM pg_roles WHERE rolname = current_user)")
@@ -144,7 +161,8 @@ settings=$(quietly ask from "SELECT coalesce(string_agg(format(
 quietly ask to "$libraries ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT_USER IN DATABASE $(ask to 'SELECT quote_ident(current_database())') RESET ALL; $settings" \
   >/dev/null || fail 'settings of the role cannot be copied'
 
-ask to 'ANALYZE' >/dev/null 2>&1 || true
+# Functions of the tenant run in it, which may never end; the copy is complete without it.
+timeout "$((LONGEST_SECONDS / 10 + 1))" psql -Xq -d service=to -c ANALYZE </dev/null >/dev/null 2>&1 || true
 
 # Compares a hash of the rows of every table, each sequence, each large object, and the names of settings (their values may be
 # written differently: 60s becomes 1min). Definitions are compared as pg_dump writes them.
