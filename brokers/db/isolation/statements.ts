@@ -41,11 +41,22 @@ interface Opening {
 }
 
 /** Creates the role, renames the sealed spare, closes it to PUBLIC and opens it last. */
-export function openingStatements({ spare, name, verifier, connectionLimit, patience }: Opening): string {
+export function openingStatements(opening: Opening): string {
+  const { name, verifier, connectionLimit } = opening;
+  return givingStatements(opening, [
+    `CREATE ROLE ${checkedName(name)} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS
+       CONNECTION LIMIT ${limit(connectionLimit)} PASSWORD '${checkedVerifier(verifier)}'`,
+  ]);
+}
+
+/** Gives a role, which the first statements prepare, a spare as its database. */
+function givingStatements(
+  { spare, name, connectionLimit, patience }: Omit<Opening, 'verifier'>,
+  role: readonly string[],
+): string {
   const own = checkedName(name);
   return within(patience, [
-    `CREATE ROLE ${own} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS
-       CONNECTION LIMIT ${limit(connectionLimit)} PASSWORD '${checkedVerifier(verifier)}'`,
+    ...role,
     `ALTER DATABASE ${checkedName(spare)} RENAME TO ${own}`,
     `REVOKE ALL ON DATABASE ${own} FROM PUBLIC`,
     `GRANT CONNECT, CREATE, TEMPORARY ON DATABASE ${own} TO ${own}`,
@@ -122,9 +133,20 @@ export function lendingStatements(name: string, verifier: string): string {
   ]);
 }
 
-/** Creates a role and a database for a client that copies into it. */
-export function arrivalStatements(arrival: Omit<Opening, 'connectionLimit'>): string {
-  return openingStatements({ ...arrival, connectionLimit: COPYING });
+/** A database for a client that copies into it; `kept` if its role has stayed from an earlier one. */
+interface Arrival extends Omit<Opening, 'connectionLimit'> {
+  readonly kept: boolean;
+}
+
+/** Creates a role and a database for a client that copies into it. A role that has stayed loses its settings. */
+export function arrivalStatements({ kept, ...arrival }: Arrival): string {
+  const opening = { ...arrival, connectionLimit: COPYING };
+  if (!kept) return openingStatements(opening);
+  const own = checkedName(arrival.name);
+  return givingStatements(opening, [
+    `ALTER ROLE ${own} RESET ALL`,
+    `ALTER ROLE ${own} LOGIN NOINHERIT CONNECTION LIMIT ${COPYING} PASSWORD '${checkedVerifier(arrival.verifier)}'`,
+  ]);
 }
 
 /** Whether a workload's role may log in, whether its database accepts connections, and how many. */

@@ -8,7 +8,7 @@ import { readLimits } from '../limits/rows.ts';
 import { NoSpare, patienceOf, withSpare } from '../operations/attempts.ts';
 import { endSessions, seize, withCut } from '../operations/cut.ts';
 import { dropRole } from '../operations/finish.ts';
-import { forgetLeftoverRole, livingDatabases } from '../registry/rows.ts';
+import { forgetLeftoverRole, isLeftoverRole, livingDatabases } from '../registry/rows.ts';
 import type { Servers } from '../servers/router.ts';
 import { spareFor } from '../spares/pool.ts';
 import { requireFit, requireMovable, workloadsIn } from './fit.ts';
@@ -161,26 +161,29 @@ async function makeTwin(
     if (spare === undefined) throw new NoSpare();
     tried.take(spare);
     await noteArriving(session, capsule, name);
-    const statements = arrivalStatements({ spare, name, verifier, patience: patienceOf(tried) });
+    const kept = await forgetLeftoverRole(session, name);
+    const statements = arrivalStatements({ spare, name, verifier, kept, patience: patienceOf(tried) });
     await session.run('open database', statements);
   });
 }
 
 /**
- * Drops a role of this name on the target, which may remain from an earlier stay of the Capsule if others referred to
- * it.
+ * Drops a role of this name on the target, which may remain from an earlier stay of the Capsule or from a copy that was
+ * ended. One that the broker has left behind may stay, with the note of it: any tenant of the target can prevent its
+ * drop by a grant, which it could give to a new role as well.
  */
 async function dropLeftover({ name: server, context }: Way['to'], name: string): Promise<void> {
   const { database, role } = await context.connections.session((session) => observe(session, name));
   if (database === 'absent' && !role) return;
-  const gone =
+  const done =
     database === 'absent' &&
     (await context.connections.transaction(async (session) => {
+      const ours = await isLeftoverRole(session, name);
       const dropped = await dropRole(session, name);
       if (dropped) await forgetLeftoverRole(session, name);
-      return dropped;
+      return dropped || ours;
     }));
-  if (!gone)
+  if (!done)
     throw new ServiceError(
       'conflict',
       `server ${server} has a ${database === 'absent' ? 'role' : 'database'} ${name} already, which cannot be dropped`,

@@ -176,6 +176,36 @@ describe('a tenant', () => {
   });
 });
 
+describe('a tenant of the target', () => {
+  it('whose grants name the role of another Capsule does not prevent its move, nor its return', async () => {
+    const neighbour = await capsule();
+    await moveWhole(broker, clients, neighbour.id, 'b');
+    const victim = await capsule();
+    await query(
+      victim.url,
+      'CREATE TABLE kept AS SELECT 7 AS a; ALTER ROLE CURRENT_USER SET work_mem = 99999',
+    );
+    const hostile: string = (await broker.as(neighbour.principal).create(neighbour.id, 'app')).json
+      .database_url;
+    await begin(victim.id);
+    await query(hostile, `CREATE TABLE bait (); GRANT SELECT ON bait TO ${victim.name}`);
+    await query(
+      intoDatabase(two.b.superuserUrl, 'postgres'),
+      `ALTER ROLE ${victim.name} SET statement_timeout = 1`,
+    );
+    expect(await move(broker, victim.id, '--back')).toEqual({ stays: victim.id });
+
+    expect(await moveWhole(broker, clients, victim.id, 'b')).toEqual({ moved: victim.id, to: 'b' });
+    expect(await moveWhole(broker, clients, victim.id, 'main')).toEqual({ moved: victim.id, to: 'main' });
+    expect(await moveWhole(broker, clients, victim.id, 'b')).toEqual({ moved: victim.id, to: 'b' });
+    const { json } = await broker.as(victim.principal).create(victim.id, 'app');
+    expect(two.serverOf(json.database_url)).toBe('b');
+    expect(await query(json.database_url, 'SELECT a FROM kept')).toEqual([{ a: 7 }]);
+    expect(await settingsOn(two.b.superuserUrl, json.database_url)).toEqual([{ one: 'work_mem=99999kB' }]);
+    expect(await two.registry(two.b, 'SELECT name FROM broker.leftover_role')).toEqual([]);
+  });
+});
+
 describe('a server that is unavailable', () => {
   const untilReady = () =>
     eventually(() => broker.servers.all.every((server) => server.state().kind === 'ready'), {

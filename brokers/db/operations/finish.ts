@@ -40,7 +40,8 @@ export async function finishDrop(
 
 /**
  * Drops a role; false if it stays. Any tenant may grant something of its own to any role, and while that grant exists
- * the role cannot be dropped. Such a role owns nothing, opens nothing and is never used again.
+ * the role cannot be dropped. Such a role owns nothing, opens nothing, and is used again only if a move brings its
+ * own database back.
  */
 export async function dropRole(session: Session, name: string): Promise<boolean> {
   try {

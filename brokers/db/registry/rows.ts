@@ -168,8 +168,24 @@ export async function noteLeftoverRole(session: Session, name: string): Promise<
   );
 }
 
-export async function forgetLeftoverRole(session: Session, name: string): Promise<void> {
-  await session.run('forget leftover role', 'DELETE FROM broker.leftover_role WHERE name = $1', [name]);
+/** Forgets that the broker has left the role behind; false if it has not. */
+export async function forgetLeftoverRole(session: Session, name: string): Promise<boolean> {
+  const rows = await session.run(
+    'forget leftover role',
+    'DELETE FROM broker.leftover_role WHERE name = $1 RETURNING 1',
+    [name],
+  );
+  return rows.length === 1;
+}
+
+/** Whether the broker has left the role behind because it could not be dropped; locks the note of it. */
+export async function isLeftoverRole(session: Session, name: string): Promise<boolean> {
+  const rows = await session.run(
+    'find leftover role',
+    'SELECT FROM broker.leftover_role WHERE name = $1 FOR UPDATE',
+    [name],
+  );
+  return rows.length === 1;
 }
 
 /**

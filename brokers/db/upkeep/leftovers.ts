@@ -1,7 +1,7 @@
 import type { Round } from '@space/broker-kit';
 import type { Context } from '../context.ts';
 import { dropRole } from '../operations/finish.ts';
-import { forgetLeftoverRole, leftoverRoles } from '../registry/rows.ts';
+import { forgetLeftoverRole, isLeftoverRole, leftoverRoles } from '../registry/rows.ts';
 
 /** Drops roles that were left behind by their databases, as soon as nobody refers to them; logs who does. */
 export function dropLeftovers({ connections, metrics, log }: Context): Round {
@@ -17,6 +17,8 @@ export function dropLeftovers({ connections, metrics, log }: Context): Round {
           role.culprits.length === 0 &&
           !stopping.aborted &&
           (await connections.transaction(async (session) => {
+            // A move may have begun to use it again since.
+            if (!(await isLeftoverRole(session, role.name))) return true;
             const dropped = await dropRole(session, role.name);
             if (dropped) await forgetLeftoverRole(session, role.name);
             return dropped;
