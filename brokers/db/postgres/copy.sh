@@ -162,7 +162,8 @@ quietly ask to "$libraries ALTER ROLE CURRENT_USER RESET ALL; ALTER ROLE CURRENT
   >/dev/null || fail 'settings of the role cannot be copied'
 
 # Functions of the tenant run in it, which may never end; the copy is complete without it.
-timeout "$((LONGEST_SECONDS / 10 + 1))" psql -Xq -d service=to -c ANALYZE </dev/null >/dev/null 2>&1 || true
+longest=$((LONGEST_SECONDS / 10 + 1))
+timeout "$((longest + 5))" psql -Xq -d service=to -c "SET statement_timeout = '${longest}s'" -c ANALYZE </dev/null >/dev/null 2>&1 || true
 
 # Compares a hash of the rows of every table, each sequence, each large object, and the names of settings (their values may be
 # written differently: 60s becomes 1min). Definitions are compared as pg_dump writes them.

@@ -74,7 +74,9 @@ export const schema = z.object({
     .min(1)
     .max(3_650)
     .default(14)
-    .describe('Days for which points in time are kept; the newest two are always kept.'),
+    .describe(
+      'Days of which every moment can be restored. Older points are removed, except the last before these days and the newest two.',
+    ),
 });
 
 export type Config = z.infer<typeof schema>;
