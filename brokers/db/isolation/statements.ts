@@ -128,25 +128,25 @@ const COPYING = 4;
 export function lendingStatements(name: string, verifier: string): string {
   const own = checkedName(name);
   return within('insist', [
-    `ALTER ROLE ${own} LOGIN CONNECTION LIMIT ${COPYING} PASSWORD '${checkedVerifier(verifier)}'`,
+    roleForCopy(own, verifier),
     `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${COPYING}`,
   ]);
 }
+
+const roleForCopy = (own: string, verifier: string): string =>
+  `ALTER ROLE ${own} LOGIN CONNECTION LIMIT ${COPYING} PASSWORD '${checkedVerifier(verifier)}'`;
 
 /** A database for a client that copies into it; `kept` if its role has stayed from an earlier one. */
 interface Arrival extends Omit<Opening, 'connectionLimit'> {
   readonly kept: boolean;
 }
 
-/** Creates a role and a database for a client that copies into it. A role that has stayed loses its settings. */
+/** Creates a role, or uses the one that has stayed, and a database for a client that copies into it. */
 export function arrivalStatements({ kept, ...arrival }: Arrival): string {
   const opening = { ...arrival, connectionLimit: COPYING };
   if (!kept) return openingStatements(opening);
   const own = checkedName(arrival.name);
-  return givingStatements(opening, [
-    `ALTER ROLE ${own} RESET ALL`,
-    `ALTER ROLE ${own} LOGIN NOINHERIT CONNECTION LIMIT ${COPYING} PASSWORD '${checkedVerifier(arrival.verifier)}'`,
-  ]);
+  return givingStatements(opening, [roleForCopy(own, arrival.verifier)]);
 }
 
 /** Whether a workload's role may log in, whether its database accepts connections, and how many. */

@@ -55,7 +55,8 @@ async function isAnother(old: SealedInput, value: StoredInput): Promise<boolean>
 const howToEnter = (keys: readonly string[], definitions: Definitions): string => {
   const marks = keys.flatMap((key) => {
     const definition = definitions[key];
-    return definition ? [`${ANNOTATION.enteredFor}=${definitionDigest(definition)} for ${key}`] : [];
+    if (definition === undefined) return [];
+    return [`${ANNOTATION.enteredFor}=${definitionDigest(definition)} for ${key}`];
   });
   return `with the console, or write it into its Secret, annotated with ${marks.join(', ')}`;
 };

@@ -32,7 +32,7 @@ export const FILES: readonly string[] = [
   ...within('manifests', ['driver/grant', 'parse/guard', 'parse/json']),
   ...within('manifests/egress', ['host', 'parameter', 'value']),
   ...within('operator', ['assistant/decide', 'egress/compile', 'grants/mint', 'grants/sign']),
-  ...within('operator/assistant/inputs', ['decide', 'entered']),
+  ...within('operator/assistant/inputs', ['decide', 'entered', 'judge']),
   ...within('operator/keys', ['decide', 'exchange']),
   ...within('operator/capsule', ['decide', 'guardrails', 'release']),
   ...within('operator/sandbox', [

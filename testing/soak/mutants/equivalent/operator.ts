@@ -61,6 +61,19 @@ export const OPERATOR: readonly Equivalent[] = [
     reason: 'an undefined text cannot be decoded either: the comparison is for the compiler',
   },
   {
+    file: 'operator/assistant/inputs/judge.ts',
+    code: 'if (!value || !old) continue;',
+    change: '!value || !old → (!value)',
+    reason:
+      'a value that was never sealed is sealed, whether it differs or not: the comparison is for the compiler',
+  },
+  {
+    file: 'operator/assistant/inputs/judge.ts',
+    code: 'if (definition === undefined) return [];',
+    change: 'definition === undefined → false',
+    reason: 'all keys are those of definitions: the comparison is for the compiler',
+  },
+  {
     file: 'operator/assistant/decide.ts',
     code: "if (at !== bt) return (at ?? '') < (bt ?? '');",
     change: "(at ?? '') < (bt ?? '') → (at ?? '') <= (bt ?? '')",

@@ -13,6 +13,10 @@ const MOVED: Tests = {
   file: 'brokers/db/moves/move.test.ts',
   pattern: 'has all that it had|keeps its limits',
 };
+const STAYED: Tests = {
+  file: 'brokers/db/moves/hostile.test.ts',
+  pattern: 'whose grants name the role of another Capsule',
+};
 const EVICTED: Tests = {
   file: 'brokers/db/commands.test.ts',
   pattern: 'lets nobody in who has shown the old password',
@@ -121,6 +125,12 @@ export const OF_TENANTS = mutantsOf('db/isolation/statements.ts', [
     '`ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${COPYING}`,',
     '',
     MOVED,
+  ],
+  [
+    'a role that stayed on the target may not log in for a copy',
+    'LOGIN CONNECTION LIMIT ${COPYING}',
+    'CONNECTION LIMIT ${COPYING}',
+    STAYED,
   ],
   [
     'after a copy its password stays valid instead of the tenant’s',
