@@ -1,5 +1,5 @@
 /** Credentials that were valid at some time, tried again later at the service that each is for. */
-import { kube } from './space.ts';
+import { kube, podsOf } from './space.ts';
 import { until } from './until.ts';
 
 export interface Credentials {
@@ -14,11 +14,12 @@ export interface Credentials {
 type Broker = 'db-broker' | 'objectstore-broker';
 
 /**
- * Exchanges all of them according to docs/rotation.md, and waits until the new ones exist. The previous ones are then
- * retired.
+ * Exchanges all of them according to docs/rotation.md, and waits until the Assistant runs with the new ones. The previous
+ * ones are then retired.
  */
 export async function exchange(space: string, inside: string, capsule: string, id: string): Promise<void> {
   const before = await currentCredentials(space, inside, capsule, id);
+  const pods = (await podsOf(inside, id)).map(({ metadata }) => metadata.uid);
   for (const [broker, ending] of [
     ['db-broker', 'database'],
     ['objectstore-broker', 'objectstore'],
@@ -35,6 +36,12 @@ export async function exchange(space: string, inside: string, capsule: string, i
   await until('other credentials', async () => {
     const now = await currentCredentials(space, inside, capsule, id);
     return now.url !== before.url && now.token !== '' && now.token !== before.token;
+  });
+  await until('one pod with them, and none with the former', async () => {
+    const [pod, ...others] = await podsOf(inside, id);
+    const conditions: { type: string; status: string }[] = pod?.status.conditions ?? [];
+    const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+    return others.length === 0 && isReady && !pods.includes(pod?.metadata.uid);
   });
 }
 
