@@ -115,7 +115,7 @@ const PARSER_CODES: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** Whether somebody may be there who has sent something. */
+/** Whether the caller is still connected and has sent something, so that an answer may be read. */
 function isAnswerable(error: NodeJS.ErrnoException, socket: Duplex): socket is Socket {
   return error.code !== 'ECONNRESET' && socket instanceof Socket && socket.writable && socket.bytesRead > 0;
 }
