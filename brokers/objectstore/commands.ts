@@ -6,12 +6,20 @@ import type { Context } from './context.ts';
 import { exchangeAll } from './principals/exchange.ts';
 import { storeOf } from './principals/rows.ts';
 
+const PRINCIPALS = principalCommands<Context>(
+  'osp',
+  async ({ connections, epochs }) => {
+    // Each replacement raises the epoch, so that some of them would hide that the registry was set back.
+    await epochs.expectCurrent();
+    return connections;
+  },
+  ({ capsules }, session, capsule, principal) => capsules.bind(session, capsule, principal),
+);
+
 export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
-  ...principalCommands<Context>(
-    'osp',
-    ({ connections }) => connections,
-    ({ capsules }, session, capsule, principal) => capsules.bind(session, capsule, principal),
-  ),
+  ...PRINCIPALS,
+  'replace-principal': anchored(PRINCIPALS['replace-principal']),
+  'replace-principals': anchored(PRINCIPALS['replace-principals']),
   custody: {
     usage: 'custody',
     about: 'how registry and bucket agree about the credential sets of each Capsule, one JSON object a line',
@@ -39,6 +47,18 @@ export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
     },
   },
 };
+
+/** The command, which says that principals have ended once the bucket knows, as calls do. */
+function anchored({ run, ...about }: Command<Context>): Command<Context> {
+  return {
+    ...about,
+    run: async (context, ...given) => {
+      const told = await run(context, ...given);
+      await context.epochs.anchor();
+      return told;
+    },
+  };
+}
 
 async function recountCapsule({ connections, defaultQuotaBytes, recount }: Context, capsule: string) {
   const store = await connections.transaction(async (session) => {

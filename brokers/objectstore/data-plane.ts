@@ -15,6 +15,7 @@ import { abortForgotten, abortStrays } from './objects/abandoned-uploads.ts';
 import { sparingDisk } from './objects/own-disk.ts';
 import { createObjectStore } from './objects/store.ts';
 import type { ObjectStore } from './objects/types.ts';
+import { endUnbegun } from './objects/unbegun-uploads.ts';
 import { createUploads } from './objects/uploads.ts';
 import { createTenants, type Evidence } from './principals/tenants.ts';
 import { createQuota, type Quota } from './quota/allowance.ts';
@@ -78,6 +79,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     tenants,
     limits: options.limits,
     slots: shares.slots,
+    elsewhere: shares.elsewhere,
     documents: shares.documents,
     turns: shares.turns,
     passing: shares.passing,
@@ -115,7 +117,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
 
 /** The store: the Space's bucket with each Capsule's quota, and Capsules' own buckets if they are enabled. */
 function openStore(options: OpenOptions): { readonly store: ObjectStore; readonly quota: Quota } {
-  const { connections, s3, upkeep, shares, log, grants, entryBytes, counters } = options;
+  const { connections, s3, upkeep, shares, log, grants, entryBytes, counters, now } = options;
   const quota = createQuota({
     registry: connections,
     log,
@@ -129,6 +131,7 @@ function openStore(options: OpenOptions): { readonly store: ObjectStore; readonl
     records: shares.records,
     onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
     onLate: () => counters.lateParts.inc(),
+    ...(now === undefined ? {} : { now }),
   });
   const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
   const managed = createObjectStore(sparingDisk(s3), uploads, { quota, entryBytes, ending });
@@ -146,7 +149,12 @@ function uploadRounds(
     {
       name: 'forgotten uploads',
       gapMs: 600_000,
-      run: (stopping) => abortForgotten(connections, upkeep, { afterSeconds, log, onGivenUp }, stopping),
+      run: (stopping) => abortForgotten(connections, upkeep, { afterSeconds, now, log, onGivenUp }, stopping),
+    },
+    {
+      name: 'unbegun uploads',
+      gapMs: 600_000,
+      run: (stopping) => endUnbegun(connections, upkeep, { now, log }, stopping),
     },
     {
       name: 'stray uploads',

@@ -64,12 +64,17 @@ async function refusal(
     log += text;
   });
   const gone = once(child, 'exit');
+  // It may have ended before what it said has come.
+  let isOver = false;
+  child.once('close', () => {
+    isOver = true;
+  });
   const open: number[] = [];
   try {
     await eventually(
       async () => {
         for (const one of [port, dataPort]) if (await listens(one)) open.push(one);
-        return said.test(log) || child.exitCode !== null;
+        return said.test(log) || isOver;
       },
       { what: `the log to say ${said}` },
     );

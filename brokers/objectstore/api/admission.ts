@@ -56,6 +56,8 @@ export interface AdmissionOptions {
   };
   /** Slots for requests at the same time: each holds at most one connection to the Space's bucket. */
   readonly slots: SharedSlots;
+  /** Slots for requests to Capsules' own buckets, which hold none of the others. */
+  readonly elsewhere: Pick<SharedSlots, 'hasOther'>;
   /** Slots for large documents that come in. */
   readonly documents: SharedSlots;
   readonly turns: Turns;
@@ -71,7 +73,7 @@ const SMALL_DOCUMENT = 16 * 1024;
 const DOCUMENT_MS = 60_000;
 
 export function createAdmission(options: AdmissionOptions): OpenAdmission {
-  const { limits, slots, documents, turns, passing } = options;
+  const { limits, slots, elsewhere, documents, turns, passing } = options;
   const pace = createPace(options.pace, { waiting: () => slots.waiting });
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
@@ -100,14 +102,15 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
   }
 
   function callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): ObjectCall {
+    const { capsulePrefix } = tenant;
     return {
       tenant,
       signal: exchange.abort.signal,
       grant,
-      inTurn: (act) => turns.run(tenant.capsulePrefix, act),
+      inTurn: (act) => turns.run(capsulePrefix, act),
       passing: {
-        isShared: () => slots.isShared,
-        inTurn: (act) => passing.run(tenant.capsulePrefix, act),
+        isShared: () => slots.hasOther(capsulePrefix) || elsewhere.hasOther(capsulePrefix),
+        inTurn: (act) => passing.run(capsulePrefix, act),
       },
       isElsewhere: () => exchange.release?.(),
     };

@@ -1,15 +1,17 @@
 import type { ListedObject } from '../upstream/types.ts';
-import { isAlwaysNewest } from './choose.ts';
+import type { Chosen } from './choose.ts';
 import type { Entry } from './entry.ts';
 import { BackupError, DamagedContentError } from './errors.ts';
+import type { NameTable } from './name-table.ts';
 import { restoreObject } from './restore-object.ts';
 import { retrying } from './retrying.ts';
 import type { Run } from './run.ts';
 import { several } from './several.ts';
+import type { Vault } from './vault.ts';
 
 interface Bringing {
-  /** The objects that the bucket has already, by key. */
-  readonly there: ReadonlyMap<string, Pick<ListedObject, 'size' | 'etag'>>;
+  /** The objects that the bucket has already, by `stateName`. */
+  readonly there: Pick<NameTable, 'has'>;
   /** Returns the key under which an entry is restored. */
   readonly keyOf: (entry: Entry) => string;
   /** What a person can do about damaged contents, as a sentence. */
@@ -22,16 +24,15 @@ interface Bringing {
  */
 export async function bringBack(
   run: Run,
-  entries: readonly Entry[],
+  { anchors, others }: Chosen<Entry>,
   { there, keyOf, otherwise }: Bringing,
 ): Promise<number> {
-  const { clock, signal, atOnce } = run;
+  const { vault, clock, signal, atOnce } = run;
   const damaged: { readonly key: string; readonly error: DamagedContentError }[] = [];
   let skipped = 0;
   const one = async (entry: Entry, either: AbortSignal) => {
     const key = keyOf(entry);
-    const found = there.get(key);
-    if (found?.size === entry.size && found.etag === entry.etag) {
+    if (there.has(stateName(vault, { ...entry, key }))) {
       skipped += 1;
       return;
     }
@@ -43,13 +44,8 @@ export async function bringBack(
     }
   };
   // Records about answers that were given are restored before anything else.
-  await several(entries.filter(isAlwaysNewest), atOnce, signal, one);
-  await several(
-    entries.filter((entry) => !isAlwaysNewest(entry)),
-    atOnce,
-    signal,
-    one,
-  );
+  await several(anchors(), atOnce, signal, one);
+  await several(others(), atOnce, signal, one);
   const [first] = damaged;
   if (first !== undefined)
     throw new BackupError(
@@ -57,4 +53,12 @@ export async function bringBack(
       { cause: first.error },
     );
   return skipped;
+}
+
+/** A name for an object with this key, size and entity tag. */
+export function stateName(
+  { nameOf }: Pick<Vault, 'nameOf'>,
+  { key, size, etag }: Pick<ListedObject, 'key' | 'size' | 'etag'>,
+): string {
+  return nameOf(JSON.stringify([key, size, etag]));
 }

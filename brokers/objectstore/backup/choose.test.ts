@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { chosen, pointsAround, type Span } from './choose.ts';
@@ -68,22 +69,35 @@ function pointsOf({ history, runs }: World): SimulatedPoint[] {
   return points.sort((x, y) => x.started.getTime() - y.started.getTime());
 }
 
-function restored(world: World) {
+const nameOf = (key: string) => createHash('sha256').update(key).digest('hex');
+
+const reader = (point: SimulatedPoint | undefined) =>
+  point &&
+  async function* () {
+    yield* point.entries;
+  };
+
+async function restored(world: World) {
   const points = pointsOf(world);
   const { before, after } = pointsAround(points, date(world.at));
   const newest = points.at(-1)!;
-  const around = { before: before?.entries, after: after?.entries };
-  const result = new Map(chosen(around, newest.entries, date(world.at)).map((entry) => [entry.key, entry]));
+  const around = { before: reader(before), after: reader(after) };
+  const { anchors, others } = chosen(around, reader(newest)!, date(world.at), nameOf);
+  const entries = [...(await Array.fromAsync(anchors())), ...(await Array.fromAsync(others()))];
+  const result = new Map(entries.map((entry) => [entry.key, entry]));
+  expect(result.size).toBe(entries.length);
   return { before, after, newest, result };
 }
 
 const changes = ({ history }: World, key: string, from: number, to: number) =>
   history.some((event) => event.key === key && event.at > from && event.at <= to);
 
-function everyKey(check: (world: World, key: string, found: ReturnType<typeof restored>) => void) {
-  fc.assert(
-    fc.property(WORLD, (world) => {
-      const found = restored(world);
+function everyKey(
+  check: (world: World, key: string, found: Awaited<ReturnType<typeof restored>>) => void,
+): Promise<void> {
+  return fc.assert(
+    fc.asyncProperty(WORLD, async (world) => {
+      const found = await restored(world);
       for (const key of KEYS) if (!key.startsWith('custody/')) check(world, key, found);
     }),
     { numRuns: 2_000 },
@@ -91,8 +105,8 @@ function everyKey(check: (world: World, key: string, found: ReturnType<typeof re
 }
 
 describe('a restore to a time', () => {
-  test('has each object that existed and did not change until the later point read it', () => {
-    everyKey((world, key, { after, result }) => {
+  test('has each object that existed and did not change until the later point read it', async () => {
+    await everyKey((world, key, { after, result }) => {
       const then = stateAt(world.history, key, world.at);
       if (after === undefined || then === undefined) return;
       if (changes(world, key, world.at, after.readAt.get(key)!)) return;
@@ -100,15 +114,15 @@ describe('a restore to a time', () => {
     });
   });
 
-  test('has each key that did not change since the earlier point read it exactly as then, present or not', () => {
-    everyKey((world, key, { before, result }) => {
+  test('has each key that did not change since the earlier point read it exactly as then, present or not', async () => {
+    await everyKey((world, key, { before, result }) => {
       if (before === undefined || changes(world, key, before.readAt.get(key)!, world.at)) return;
       expect(result.get(key)).toEqual(stateAt(world.history, key, world.at));
     });
   });
 
-  test('has every other key of the earlier point in the state of that point, and never another state', () => {
-    everyKey((world, key, { before, after, result }) => {
+  test('has every other key of the earlier point in the state of that point, and never another state', async () => {
+    await everyKey((world, key, { before, after, result }) => {
       const found = result.get(key);
       const early = before && stateAt(world.history, key, before.readAt.get(key)!);
       const then = stateAt(world.history, key, world.at);
@@ -118,16 +132,16 @@ describe('a restore to a time', () => {
     });
   });
 
-  test('has nothing that is newer than that time', () => {
-    everyKey((world, key, { result }) => {
+  test('has nothing that is newer than that time', async () => {
+    await everyKey((world, key, { result }) => {
       expect(result.get(key)?.put ?? 0).toBeLessThanOrEqual(world.at);
     });
   });
 
-  test('has the anchors as in the newest point, and nothing else of that', () => {
-    fc.assert(
-      fc.property(WORLD, (world) => {
-        const { newest, result } = restored(world);
+  test('has the anchors as in the newest point, and nothing else of that', async () => {
+    await fc.assert(
+      fc.asyncProperty(WORLD, async (world) => {
+        const { newest, result } = await restored(world);
         const anchors = [...result.values()].filter(({ key }) => key.startsWith('custody/v1/'));
         expect(anchors).toEqual(newest.entries.filter(({ key }) => key.startsWith('custody/v1/')));
       }),

@@ -1,4 +1,5 @@
 import type { Entry } from './entry.ts';
+import { NameTable } from './name-table.ts';
 
 /** The time in which a run read the bucket; each key was read at some moment in it. */
 export interface Span {
@@ -37,6 +38,14 @@ export function isAlwaysNewest({ key }: Pick<Entry, 'key'>): boolean {
 
 type Timed = Pick<Entry, 'key' | 'last_modified'>;
 
+/** The objects of a restore; each time that they are read, the points are read again. */
+export interface Chosen<E> {
+  /** The keys that `isAlwaysNewest` selects. */
+  anchors(): AsyncIterable<E>;
+  /** All other keys. */
+  others(): AsyncIterable<E>;
+}
+
 /**
  * Chooses the objects of a restore to a time from the two points around it and the newest one. An object that was
  * written at or before the time, and that the later point has unchanged, is restored as it was. Every other key is
@@ -45,13 +54,27 @@ type Timed = Pick<Entry, 'key' | 'last_modified'>;
  * `isAlwaysNewest` selects.
  */
 export function chosen<E extends Timed>(
-  { before, after }: Around<readonly E[]>,
-  newest: readonly E[],
+  { before, after }: Around<() => AsyncIterable<E>>,
+  newest: () => AsyncIterable<E>,
   at: Date,
-): E[] {
-  const result = new Map<string, E>();
-  for (const entry of before ?? []) result.set(entry.key, entry);
-  for (const entry of after ?? []) if (new Date(entry.last_modified) <= at) result.set(entry.key, entry);
-  const anchors = newest.filter(isAlwaysNewest);
-  return [...anchors, ...[...result.values()].filter((entry) => !isAlwaysNewest(entry))];
+  nameOf: (text: string) => string,
+): Chosen<E> {
+  const isUnchanged = ({ last_modified }: E) => new Date(last_modified) <= at;
+  return {
+    anchors: () => filtered(newest(), isAlwaysNewest),
+    others: async function* () {
+      const taken = new NameTable();
+      if (after !== undefined)
+        for await (const entry of filtered(after(), (one) => !isAlwaysNewest(one) && isUnchanged(one))) {
+          taken.set(nameOf(entry.key), 0);
+          yield entry;
+        }
+      if (before !== undefined)
+        yield* filtered(before(), (one) => !isAlwaysNewest(one) && !taken.has(nameOf(one.key)));
+    },
+  };
+}
+
+export async function* filtered<T>(all: AsyncIterable<T>, isWanted: (one: T) => boolean): AsyncGenerator<T> {
+  for await (const one of all) if (isWanted(one)) yield one;
 }

@@ -66,20 +66,29 @@ async function act(
   { run, states }: Opened,
   { tell, out }: Telling,
 ): Promise<void> {
-  const expireAll = async () => {
+  const expireAll = async (options: { readonly isDaily: boolean }) => {
     const gone = await expireStates(states, config.BACKUP_KEEP_DAYS);
-    tell('expire', { ...(await expire(run, config.BACKUP_KEEP_DAYS)), states: gone });
+    tell('expire', { ...(await expire(run, config.BACKUP_KEEP_DAYS, options)), states: gone });
   };
   if (command.name === 'copy') {
-    // The state with the keys is copied before the objects that they open, since a restore uses the newest of both.
     const file = config.BACKUP_STATE_FILE;
-    const state = file === undefined ? undefined : await putState(states, await stateIn(file));
-    tell('copy', { ...(await copy(run)), state });
-    if (command.expire) await expireAll();
+    const sealed = file === undefined ? undefined : await stateIn(file);
+    let state: string | undefined;
+    // The state with the keys is stored before the objects that they open, since a restore uses the newest of both.
+    const begin = async () => {
+      if (sealed !== undefined) state = await putState(states, sealed);
+    };
+    const copied = await copy(run, { begin, acceptedLoss: config.BACKUP_ACCEPT_LOSS });
+    tell('copy', { ...copied, state });
+    if (command.expire) await expireAll({ isDaily: true });
+    if (copied.unreadable > 0)
+      throw new BackupError(
+        `the point ${copied.point} was made, but the server of the Space's bucket does not return ${copied.unreadable} of its objects, ${copied.unreadable_key} for one: they are in it as an earlier point has them, or not at all`,
+      );
   } else if (command.name === 'restore') tell('restore', await restoring(command, config, run));
   else if (command.name === 'check')
     tell('check', await check(run, { ...command, makesBucket: config.S3_CREATE_BUCKET }));
-  else if (command.name === 'expire') await expireAll();
+  else if (command.name === 'expire') await expireAll({ isDaily: false });
   else {
     const { points, damaged } = await listPoints(run);
     for (const { name, header } of points) out(JSON.stringify({ point: name, ...header }));

@@ -68,6 +68,13 @@ export const schema = z.object({
     .describe(
       "File with the Space's sealed state, which the operator's backup.mjs writes; it is copied to the backup, too.",
     ),
+  BACKUP_ACCEPT_LOSS: z
+    .string()
+    .regex(/^\d{8}T\d{9}Z$/)
+    .optional()
+    .describe(
+      "Name of the newest point, for one copy that is to go on although the Space's bucket has lost what that point has: after an intended reset.",
+    ),
   BACKUP_KEEP_DAYS: z.coerce
     .number()
     .int()

@@ -2,14 +2,16 @@ import { storedHeaders } from '../objects/object-headers.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Head } from '../upstream/relay.ts';
 import type { ListedObject } from '../upstream/types.ts';
-import { type Entry, labelOf, type ObjectState } from './entry.ts';
+import { type Entry, isState, labelOf, type ObjectState } from './entry.ts';
+import { DestinationError, UnreadableError } from './errors.ts';
+import type { NameTable } from './name-table.ts';
 import { reading } from './reading.ts';
 import { isAbsent } from './retrying.ts';
 import type { Run } from './run.ts';
 import type { Bytes } from './sealer.ts';
 
 /** Sizes of the destination's contents by name; copied contents are added. */
-export type Contents = Map<string, { readonly size: number }>;
+export type Contents = NameTable;
 
 export interface Copied {
   readonly entry: Entry;
@@ -17,20 +19,23 @@ export interface Copied {
   readonly isNew: boolean;
 }
 
-/** After this many changes during a copy, an object is copied in the state that the next answer has. */
-const ATTEMPTS = 5;
-
 /** The object no longer has the requested state. */
 class ChangedError extends Error {}
 
-/** Copies an object in one consistent state: as listed, or a newer one. Undefined if the object is gone. */
+/**
+ * Copies an object in one consistent state: as listed, or a newer one. After so many changes during the copy, or where the list has
+ * none that a point may have, it is that of the next answer. Undefined if the object is gone, which only a list says: a server may
+ * not find an object whose metadata is damaged.
+ * @throws UnreadableError if it is listed and not returned
+ */
 export async function copyObject(
   run: Run,
   contents: Contents,
   listed: ObjectState,
+  attempts: number,
 ): Promise<Copied | undefined> {
   let state: ObjectState | undefined = listed;
-  for (let attempt = 0; attempt < ATTEMPTS && state !== undefined; attempt += 1) {
+  for (let attempt = 0; attempt < attempts && state !== undefined && isState(state); attempt += 1) {
     try {
       return await copyState(run, contents, state);
     } catch (error) {
@@ -51,22 +56,18 @@ async function copyAnswered(run: Run, contents: Contents, key: string): Promise<
   try {
     return await reading(bucket, key, { signal }, async ({ headers }, body) => {
       const state = answeredState(key, headers);
-      if (state === undefined) return undefined;
+      if (state === undefined) throw new UnreadableError(key);
       const { label, stored, name, isThere } = contentOf(run, contents, state);
       if (!isThere) {
-        await vault.write(
-          { kind: 'objects', name },
-          labelled(label, body),
-          label.length + state.size,
-          signal,
-        );
-        contents.set(name, { size: stored });
+        await vault.writeContent(name, labelled(label, body), label.length + state.size, signal);
+        contents.set(name, stored);
       }
       return { entry: { ...state, headers: storedHeaders(headers), content: name, stored }, isNew: !isThere };
     });
   } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
+    if (error instanceof DestinationError || !isAbsent(error)) throw error;
+    if ((await currentState(run, key)) !== undefined) throw new UnreadableError(key, { cause: error });
+    return undefined;
   }
 }
 
@@ -83,8 +84,8 @@ export function stateOf({ key, etag, size, modified }: ListedObject): ObjectStat
   return { key, etag, size, last_modified: modified };
 }
 
-/** Reads the state from a list, since only a list has the time of change in the format of lists. */
-async function currentState({ bucket, signal }: Run, key: string): Promise<ObjectState | undefined> {
+/** Reads the state from a list, since only a list has the time of change in the format of lists. Undefined if it has no such key. */
+export async function currentState({ bucket, signal }: Run, key: string): Promise<ObjectState | undefined> {
   const { objects } = await bucket.list({ prefix: key, limit: 1 }, { signal });
   const [first] = objects;
   return first?.key === key ? stateOf(first) : undefined;
@@ -110,10 +111,10 @@ async function copyState(run: Run, contents: Contents, state: ObjectState): Prom
   const entry = await reading(bucket, state.key, same, async (head, body) => {
     requireState(head, state);
     const plain = labelled(label, body);
-    await vault.write({ kind: 'objects', name }, plain, label.length + state.size, signal);
+    await vault.writeContent(name, plain, label.length + state.size, signal);
     return entryOf(head);
   });
-  contents.set(name, { size: stored });
+  contents.set(name, stored);
   return { entry, isNew: true };
 }
 
@@ -136,7 +137,7 @@ function nameIn(
   for (let n = 0; ; n += 1) {
     const name = nameOf(n);
     const there = contents.get(name);
-    if (there === undefined || there.size === stored) return { name, isThere: there !== undefined };
+    if (there === undefined || there === stored) return { name, isThere: there !== undefined };
   }
 }
 
@@ -153,6 +154,7 @@ function requireState({ headers }: Head, state: ObjectState): void {
 }
 
 function isChanged(error: unknown): boolean {
+  if (error instanceof DestinationError) return false;
   return isAbsent(error) || (error instanceof S3Error && error.status === 412);
 }
 

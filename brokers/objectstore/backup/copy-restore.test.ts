@@ -145,6 +145,26 @@ test('a content that is missing or truncated in the destination is copied again,
   expect(await everything(target.s3)).toEqual(await everything(from));
 });
 
+test.each([
+  ['no time of change', () => ({ modified: '' })],
+  ['a time of change without a zone', (modified: string) => ({ modified: modified.replace(/Z$/, '') })],
+  ['no entity tag', () => ({ etag: '' })],
+])('an object that the list has with %s is in the point as it is returned', async (_, odd) => {
+  const { from, to, run } = await ends();
+  for (const name of ['a', 'odd']) await put(from, name, name);
+  const list: S3Client['list'] = async (...args) => {
+    const page = await from.list(...args);
+    const objects = page.objects.map((one) => (one.key === 'odd' ? { ...one, ...odd(one.modified) } : one));
+    return { ...page, objects };
+  };
+  const odder = { ...run, bucket: { ...from, list } };
+  expect(await copy(odder)).toMatchObject({ objects: 2, copied: 2, left_out: 0, unreadable: 0 });
+  expect(await copy(odder)).toMatchObject({ objects: 2, copied: 0, left_out: 0, unreadable: 0 });
+  const target = servers.bucket();
+  await restore(await runOf(servers, target.s3, to), whole);
+  expect(await everything(target.s3)).toEqual(await everything(from));
+});
+
 describe('an object that changes during the copy', () => {
   /** Does something to the bucket right before each of its first reads of a key. */
   const disturbed = (s3: S3Client, key: string, times: number, act: () => Promise<unknown>): S3Client => {

@@ -1,12 +1,15 @@
-import { type Contents, copyObject, stateOf } from './copy-object.ts';
-import { type Entry, FORMAT, isSameState, type ObjectState } from './entry.ts';
+import { copier, listedObjects, type Outcome } from './copy-listed.ts';
+import type { Contents } from './copy-object.ts';
+import { followed } from './earlier.ts';
+import { type Entry, FORMAT } from './entry.ts';
 import { BackupError } from './errors.ts';
+import { inOrder } from './in-order.ts';
+import { Losses, requireNoLoss } from './losses.ts';
 import { pointName } from './point-names.ts';
-import { readHeader, readPoint, writePoint } from './points.ts';
+import { entriesOf, readHeader, writePoint } from './points.ts';
 import { isAbsent, retrying } from './retrying.ts';
-import { MARKER, MARKERS, type Run } from './run.ts';
-import { several } from './several.ts';
-import { listed } from './vault.ts';
+import { MARKER, type Run } from './run.ts';
+import { sizesOf } from './vault.ts';
 
 export interface CopyReport {
   readonly point: string;
@@ -15,66 +18,104 @@ export interface CopyReport {
   /** The number of objects whose bytes were copied by this run. */
   readonly copied: number;
   readonly copied_bytes: number;
-  /** The number of objects that were deleted during the run, or whose state no answer said. */
+  /** The number of objects that are not in the point: they were deleted during the run, or are unreadable and in no earlier one. */
   readonly left_out: number;
+  /** The number of objects that the bucket's server did not return; they are in the point as an earlier one has them. */
+  readonly unreadable: number;
+  /** One of them. */
+  readonly unreadable_key?: string;
   readonly seconds: number;
 }
 
-/** Creates a point of the bucket's present state; only contents that no earlier run has copied are copied. */
-export async function copy(run: Run): Promise<CopyReport> {
-  const { space, bucket, vault, clock, signal } = run;
-  const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
-  const started = clock.now();
-  await again(() => requireNoRestore(run));
-  const known = await knownEntries(run, pointName(started));
-  const contents: Contents = await again(() => vault.contents(signal));
-  const objects = await again(() => Array.fromAsync(listed(bucket, '', signal), stateOf));
-  const states = objects.filter(({ key }) => !key.startsWith(MARKERS));
-
-  const found: (Entry | undefined)[] = new Array(states.length);
-  let copied = 0;
-  let copiedBytes = 0;
-  await several(states.entries(), run.atOnce, signal, async ([i, state], either) => {
-    const earlier = known.get(state.key);
-    if (earlier !== undefined && isKept(earlier, state, contents)) {
-      found[i] = earlier;
-      return;
-    }
-    const result = await retrying(clock, either, () =>
-      copyObject({ ...run, signal: either }, contents, state),
-    );
-    found[i] = result?.entry;
-    if (result?.isNew !== true) return;
-    copied += 1;
-    copiedBytes += result.entry.size;
-  });
-
-  const entries = found.filter((entry) => entry !== undefined);
-  await again(() => requireContents(run, entries));
-  const finished = clock.now();
-  const bytes = entries.reduce((sum, { size }) => sum + size, 0);
-  const header = {
-    format: FORMAT,
-    space,
-    started: started.toISOString(),
-    finished: finished.toISOString(),
-    objects: entries.length,
-    bytes,
-  } as const;
-  const point = await again(() => writePoint(vault, header, entries, signal));
-  return {
-    point,
-    objects: entries.length,
-    bytes,
-    copied,
-    copied_bytes: copiedBytes,
-    left_out: states.length - entries.length,
-    seconds: (clock.now().getTime() - started.getTime()) / 1_000,
-  };
+interface CopyOptions {
+  /** Called when the newest point allows a copy, before anything is written. */
+  readonly begin?: () => Promise<void>;
+  /** The name of the newest point, if the bucket may have lost what that has. */
+  readonly acceptedLoss?: string | undefined;
 }
 
-function isKept(earlier: Entry, state: ObjectState, contents: Contents): boolean {
-  return isSameState(earlier, state) && contents.get(earlier.content)?.size === earlier.stored;
+/** Entries that may wait in memory while an earlier object is copied. */
+const AHEAD = 500;
+
+/**
+ * Creates a point of the bucket's present state; only contents that no earlier run has copied are copied. Of each object only some
+ * bytes are held in memory, those of its content's name: everything else passes through in the order of the bucket's list.
+ */
+export async function copy(run: Run, { begin, acceptedLoss }: CopyOptions = {}): Promise<CopyReport> {
+  const { vault, clock, signal, atOnce } = run;
+  const started = clock.now();
+  const point = pointName(started);
+  await retrying(clock, signal, () => requireNoRestore(run));
+  const newest = await newestBefore(run, point);
+  await begin?.();
+  const losses = new Losses();
+  const earlier = followed(losses.reading(newest?.entries ?? none()));
+  const contents = await sizesOf(vault, signal);
+  const tally = new Tally();
+  async function* entries(): AsyncGenerator<Entry> {
+    const limits = { atOnce, ahead: AHEAD, signal };
+    const objects = losses.listing(listedObjects(run, earlier));
+    for await (const outcome of inOrder(objects, limits, copier(run, contents))) {
+      tally.count(outcome);
+      if (outcome.entry === undefined) continue;
+      contents.mark(outcome.entry.content);
+      losses.has(outcome.entry);
+      yield outcome.entry;
+    }
+  }
+  const finish = async () => {
+    await earlier.rest();
+    if (newest !== undefined) requireNoLoss(losses, newest.name, acceptedLoss);
+    await requireContents(run, contents, tally.objects);
+    return {
+      format: FORMAT,
+      space: run.space,
+      started: started.toISOString(),
+      finished: clock.now().toISOString(),
+      objects: tally.objects,
+      bytes: tally.bytes,
+    } as const;
+  };
+  await writePoint(vault, point, entries(), finish, signal).finally(earlier.close);
+  return { point, ...tally.report(), seconds: (clock.now().getTime() - started.getTime()) / 1_000 };
+}
+
+class Tally {
+  objects = 0;
+  bytes = 0;
+  #copied = 0;
+  #copiedBytes = 0;
+  #leftOut = 0;
+  #unreadable = 0;
+  #unreadableKey: string | undefined;
+
+  count({ key, entry, isNew, isUnreadable }: Outcome): void {
+    if (isUnreadable) {
+      this.#unreadable += 1;
+      this.#unreadableKey ??= key;
+    }
+    if (entry === undefined) {
+      this.#leftOut += 1;
+      return;
+    }
+    this.objects += 1;
+    this.bytes += entry.size;
+    if (!isNew) return;
+    this.#copied += 1;
+    this.#copiedBytes += entry.size;
+  }
+
+  report(): Omit<CopyReport, 'point' | 'seconds'> {
+    return {
+      objects: this.objects,
+      bytes: this.bytes,
+      copied: this.#copied,
+      copied_bytes: this.#copiedBytes,
+      left_out: this.#leftOut,
+      unreadable: this.#unreadable,
+      ...(this.#unreadableKey === undefined ? {} : { unreadable_key: this.#unreadableKey }),
+    };
+  }
 }
 
 /** Refuses to run during a restore, since a point of a half restored bucket would look complete. */
@@ -90,35 +131,36 @@ async function requireNoRestore({ bucket, signal }: Run): Promise<void> {
   );
 }
 
+interface Newest {
+  readonly name: string;
+  readonly entries: AsyncIterable<Entry>;
+}
+
 /**
- * The newest point's entries by key, so that unchanged objects are not read again. Rejects, before anything is written,
- * if that point is another Space's or has another identity; if it is damaged, every object is read again.
+ * The newest point's entries, so that unchanged objects are not read again. Rejects, before anything is written, if that point is
+ * another Space's or has another identity.
  */
-async function knownEntries(run: Run, name: string): Promise<Map<string, Entry>> {
-  const { space, vault, clock, signal } = run;
-  const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
-  const newest = (await again(() => vault.points(signal))).at(-1);
-  if (newest === undefined) return new Map();
-  await again(() => readHeader(vault, newest, space, signal));
+async function newestBefore(run: Run, name: string): Promise<Newest | undefined> {
+  const { space, vault, signal } = run;
+  const newest = (await vault.points(signal)).at(-1);
+  if (newest === undefined) return undefined;
+  await readHeader(vault, newest, space, signal);
   if (newest >= name)
     throw new BackupError(
       `the backup has a point ${newest} and it is ${name} here: set the clock, or remove that point where its clock was wrong`,
     );
-  try {
-    const entries = await again(() => readPoint(vault, newest, space, signal));
-    return new Map(entries.map((entry) => [entry.key, entry]));
-  } catch (error) {
-    if (error instanceof BackupError) return new Map();
-    throw error;
-  }
+  return { name: newest, entries: entriesOf(vault, newest, space, signal) };
 }
 
-/** Checks that another program has not removed contents meanwhile that this run uses. */
-async function requireContents({ vault, signal }: Run, entries: readonly Entry[]): Promise<void> {
-  const there = await vault.contents(signal);
-  const missing = entries.filter(({ content, stored }) => there.get(content)?.size !== stored).length;
-  if (missing > 0)
+async function* none(): AsyncGenerator<Entry> {}
+
+/** Checks that another program has not removed contents meanwhile that this run uses, which are the marked ones. */
+async function requireContents({ vault, signal }: Run, contents: Contents, used: number): Promise<void> {
+  let there = 0;
+  for await (const { name, size } of vault.contents(signal))
+    if (contents.get(name) === size && contents.unmark(name)) there += 1;
+  if (there < used)
     throw new BackupError(
-      `${missing} contents of this run are no longer in the backup's bucket: let nothing else remove objects there, and copy again`,
+      `${used - there} contents of this run are no longer in the backup's bucket: let nothing else remove objects there, and copy again`,
     );
 }

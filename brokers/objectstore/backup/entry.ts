@@ -33,18 +33,30 @@ export interface PointHeader {
 }
 
 export const FORMAT = 1;
+/** The name of a content: a keyed hash. */
+export const CONTENT_NAME = /^[0-9a-f]{64}$/;
 
 const count = z.number().int().min(0);
 const time = z.iso.datetime({ offset: true });
 
-export const entrySchema: z.ZodType<Entry> = z.strictObject({
+const state = {
   key: z.string().min(1),
   etag: z.string().min(1),
   size: count,
   last_modified: time,
+};
+const stateSchema: z.ZodType<ObjectState> = z.strictObject(state);
+
+/** Whether a state may be in a point: with any other one, the whole point could not be restored. */
+export function isState(given: ObjectState): boolean {
+  return stateSchema.safeParse(given).success;
+}
+
+export const entrySchema: z.ZodType<Entry> = z.strictObject({
+  ...state,
   headers: z.record(z.string(), z.string()),
   part_size: z.number().int().min(1).optional(),
-  content: z.string().regex(/^[0-9a-f]{64}$/),
+  content: z.string().regex(CONTENT_NAME),
   stored: count,
 });
 

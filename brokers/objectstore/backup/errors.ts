@@ -1,3 +1,5 @@
+import { S3Error } from '../upstream/errors.ts';
+
 /** Why a backup or a restore failed: one sentence about the reason and the remedy, without anything of a key. */
 export class BackupError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -14,11 +16,47 @@ export class DamagedPointError extends BackupError {
   }
 }
 
+/** The identity does not open the point, or its beginning is damaged. */
+export function unopenedPoint(name: string, cause: unknown): DamagedPointError {
+  return new DamagedPointError(
+    `the point ${name} cannot be opened: give BACKUP_IDENTITY_FILE the identity that it was made with, or remove the point from the backup where it is damaged`,
+    { cause },
+  );
+}
+
+export function damagedPoint(name: string, cause?: unknown): DamagedPointError {
+  return new DamagedPointError(
+    `the point ${name} is damaged or cut short: take another time, with --at, or remove it from the backup where it is the newest`,
+    { cause },
+  );
+}
+
 /** A stored content differs from its entry; others of the point may be intact. */
 export class DamagedContentError extends BackupError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.name = 'DamagedContentError';
+  }
+}
+
+/** The Space's bucket has an object in its list that its server does not return, or not with its state. */
+export class UnreadableError extends BackupError {
+  constructor(key: string, options?: { cause?: unknown }) {
+    super(
+      `the server of the Space's bucket lists ${key}, and does not return it with entity tag, length and time: repair it there`,
+      options,
+    );
+    this.name = 'UnreadableError';
+  }
+}
+
+/** The backup's server failed, with whatever status: it says nothing of the object that was to be stored there. */
+export class DestinationError extends S3Error {
+  override readonly cause: S3Error;
+
+  constructor(cause: S3Error) {
+    super(cause.kind, cause.status, cause.code);
+    this.cause = cause;
   }
 }
 

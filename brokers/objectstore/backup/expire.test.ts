@@ -84,6 +84,38 @@ test('a content that no point names is kept for a day, as a run may be about to 
   await expect(to.abortUpload(`${PREFIX}/bucket/objects/${'e'.repeat(64)}`, upload)).rejects.toThrow(/404/);
 });
 
+test('after an hourly copy, old points are removed, and all others read for that, once a day only', async () => {
+  const [from, to] = [servers.bucket().s3, servers.bucket().s3];
+  const clock = steps();
+  const now = Date.now();
+  const run = await runOf(servers, from, to, { clock });
+  await from.put('stays', Buffer.from('stays'));
+  for (const day of [0, 0.25, 0.5, 0.75, 1, 5, 6]) {
+    clock.set(new Date(now + day * DAY_MS));
+    await copy(run);
+  }
+  let read = 0;
+  const vault: typeof run.vault = {
+    ...run.vault,
+    readPoint: (...args) => {
+      read += 1;
+      return run.vault.readPoint(...args);
+    },
+  };
+  const expireOn = async (day: number) => {
+    read = 0;
+    clock.set(new Date(now + day * DAY_MS));
+    const { points } = await expire({ ...run, vault }, 4, { isDaily: true });
+    return { points, read };
+  };
+  // Four days before are those of 0, 0.25 and 0.5; the last of them is needed, and looked at.
+  expect(await expireOn(4.6)).toEqual({ points: 0, read: 1 });
+  expect(await expire(run, 4)).toMatchObject({ points: 2 });
+  expect(await expireOn(5.4)).toEqual({ points: 0, read: 1 });
+  // Now that of 0.5 is a day older than it has to be, and that of 0.75 goes with it.
+  expect(await expireOn(5.6)).toEqual({ points: 2, read: 1 + 3 });
+});
+
 test('nothing is removed where a point cannot be read', async () => {
   const { to, run, clock, now, counts } = await fourDays();
   const points = await keysOf(to, `${PREFIX}/bucket/points/`);

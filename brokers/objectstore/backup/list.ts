@@ -2,7 +2,6 @@ import type { Span } from './choose.ts';
 import type { PointHeader } from './entry.ts';
 import { DamagedPointError } from './errors.ts';
 import { readHeader } from './points.ts';
-import { retrying } from './retrying.ts';
 import type { Run } from './run.ts';
 import { several } from './several.ts';
 
@@ -21,13 +20,13 @@ export interface Listed {
   readonly damaged: readonly DamagedPoint[];
 }
 
-export async function listPoints({ space, vault, clock, signal, atOnce }: Run): Promise<Listed> {
-  const names = await retrying(clock, signal, () => vault.points(signal));
+export async function listPoints({ space, vault, signal, atOnce }: Run): Promise<Listed> {
+  const names = await vault.points(signal);
   const points: ListedPoint[] = [];
   const damaged: DamagedPoint[] = [];
   await several(names, atOnce, signal, async (name, either) => {
     try {
-      const { header } = await retrying(clock, either, () => readHeader(vault, name, space, either));
+      const { header } = await readHeader(vault, name, space, either);
       const [started, finished] = [new Date(header.started), new Date(header.finished)];
       points.push({ name, started, finished, header });
     } catch (error) {

@@ -3,10 +3,12 @@ import { ConfigError, Secret } from '@space/broker-kit';
 import { createS3Client } from '../upstream/client.ts';
 import type { KeyFiles } from '../upstream/credential-files.ts';
 import { S3Error } from '../upstream/errors.ts';
+import { clearingDirectories } from '../upstream/folders.ts';
 import { createPool } from '../upstream/managed.ts';
 import type { Target } from '../upstream/target.ts';
 import type { S3Client } from '../upstream/types.ts';
 import type { Config } from './config.ts';
+import { DestinationError } from './errors.ts';
 import type { Clock } from './retrying.ts';
 import type { Run } from './run.ts';
 import { createSealer } from './sealer.ts';
@@ -58,7 +60,7 @@ export async function openRun(config: Config, clock: Clock, signal: AbortSignal)
     run: {
       space: config.SPACE_NAME,
       bucket: bucket.s3,
-      vault: createVault(states.s3, sealer, config.BACKUP_S3_PREFIX),
+      vault: createVault(states.s3, sealer, config.BACKUP_S3_PREFIX, clock),
       clock,
       signal,
       atOnce: AT_ONCE,
@@ -94,7 +96,7 @@ async function openEnd(
     authority: ca === undefined ? undefined : () => ca,
   });
   const key = { accessKeyId: new Secret(id.trim()), secretAccessKey: new Secret(secret.trim()) };
-  const s3 = createS3Client({ ...target, ...key }, pool, undefined, options.longMs);
+  const s3 = clearingDirectories(createS3Client({ ...target, ...key }, pool, undefined, options.longMs));
   return { s3: blamed(s3, end), close: () => pool.destroy() };
 }
 
@@ -126,7 +128,8 @@ function blamed(s3: S3Client, end: End): S3Client {
 
 /** A server's failure as a sentence. */
 export function sentenceOf(error: S3Error): string {
-  const { what, settings } = ends.get(error) ?? { what: 'an S3 server', settings: 'S3_' };
+  const failed = error instanceof DestinationError ? error.cause : error;
+  const { what, settings } = ends.get(failed) ?? { what: 'an S3 server', settings: 'S3_' };
   if (error.kind === 'answered')
     return `${what}: its server answers ${error.status} ${error.code}: look at the ${settings} settings, and at what the key may do there`;
   if (error.kind === 'tls')

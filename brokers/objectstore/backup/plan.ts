@@ -1,15 +1,12 @@
-import { chosen, pointsAround } from './choose.ts';
+import { type Chosen, chosen, pointsAround } from './choose.ts';
 import { type Entry, FORMAT } from './entry.ts';
 import { BackupError } from './errors.ts';
 import { type DamagedPoint, type ListedPoint, listPoints } from './list.ts';
-import { readPoint } from './points.ts';
-import { retrying } from './retrying.ts';
+import { entriesOf } from './points.ts';
 import type { Run } from './run.ts';
 
 /** What a restore will write. */
-export interface Plan {
-  /** The objects; those of custody are first. */
-  readonly entries: readonly Entry[];
+export interface Plan extends Chosen<Entry> {
   readonly source: PlanSource;
   /** What may be missing from the result, if a point could not be read. */
   readonly notice: string | undefined;
@@ -48,10 +45,9 @@ export async function planOf(run: Run, at: Date | undefined, begun?: PlanSource)
       `no point finished before that time or started after it: take a time after ${newest.header.finished}, with --at`,
     );
   const read = readerOf(run);
-  const around = { before: await read(before), after: await read(after) };
-  const anchors = await read(newest);
+  const around = { before: before && read(before), after: after && read(after) };
   // Without a time, the newest point is used as a whole.
-  const entries = chosen(around, anchors ?? [], at ?? newest.finished);
+  const { anchors, others } = chosen(around, read(newest), at ?? newest.finished, run.vault.nameOf);
   const source = {
     format: FORMAT,
     space: run.space,
@@ -61,7 +57,7 @@ export async function planOf(run: Run, at: Date | undefined, begun?: PlanSource)
     newest: newest.name,
   };
   const notices = [...(at === undefined ? [] : noticesOf(before, after)), ...damaged.map(leftAside)];
-  return { entries, source, notice: notices.length === 0 ? undefined : notices.join('; ') };
+  return { anchors, others, source, notice: notices.length === 0 ? undefined : notices.join('; ') };
 }
 
 function begunWith(points: readonly ListedPoint[], name: string | null): ListedPoint | undefined {
@@ -87,15 +83,13 @@ function leftAside({ name }: DamagedPoint): string {
   return `the point ${name} cannot be read and was left aside`;
 }
 
-/** Reads each point once. */
-function readerOf({ space, vault, clock, signal }: Run) {
-  const kept = new Map<string, readonly Entry[]>();
-  return async (point: ListedPoint | undefined): Promise<readonly Entry[] | undefined> => {
-    if (point === undefined) return undefined;
-    const { name } = point;
-    const entries =
-      kept.get(name) ?? (await retrying(clock, signal, () => readPoint(vault, name, space, signal)));
-    kept.set(name, entries);
-    return entries;
-  };
+function readerOf({ space, vault, signal }: Run) {
+  return ({ name }: ListedPoint) =>
+    () =>
+      entriesOf(vault, name, space, signal);
+}
+
+export async function* entriesIn({ anchors, others }: Chosen<Entry>): AsyncGenerator<Entry> {
+  yield* anchors();
+  yield* others();
 }

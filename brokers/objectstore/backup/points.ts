@@ -1,5 +1,5 @@
 import { anyHeaderSchema, type Entry, entrySchema, FORMAT, headerSchema, type PointHeader } from './entry.ts';
-import { BackupError, DamagedPointError } from './errors.ts';
+import { BackupError, damagedPoint } from './errors.ts';
 import { pointName } from './point-names.ts';
 import type { Bytes } from './sealer.ts';
 import type { Vault } from './vault.ts';
@@ -10,32 +10,42 @@ export interface Point {
   readonly header: PointHeader;
 }
 
-/** Writes a point, completely or not at all. */
+/** The bytes of a header with the spaces that fill it up, since it is written before its numbers are known. */
+const HEADER_BYTES = 1024;
+
+/**
+ * Writes a point while its entries are found, completely or not at all. `finish` is called after the last of them and returns the
+ * header.
+ */
 export async function writePoint(
   vault: Vault,
-  header: PointHeader,
-  entries: readonly Entry[],
+  name: string,
+  entries: AsyncIterable<Entry>,
+  finish: () => Promise<PointHeader>,
   signal: AbortSignal,
-): Promise<string> {
-  const name = pointName(new Date(header.started));
-  // The lines are produced twice, since their length is needed before they are sent and they do not fit in memory.
-  let length = 0;
-  for (const line of linesOf(header, entries)) length += line.length;
-  await vault.write({ kind: 'points', name }, gathered(linesOf(header, entries)), length, signal);
-  return name;
+): Promise<void> {
+  const point = {
+    name,
+    headerBytes: HEADER_BYTES,
+    entries: gathered(entries),
+    header: async () => headerLine(await finish()),
+  };
+  await vault.writePoint(point, signal);
 }
 
-function* linesOf(header: PointHeader, entries: readonly Entry[]): Generator<Buffer> {
-  for (const line of [header, ...entries]) yield Buffer.from(`${JSON.stringify(line)}\n`);
+function headerLine(header: PointHeader): Buffer {
+  const text = JSON.stringify(header);
+  return Buffer.from(`${text}${' '.repeat(HEADER_BYTES - 1 - Buffer.byteLength(text))}\n`);
 }
 
 const GATHERED_BYTES = 64 * 1024;
 
-/** Combines short lines into pieces of a suitable size for a request. */
-async function* gathered(lines: Iterable<Buffer>): AsyncGenerator<Buffer> {
+/** The lines of entries, in pieces of a suitable size. */
+async function* gathered(entries: AsyncIterable<Entry>): AsyncGenerator<Buffer> {
   let pieces: Buffer[] = [];
   let bytes = 0;
-  for (const line of lines) {
+  for await (const entry of entries) {
+    const line = Buffer.from(`${JSON.stringify(entry)}\n`);
     pieces.push(line);
     bytes += line.length;
     if (bytes < GATHERED_BYTES) continue;
@@ -46,53 +56,45 @@ async function* gathered(lines: Iterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /** Reads only the header of a point. */
-export function readHeader(vault: Vault, name: string, space: string, signal: AbortSignal): Promise<Point> {
-  return vault.read({ kind: 'points', name }, signal, async (bytes) => {
-    for await (const line of textLines(name, bytes)) return { name, header: headerOf(line, name, space) };
-    throw damaged(name);
-  });
-}
-
-/** Reads a whole point. @throws BackupError if it is incomplete or another Space's */
-export async function readPoint(
+export async function readHeader(
   vault: Vault,
   name: string,
   space: string,
   signal: AbortSignal,
-): Promise<readonly Entry[]> {
-  const entries: Entry[] = [];
-  await visitEntries(vault, name, space, signal, (entry) => entries.push(entry));
-  return entries;
+): Promise<Point> {
+  for await (const line of textLines(name, vault.readPoint(name, signal)))
+    return { name, header: headerOf(line, name, space) };
+  throw damagedPoint(name);
 }
 
-/** The same, one entry after the other, so that not all are in memory. */
-export function visitEntries(
+/**
+ * The entries of a point, each read when it is needed.
+ * @throws BackupError if it is another Space's, and DamagedPointError, at the latest after the last entry, if it is damaged
+ */
+export async function* entriesOf(
   vault: Vault,
   name: string,
   space: string,
   signal: AbortSignal,
-  visit: (entry: Entry) => unknown,
-): Promise<void> {
-  return vault.read({ kind: 'points', name }, signal, async (bytes) => {
-    let header: PointHeader | undefined;
-    let count = 0;
-    for await (const line of textLines(name, bytes)) {
-      if (header === undefined) {
-        header = headerOf(line, name, space);
-        continue;
-      }
-      const entry = entrySchema.safeParse(parsed(line, name));
-      if (!entry.success) throw damaged(name, entry.error);
-      count += 1;
-      visit(entry.data);
+): AsyncGenerator<Entry> {
+  let header: PointHeader | undefined;
+  let count = 0;
+  for await (const line of textLines(name, vault.readPoint(name, signal))) {
+    if (header === undefined) {
+      header = headerOf(line, name, space);
+      continue;
     }
-    if (header?.objects !== count) throw damaged(name);
-  });
+    const entry = entrySchema.safeParse(parsed(line, name));
+    if (!entry.success) throw damagedPoint(name, entry.error);
+    count += 1;
+    yield entry.data;
+  }
+  if (header?.objects !== count) throw damagedPoint(name);
 }
 
 function headerOf(line: string, name: string, space: string): PointHeader {
   const any = anyHeaderSchema.safeParse(parsed(line, name));
-  if (!any.success) throw damaged(name, any.error);
+  if (!any.success) throw damagedPoint(name, any.error);
   if (any.data.format !== FORMAT)
     throw new BackupError(
       `the point ${name} has format ${any.data.format} and this program reads ${FORMAT}: take the release that made it`,
@@ -103,7 +105,7 @@ function headerOf(line: string, name: string, space: string): PointHeader {
     );
   const header = headerSchema.safeParse(any.data);
   // A point that was stored under another name would pass for another time.
-  if (!header.success || pointName(new Date(header.data.started)) !== name) throw damaged(name);
+  if (!header.success || pointName(new Date(header.data.started)) !== name) throw damagedPoint(name);
   return header.data;
 }
 
@@ -111,7 +113,7 @@ function parsed(line: string, name: string): unknown {
   try {
     return JSON.parse(line);
   } catch (error) {
-    throw damaged(name, error);
+    throw damagedPoint(name, error);
   }
 }
 
@@ -119,21 +121,18 @@ function parsed(line: string, name: string): unknown {
 async function* textLines(name: string, bytes: Bytes): AsyncGenerator<string> {
   const text = new TextDecoder('utf-8', { fatal: true });
   let rest = '';
-  try {
-    for await (const piece of bytes) {
-      const lines = (rest + text.decode(piece, { stream: true })).split('\n');
-      rest = lines.pop() ?? '';
-      yield* lines;
-    }
-  } catch (error) {
-    throw damaged(name, error);
+  for await (const piece of bytes) {
+    const lines = (rest + decoded(text, piece, name)).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
   }
-  if (rest !== '') throw damaged(name);
+  if (rest !== '') throw damagedPoint(name);
 }
 
-function damaged(name: string, cause?: unknown): DamagedPointError {
-  return new DamagedPointError(
-    `the point ${name} is damaged or cut short: take another time, with --at, or remove it from the backup where it is the newest`,
-    { cause },
-  );
+function decoded(text: TextDecoder, piece: Uint8Array, name: string): string {
+  try {
+    return text.decode(piece, { stream: true });
+  } catch (error) {
+    throw damagedPoint(name, error);
+  }
 }

@@ -244,29 +244,49 @@ test('a content that is damaged inside or swapped with another is not restored, 
 });
 
 describe('a copy is refused when', () => {
+  /** A copy with a sealed state, as the chart runs it. */
+  const copying = ({ from, to }: Awaited<ReturnType<typeof made>>, environment = {}) => {
+    const state = { BACKUP_STATE_FILE: servers.write('state.age', 'sealed') };
+    return command(servers, { bucket: from.name, backup: to.name }, ['copy'], { ...state, ...environment });
+  };
+
   test('the backup is of another Space or identity, and nothing is written', async () => {
-    const { from, to } = await made();
-    const there = await keysOf(to.s3);
-    const buckets = { bucket: from.name, backup: to.name };
+    const backup = await made();
+    const there = await keysOf(backup.to.s3);
     const other = { BACKUP_IDENTITY_FILE: servers.write('other', await generateX25519Identity()) };
-    expect((await command(servers, buckets, ['copy'], other)).error).toMatch(/cannot be opened/);
-    expect((await command(servers, buckets, ['copy'], { SPACE_NAME: 'other' })).error).toMatch(
-      /of the Space "test"/,
+    expect((await copying(backup, other)).error).toMatch(/cannot be opened/);
+    expect((await copying(backup, { SPACE_NAME: 'other' })).error).toMatch(/of the Space "test"/);
+    expect(await keysOf(backup.to.s3)).toEqual(there);
+  });
+
+  test('a restore of the bucket was interrupted, and nothing is written', async () => {
+    const backup = await made();
+    await backup.from.s3.put('restore/v1/started', Buffer.from('{}'));
+    const there = await keysOf(backup.to.s3);
+    expect((await copying(backup)).error).toMatch(/a restore of this bucket was cut short/);
+    expect(await keysOf(backup.to.s3)).toEqual(there);
+  });
+
+  test('the file of the state cannot be read, and nothing is written', async () => {
+    const backup = await made();
+    const there = await keysOf(backup.to.s3);
+    expect((await copying(backup, { BACKUP_STATE_FILE: '/nowhere' })).error).toMatch(
+      /BACKUP_STATE_FILE cannot/,
     );
-    expect(await keysOf(to.s3)).toEqual(there);
+    expect(await keysOf(backup.to.s3)).toEqual(there);
   });
 
-  test('a restore of the bucket was interrupted', async () => {
+  test('the clock is behind the newest point, before its state is stored', async () => {
     const { from, to } = await made();
-    await from.s3.put('restore/v1/started', Buffer.from('{}'));
-    const { error } = await command(servers, { bucket: from.name, backup: to.name }, ['copy']);
-    expect(error).toMatch(/a restore of this bucket was cut short/);
-  });
-
-  test('the clock is behind the newest point', async () => {
-    const { from, to } = await made();
-    const run = await runOf(servers, from.s3, to.s3, { clock: steps(new Date('2020-01-01T00:00:00Z')) });
-    await expect(copy(run)).rejects.toThrow(/set the clock/);
+    const clock = steps(new Date('2020-01-01T00:00:00Z'));
+    let isStored = false;
+    const begin = async () => {
+      isStored = true;
+    };
+    await expect(copy(await runOf(servers, from.s3, to.s3, { clock }), { begin })).rejects.toThrow(
+      /set the clock/,
+    );
+    expect(isStored).toBe(false);
   });
 });
 

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { ListedObject } from '../upstream/types.ts';
-import { bringBack } from './bring-back.ts';
+import { bringBack, stateName } from './bring-back.ts';
+import { filtered } from './choose.ts';
 import type { Entry } from './entry.ts';
 import { BackupError } from './errors.ts';
+import { NameTable } from './name-table.ts';
+import { listed } from './pieces.ts';
 import { type Plan, planOf } from './plan.ts';
 import { type RestoreReport, requireContents } from './restore.ts';
 import { isAbsent, retrying } from './retrying.ts';
 import { MARKERS, type Run } from './run.ts';
-import { listed } from './vault.ts';
 
 /** Objects under the prefix `from` are restored under the prefix `to`. */
 export interface Move {
@@ -34,7 +35,8 @@ interface Destination {
   /** The key of the object that records whether a restore into these prefixes is running or done. */
   readonly marker: string;
   readonly begun: Begun | undefined;
-  readonly there: ReadonlyMap<string, ListedObject>;
+  /** The objects that the prefixes have, by `stateName`. */
+  readonly there: NameTable;
 }
 
 /**
@@ -56,19 +58,17 @@ export async function restoreInto(
     return { ...source, ...done, skipped: done.objects, seconds: seconds() };
   }
   const plan = moved(await planOf(run, at, begun), moves);
-  await again(() => requireContents(run, plan));
+  const done = await requireContents(run, plan);
   const tell = (more: Pick<Begun, 'done'>) => {
     const body = Buffer.from(`${JSON.stringify({ ...plan.source, moves, ...more })}\n`);
     return again(() => bucket.put(marker, body, { headers: { 'content-type': 'application/json' }, signal }));
   };
   if (begun === undefined) await tell({});
-  const skipped = await bringBack(run, plan.entries, {
+  const skipped = await bringBack(run, plan, {
     there,
     keyOf: (entry) => newKey(entry, moves) ?? entry.key,
     otherwise: `empty what it filled, remove ${marker} and take another time; or keep what is there`,
   });
-  const bytes = plan.entries.reduce((sum, { size }) => sum + size, 0);
-  const done = { objects: plan.entries.length, bytes };
   await tell({ done });
   const notice = plan.notice === undefined ? {} : { notice: plan.notice };
   return { ...plan.source, ...done, skipped, seconds: seconds(), ...notice };
@@ -76,7 +76,8 @@ export async function restoreInto(
 
 const moved = (plan: Plan, moves: readonly Move[]): Plan => ({
   ...plan,
-  entries: plan.entries.filter((entry) => newKey(entry, moves) !== undefined),
+  anchors: () => filtered(plan.anchors(), (entry) => newKey(entry, moves) !== undefined),
+  others: () => filtered(plan.others(), (entry) => newKey(entry, moves) !== undefined),
 });
 
 function newKey({ key }: Pick<Entry, 'key'>, moves: readonly Move[]): string | undefined {
@@ -86,7 +87,7 @@ function newKey({ key }: Pick<Entry, 'key'>, moves: readonly Move[]): string | u
 
 /** @throws BackupError unless the prefixes are empty or were partly filled by this very restore */
 async function destinationOf(run: Run, at: Date | undefined, moves: readonly Move[]): Promise<Destination> {
-  const { bucket, signal } = run;
+  const { bucket, vault } = run;
   const name = createHash('sha256').update(JSON.stringify(moves)).digest('hex');
   const marker = `${MARKERS}into/${name}`;
   const begun = await beginning(run, marker);
@@ -94,10 +95,13 @@ async function destinationOf(run: Run, at: Date | undefined, moves: readonly Mov
     throw new BackupError(
       `a restore to ${begun.at ?? 'the newest point'} into these prefixes was ${begun.done === undefined ? 'begun' : 'done'}: give that time again, or empty them and remove ${marker}`,
     );
-  const there = new Map<string, ListedObject>();
+  const there = new NameTable();
+  let first: string | undefined;
   for (const { to } of moves)
-    for await (const object of listed(bucket, to, signal)) there.set(object.key, object);
-  const [first] = there.keys();
+    for await (const object of listed({ ...run, s3: bucket }, to)) {
+      first ??= object.key;
+      there.set(stateName(vault, object), 0);
+    }
   if (begun === undefined && first !== undefined)
     throw new BackupError(
       `the bucket has ${there.size} objects where these are to be restored, ${first} among them: what is there is not written over`,

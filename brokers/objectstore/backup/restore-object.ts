@@ -14,7 +14,7 @@ export async function restoreObject(
   key: string,
 ): Promise<void> {
   const { size, headers, content } = entry;
-  await vault.read({ kind: 'objects', name: content }, signal, async (bytes) => {
+  await vault.readContent(content, signal, async (bytes) => {
     const plain = unlabelled(bytes, labelOf(space, entry), size);
     await upload(bucket, { key, bytes: plain, length: size, headers, parts: partsOf(entry), signal });
   });

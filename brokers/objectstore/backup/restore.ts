@@ -1,11 +1,12 @@
 import { S3Error } from '../upstream/errors.ts';
-import type { ListedObject } from '../upstream/types.ts';
-import { bringBack } from './bring-back.ts';
+import { bringBack, stateName } from './bring-back.ts';
 import { BackupError } from './errors.ts';
-import { type Plan, type PlanSource, planOf } from './plan.ts';
+import { NameTable } from './name-table.ts';
+import { listed } from './pieces.ts';
+import { entriesIn, type Plan, type PlanSource, planOf } from './plan.ts';
 import { isAbsent, retrying } from './retrying.ts';
 import { MARKER, type Run } from './run.ts';
-import { listed } from './vault.ts';
+import { sizesOf } from './vault.ts';
 
 export interface RestoreReport extends PlanSource {
   readonly objects: number;
@@ -30,8 +31,7 @@ export async function check(
   run: Run,
   { withBucket, ...options }: RestoreOptions & { readonly withBucket: boolean },
 ): Promise<CheckReport> {
-  const { plan } = withBucket ? await prepare(run, options) : await planned(run, options.at);
-  return reportOf(plan);
+  return reportOf(withBucket ? await prepare(run, options) : await planned(run, options.at));
 }
 
 /** Restores the bucket. All checks are made before anything is changed. */
@@ -39,85 +39,119 @@ export async function restore(run: Run, options: RestoreOptions): Promise<Restor
   const { bucket, clock, signal } = run;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
   const begun = clock.now();
-  const { plan, target, marker } = await prepare(run, options);
+  const { target, marker, ...planned } = await prepare(run, options);
   if (target === undefined) await again(() => bucket.createBucket({ signal }));
   await again(() => bucket.put(MARKER, marker, { headers: { 'content-type': 'application/json' }, signal }));
-  const skipped = await bringBack(run, plan.entries, {
-    there: target ?? new Map(),
+  const skipped = await bringBack(run, planned.plan, {
+    there: target?.there ?? new NameTable(),
     keyOf: ({ key }) => key,
     otherwise: `empty the bucket and take another time, or keep what is there and remove ${MARKER}`,
   });
   await again(() => bucket.delete(MARKER, { signal }));
-  return { ...reportOf(plan), skipped, seconds: (clock.now().getTime() - begun.getTime()) / 1_000 };
+  return { ...reportOf(planned), skipped, seconds: (clock.now().getTime() - begun.getTime()) / 1_000 };
 }
 
-const reportOf = ({ source, entries, notice }: Plan): CheckReport => ({
+interface Planned {
+  readonly plan: Plan;
+  readonly total: Total;
+}
+
+/** What a plan restores. */
+interface Total {
+  readonly objects: number;
+  readonly bytes: number;
+}
+
+const reportOf = ({ plan: { source, notice }, total }: Planned): CheckReport => ({
   ...source,
-  objects: entries.length,
-  bytes: entries.reduce((sum, { size }) => sum + size, 0),
+  ...total,
   ...(notice === undefined ? {} : { notice }),
 });
 
 /** Plans the restore, reading only the backup. */
-async function planned(run: Run, at: Date | undefined) {
+async function planned(run: Run, at: Date | undefined): Promise<Planned> {
   const plan = await planOf(run, at);
-  await retrying(run.clock, run.signal, () => requireContents(run, plan));
-  return { plan };
+  return { plan, total: await requireContents(run, plan) };
 }
 
 /** Plans the restore, reading the backup and the bucket. */
 async function prepare(run: Run, { at, makesBucket }: RestoreOptions) {
-  const again = <T>(act: () => Promise<T>) => retrying(run.clock, run.signal, act);
-  const { plan } = await planned(run, at);
-  const target = await again(() => targetOf(run, makesBucket));
+  const { plan, total } = await planned(run, at);
+  const target = await targetOf(run, plan, makesBucket);
   const marker = Buffer.from(`${JSON.stringify(plan.source)}\n`);
-  await again(() => requireTarget(run, plan, target, marker));
-  return { plan, target, marker };
+  await retrying(run.clock, run.signal, () => requireTarget(run, total, target, marker));
+  return { plan, total, target, marker };
 }
 
-type Target = ReadonlyMap<string, ListedObject>;
+/** The bucket compared with the plan. */
+interface Target {
+  readonly objects: number;
+  readonly hasMarker: boolean;
+  /** The number of objects that are as the restore would make them. */
+  readonly restored: number;
+  /** Its objects by `stateName`. */
+  readonly there: NameTable;
+  /** A key that the plan does not have. */
+  readonly foreign: string | undefined;
+}
 
-/** The bucket's objects; undefined if the bucket is to be created. */
-async function targetOf({ bucket, signal }: Run, makesBucket: boolean): Promise<Target | undefined> {
+/** Compares the bucket with the plan; undefined if the bucket is to be created. */
+async function targetOf(run: Run, plan: Plan, makesBucket: boolean): Promise<Target | undefined> {
+  const { vault } = run;
+  const [there, keys, states] = [new NameTable(), new NameTable(), new NameTable()];
+  const found = { objects: 0, hasMarker: false, restored: 0, foreign: undefined as string | undefined };
   try {
-    const all = await Array.fromAsync(listed(bucket, '', signal));
-    return new Map(all.map((object) => [object.key, object]));
+    for await (const object of listed({ ...run, s3: run.bucket }, '')) {
+      if (found.objects === 0)
+        for await (const entry of entriesIn(plan)) {
+          keys.set(vault.nameOf(entry.key), 0);
+          states.set(stateName(vault, entry), 0);
+        }
+      found.objects += 1;
+      there.set(stateName(vault, object), 0);
+      if (states.has(stateName(vault, object))) found.restored += 1;
+      if (object.key === MARKER) found.hasMarker = true;
+      else if (!keys.has(vault.nameOf(object.key))) found.foreign ??= object.key;
+    }
+    return { ...found, there };
   } catch (error) {
     if (makesBucket && error instanceof S3Error && error.code === 'NoSuchBucket') return undefined;
     throw error;
   }
 }
 
-/** @throws BackupError if the backup lacks a content that the plan needs */
-export async function requireContents({ vault, signal }: Run, { entries }: Plan): Promise<void> {
-  const contents = await vault.contents(signal);
-  const missing = entries.filter(({ content, stored }) => contents.get(content)?.size !== stored);
-  const [first] = missing;
+/** The sum of a plan. @throws BackupError if the backup lacks a content that the plan needs */
+export async function requireContents({ vault, signal }: Run, plan: Plan): Promise<Total> {
+  const contents = await sizesOf(vault, signal);
+  let [objects, bytes, missing] = [0, 0, 0];
+  let first: string | undefined;
+  for await (const { key, size, content, stored } of entriesIn(plan)) {
+    objects += 1;
+    bytes += size;
+    if (contents.get(content) === stored) continue;
+    missing += 1;
+    first ??= key;
+  }
   if (first !== undefined)
     throw new BackupError(
-      `${missing.length} contents of that time are missing or cut short in the backup, that of ${first.key} among them: take another time, with --at`,
+      `${missing} contents of that time are missing or cut short in the backup, that of ${first} among them: take another time, with --at`,
     );
+  return { objects, bytes };
 }
-
-/** Whether the bucket already is what the restore would make of it, as after a restore whose end was not reported. */
-const isThere = ({ entries }: Plan, target: Target) =>
-  target.size === entries.length &&
-  entries.every(({ key, size, etag }) => {
-    const found = target.get(key);
-    return found?.size === size && found.etag === etag;
-  });
 
 /** Checks that the bucket is empty, or partly or completely restored by this very restore. */
 async function requireTarget(
   run: Run,
-  plan: Plan,
+  { objects }: Total,
   target: Target | undefined,
   marker: Buffer,
 ): Promise<void> {
-  if (target === undefined || target.size === 0 || isThere(plan, target)) return;
-  if (!target.has(MARKER))
+  if (target === undefined || target.objects === 0) return;
+  // The bucket already is what the restore would make of it, as after a restore whose end was not reported.
+  if (target.objects === objects && target.restored === objects) return;
+  if (!target.hasMarker)
     throw new BackupError(
-      `the Space's bucket is not empty, it has ${target.size} objects: stop the broker, and restore into an empty bucket`,
+      `the Space's bucket is not empty, it has ${target.objects} objects: stop the broker, and restore into an empty bucket`,
     );
   const other = `another restore of this bucket was cut short (${MARKER} says which): give that one again, or empty the bucket`;
   const { body } = await run.bucket
@@ -126,11 +160,8 @@ async function requireTarget(
       throw isAbsent(error) ? new BackupError(other, { cause: error }) : error;
     });
   if (!body.equals(marker)) throw new BackupError(other);
-  const planned = new Set(plan.entries.map(({ key }) => key));
-  const foreign = [...target.keys()].filter((key) => key !== MARKER && !planned.has(key));
-  const [first] = foreign;
-  if (first !== undefined)
+  if (target.foreign !== undefined)
     throw new BackupError(
-      `something else has written to the bucket since the restore was cut short, ${first} for one: stop the broker, and remove it or empty the bucket`,
+      `something else has written to the bucket since the restore was cut short, ${target.foreign} for one: stop the broker, and remove it or empty the bucket`,
     );
 }

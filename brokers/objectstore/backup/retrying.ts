@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 
 /** The pauses before further attempts; a server that restarts is back within their sum. */
-const PAUSES_MS = [500, 2_000, 8_000, 20_000];
+export const PAUSES_MS: readonly number[] = [500, 2_000, 8_000, 20_000];
 
 /** The time for a run, which tests replace. */
 export interface Clock {
@@ -11,8 +11,13 @@ export interface Clock {
 }
 
 /** Repeats an action from its beginning while it fails for a temporary reason. */
-export async function retrying<T>(clock: Clock, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-  for (const ms of PAUSES_MS) {
+export async function retrying<T>(
+  clock: Pick<Clock, 'pause'>,
+  signal: AbortSignal,
+  act: () => Promise<T>,
+  pauses: readonly number[] = PAUSES_MS,
+): Promise<T> {
+  for (const ms of pauses) {
     try {
       return await act();
     } catch (error) {

@@ -2,6 +2,7 @@ import { ReadableStream } from 'node:stream/web';
 import { Decrypter, generateX25519Identity } from 'age-encryption';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { decryptPayload, encryptBeginning, encryptPayload } from './payload.ts';
 import { createSealer, type Sealer } from './sealer.ts';
 
 const KIB = 1024;
@@ -53,7 +54,10 @@ describe('what a backup writes is an age file', () => {
     await fc.assert(
       fc.asyncProperty(lengths, pieces, async (length, size) => {
         const plain = bytesOf(length);
-        expect((await opened(await sealed(plain, size))).equals(plain)).toBe(true);
+        const file = await sealed(plain, size);
+        expect((await opened(file)).equals(plain)).toBe(true);
+        const restored = await Array.fromAsync(await sealer.open(inPieces(file, size)));
+        expect(Buffer.concat(restored).equals(plain)).toBe(true);
       }),
     );
   });
@@ -90,5 +94,16 @@ describe('what a backup writes is an age file', () => {
       const restored = async () => Array.fromAsync(await sealer.open(ReadableStream.from([bytes])));
       await expect(restored(), what).rejects.toThrow();
     }
+  });
+
+  it('which never ends with an empty chunk, unless it is empty', async () => {
+    const key = Buffer.alloc(32, 7);
+    const endless = async function* () {
+      yield encryptBeginning(key, bytesOf(CHUNK));
+      yield* encryptPayload(key, inPieces(Buffer.alloc(0), 1), 1);
+    };
+    await expect(Array.fromAsync(decryptPayload(key, endless()))).rejects.toThrow('empty');
+    const empty = decryptPayload(key, encryptPayload(key, inPieces(Buffer.alloc(0), 1)));
+    expect(await Array.fromAsync(empty)).toEqual([]);
   });
 });

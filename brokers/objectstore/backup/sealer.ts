@@ -2,7 +2,14 @@ import { createHmac, hkdfSync } from 'node:crypto';
 import { ConfigError, Secret } from '@space/broker-kit';
 import { Decrypter, Encrypter, identityToRecipient } from 'age-encryption';
 import { BackupError } from './errors.ts';
-import { encryptPayload, NONCE_BYTES, payloadKey, TAG_BYTES } from './payload.ts';
+import {
+  decryptPayload,
+  encryptBeginning,
+  encryptPayload,
+  NONCE_BYTES,
+  payloadKey,
+  TAG_BYTES,
+} from './payload.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
 
@@ -10,6 +17,8 @@ export type Bytes = AsyncIterable<Uint8Array>;
 export interface Sealer {
   /** Encrypts a known number of bytes; returns also the number of encrypted bytes. */
   seal(plain: Bytes, length: number): Promise<{ readonly bytes: Bytes; readonly length: number }>;
+  /** Encrypts in two parts, of which the second is encrypted first. */
+  sealInParts(): Promise<SealInParts>;
   /** The number of encrypted bytes. */
   sealedLength(length: number): number;
   /**
@@ -19,6 +28,13 @@ export interface Sealer {
   open(sealed: Bytes): Promise<Bytes>;
   /** A name that reveals nothing of the text without the identity. */
   nameOf(text: string): string;
+}
+
+interface SealInParts {
+  /** Encrypts the first part, once. Its length is `chunks` times `CHUNK_BYTES`. */
+  first(plain: Uint8Array): Buffer;
+  /** Encrypts what follows that many chunks, once; it has at least one byte. */
+  rest(plain: Bytes, chunks: number): Bytes;
 }
 
 const IDENTITY = /^AGE-SECRET-KEY-1[A-Z0-9]{58}$/;
@@ -44,22 +60,38 @@ export async function createSealer(file: string): Promise<Sealer> {
   }
   const nameKey = Buffer.from(hkdfSync('sha256', identity.reveal(), '', 'space-backup/v1 names', 32));
   // The header of an age file for one recipient always has the same length.
+  const headBytes = (await encrypter.encrypt(new Uint8Array())).length - TAG_BYTES;
   const { size } = await encrypter.encrypt(ReadableStream.from<Uint8Array>(none()));
+  const begin = async () => {
+    // Only the library's header is used. The tag after it must not be revealed, since it was made with the key and
+    // nonce of a payload of one chunk.
+    const empty = await encrypter.encrypt(new Uint8Array());
+    const head = empty.subarray(0, -TAG_BYTES);
+    const fileKey = await decrypter.decryptHeader(head.subarray(0, -NONCE_BYTES));
+    return { head, key: payloadKey(fileKey, head.subarray(-NONCE_BYTES)) };
+  };
   return {
     seal: async (plain, length) => {
-      // Only the library's header is used. The tag after it must not be revealed, since it was made with the key and
-      // nonce of a payload of one chunk.
-      const empty = await encrypter.encrypt(new Uint8Array());
-      const head = empty.subarray(0, -TAG_BYTES);
-      const fileKey = await decrypter.decryptHeader(head.subarray(0, -NONCE_BYTES));
-      const key = payloadKey(fileKey, head.subarray(-NONCE_BYTES));
+      const { head, key } = await begin();
       return { bytes: following(head, encryptPayload(key, plain)), length: size(length) };
+    },
+    sealInParts: async () => {
+      const { head, key } = await begin();
+      return {
+        first: (plain) => Buffer.concat([head, encryptBeginning(key, plain)]),
+        rest: (plain, chunks) => encryptPayload(key, plain, chunks),
+      };
     },
     sealedLength: (length) => size(length),
     open: async (sealed) => {
+      const source = sealed[Symbol.asyncIterator]();
       try {
-        return await decrypter.decrypt(ReadableStream.from(sealed));
+        const { first, rest } = await divided(source, headBytes);
+        const fileKey = await decrypter.decryptHeader(first.subarray(0, -NONCE_BYTES));
+        const key = payloadKey(fileKey, first.subarray(-NONCE_BYTES));
+        return decryptPayload(key, going(source, rest));
       } catch (error) {
+        await source.return?.();
         throw new BackupError('it cannot be opened with this identity, or its beginning is damaged', {
           cause: error,
         });
@@ -72,6 +104,30 @@ export async function createSealer(file: string): Promise<Sealer> {
 async function* following(head: Uint8Array, rest: Bytes): AsyncGenerator<Uint8Array> {
   yield head;
   yield* rest;
+}
+
+/** Reads so many bytes of a source, and returns what came with them. */
+async function divided(source: AsyncIterator<Uint8Array>, length: number) {
+  let read = Buffer.alloc(0);
+  while (read.length < length) {
+    const next = await source.next();
+    if (next.done === true) throw new Error('the header is cut short');
+    read = Buffer.concat([read, next.value]);
+  }
+  return { first: read.subarray(0, length), rest: read.subarray(length) };
+}
+
+/** Goes on with a source after some of its bytes, and ends it. */
+export async function* going(
+  source: AsyncIterator<Uint8Array>,
+  first: Uint8Array,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield first;
+    for (let next = await source.next(); next.done !== true; next = await source.next()) yield next.value;
+  } finally {
+    await source.return?.();
+  }
 }
 
 async function* none(): AsyncGenerator<Uint8Array> {}

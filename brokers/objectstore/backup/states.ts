@@ -1,8 +1,8 @@
 import type { S3Client } from '../upstream/types.ts';
 import { BackupError } from './errors.ts';
+import { listed } from './pieces.ts';
 import { pointName, startedOf } from './point-names.ts';
 import { type Clock, retrying } from './retrying.ts';
-import { listed } from './vault.ts';
 
 /**
  * A Space's state from Kubernetes, sealed by the operator's `backup.mjs` for the administrator; it is only transported
@@ -65,13 +65,11 @@ export async function expireStates(states: States, keepDays: number): Promise<nu
   return old.length;
 }
 
-async function namesOf({ s3, prefix, clock, signal }: States): Promise<readonly string[]> {
-  return retrying(clock, signal, async () => {
-    const names: string[] = [];
-    for await (const { key } of listed(s3, folder(prefix), signal)) {
-      const name = key.slice(folder(prefix).length);
-      if (startedOf(name) !== undefined) names.push(name);
-    }
-    return names.sort();
-  });
+async function namesOf(states: States): Promise<readonly string[]> {
+  const names: string[] = [];
+  for await (const { key } of listed(states, folder(states.prefix))) {
+    const name = key.slice(folder(states.prefix).length);
+    if (startedOf(name) !== undefined) names.push(name);
+  }
+  return names.sort();
 }

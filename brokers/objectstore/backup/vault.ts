@@ -1,63 +1,118 @@
+import { S3Error } from '../upstream/errors.ts';
 import type { Head } from '../upstream/relay.ts';
-import type { ListedObject, S3Client } from '../upstream/types.ts';
-import { BackupError, DamagedContentError, DamagedPointError } from './errors.ts';
+import type { S3Client } from '../upstream/types.ts';
+import { CONTENT_NAME } from './entry.ts';
+import { BackupError, DamagedContentError, DestinationError, damagedPoint, unopenedPoint } from './errors.ts';
+import { writeHeadLast } from './head-last.ts';
+import { NameTable } from './name-table.ts';
+import { listed, pieces } from './pieces.ts';
 import { startedOf } from './point-names.ts';
 import { reading } from './reading.ts';
+import { type Clock, retrying } from './retrying.ts';
 import type { Bytes, Sealer } from './sealer.ts';
 import { upload } from './uploading.ts';
 
-/** The destination of a backup; everything in it is encrypted. */
+/** A content in the destination. */
+export interface Content {
+  readonly name: string;
+  /** The number of encrypted bytes. */
+  readonly size: number;
+  /** ISO 8601. */
+  readonly modified: string;
+}
+
+/** A point that is written while its entries are found. */
+interface NewPoint {
+  readonly name: string;
+  /** The number of bytes of the header. */
+  readonly headerBytes: number;
+  readonly entries: Bytes;
+  /** Produces the header after the last entry. */
+  readonly header: () => Promise<Uint8Array>;
+}
+
+/** The destination of a backup; everything in it is encrypted. Points and lists are read as they are needed, and not held in memory. */
 export interface Vault {
   /** Names of points, the oldest first. */
   points(signal: AbortSignal): Promise<string[]>;
-  /** Complete contents with their sizes and times, by name. */
-  contents(signal: AbortSignal): Promise<Map<string, { readonly size: number; readonly modified: string }>>;
-  write(what: Stored, bytes: Bytes, length: number, signal: AbortSignal): Promise<void>;
+  /** Complete contents. */
+  contents(signal: AbortSignal): AsyncIterable<Content>;
+  writePoint(point: NewPoint, signal: AbortSignal): Promise<void>;
+  /** The decrypted bytes of a point; its reader may take any time. Throws BackupError if it cannot be decrypted. */
+  readPoint(name: string, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  /** Throws DestinationError if its server fails. */
+  writeContent(name: string, bytes: Bytes, length: number, signal: AbortSignal): Promise<void>;
   /** Lets `use` read the decrypted content. Throws BackupError if it cannot be decrypted. */
-  read<T>(what: Stored, signal: AbortSignal, use: (bytes: Bytes, head: Head) => Promise<T>): Promise<T>;
-  remove(what: Stored['kind'], names: readonly string[], signal: AbortSignal): Promise<void>;
+  readContent<T>(
+    name: string,
+    signal: AbortSignal,
+    use: (bytes: Bytes, head: Head) => Promise<T>,
+  ): Promise<T>;
+  remove(kind: Kind, names: readonly string[], signal: AbortSignal): Promise<void>;
   /** Aborts uploads that were begun before this time; returns how many. */
   abandonUploads(before: Date, signal: AbortSignal): Promise<number>;
   sealedLength(length: number): number;
   nameOf(text: string): string;
 }
 
-interface Stored {
-  readonly kind: 'points' | 'objects';
-  readonly name: string;
-}
+type Kind = 'points' | 'objects';
 
+/** The most keys of a request to delete, and of a page of uploads. */
 const PAGE = 1_000;
 
-export function createVault(s3: S3Client, sealer: Sealer, prefix: string): Vault {
-  const folder = (kind: Stored['kind']) => `${prefix}/bucket/${kind}/`;
-  const keyOf = ({ kind, name }: Stored) => folder(kind) + name;
+/** `clock` is that of the pauses between attempts. */
+export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock: Clock): Vault {
+  const folder = (kind: Kind) => `${prefix}/bucket/${kind}/`;
+  const keyOf = (kind: Kind, name: string) => folder(kind) + name;
   return {
     points: async (signal) => {
       const names: string[] = [];
-      for await (const { key } of listed(s3, folder('points'), signal)) {
+      for await (const { key } of listed({ s3, clock, signal }, folder('points'))) {
         const name = key.slice(folder('points').length);
         if (startedOf(name) !== undefined) names.push(name);
       }
       return names.sort();
     },
-    contents: async (signal) => {
-      const found = new Map<string, { size: number; modified: string }>();
-      for await (const { key, size, modified } of listed(s3, folder('objects'), signal))
-        found.set(key.slice(folder('objects').length), { size, modified });
-      return found;
+    contents: async function* (signal) {
+      for await (const { key, size, modified } of listed({ s3, clock, signal }, folder('objects'))) {
+        const name = key.slice(folder('objects').length);
+        if (CONTENT_NAME.test(name)) yield { name, size, modified };
+      }
     },
-    write: async (what, plain, length, signal) => {
+    writePoint: ({ name, headerBytes, entries, header }, signal) =>
+      writeHeadLast({ s3, clock, signal }, sealer, {
+        ...{ key: keyOf('points', name), headBytes: headerBytes },
+        ...{ rest: entries, head: header },
+      }),
+    readPoint: async function* (name, signal) {
+      const source = new Noting(pieces({ s3, clock, signal }, keyOf('points', name)));
+      try {
+        yield* await sealer.open(source.bytes());
+      } catch (error) {
+        if (source.failure !== undefined) throw source.failure.error;
+        throw error instanceof BackupError ? unopenedPoint(name, error) : damagedPoint(name, error);
+      }
+    },
+    writeContent: async (name, plain, length, signal) => {
       const sealed = await sealer.seal(plain, length);
       const headers = { 'content-type': 'application/octet-stream' };
-      await upload(s3, { key: keyOf(what), ...sealed, headers, signal });
+      await upload(s3, { key: keyOf('objects', name), ...sealed, headers, signal }).catch(
+        (error: unknown) => {
+          throw error instanceof S3Error ? new DestinationError(error) : error;
+        },
+      );
     },
-    read: (what, signal, use) =>
-      reading(s3, keyOf(what), { signal }, async (head, body) => use(await opened(sealer, what, body), head)),
+    readContent: (name, signal, use) =>
+      reading(s3, keyOf('objects', name), { signal }, async (head, body) => {
+        const opened = await sealer.open(body).catch((error: unknown) => {
+          throw new DamagedContentError(`the content ${name} cannot be opened`, { cause: error });
+        });
+        return use(opened, head);
+      }),
     remove: async (kind, names, signal) => {
       for (let at = 0; at < names.length; at += PAGE) {
-        const keys = names.slice(at, at + PAGE).map((name) => keyOf({ kind, name }));
-        const [failed] = await s3.deleteMany(keys, { signal });
+        const keys = names.slice(at, at + PAGE).map((name) => keyOf(kind, name));
+        const [failed] = await retrying(clock, signal, () => s3.deleteMany(keys, { signal }));
         if (failed !== undefined)
           throw new BackupError(
             `the backup's server did not delete ${failed.key} (${failed.code}): let the key of the backup delete`,
@@ -83,29 +138,28 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string): Vault
   };
 }
 
-async function opened(sealer: Sealer, { kind, name }: Stored, body: Bytes): Promise<Bytes> {
-  try {
-    return await sealer.open(body);
-  } catch (error) {
-    if (kind === 'objects')
-      throw new DamagedContentError(`the content ${name} cannot be opened`, { cause: error });
-    throw new DamagedPointError(
-      `the point ${name} cannot be opened: give BACKUP_IDENTITY_FILE the identity that it was made with, or remove the point from the backup where it is damaged`,
-      { cause: error },
-    );
-  }
+/** The sizes of all contents by name. */
+export async function sizesOf(vault: Pick<Vault, 'contents'>, signal: AbortSignal): Promise<NameTable> {
+  const sizes = new NameTable();
+  for await (const { name, size } of vault.contents(signal)) sizes.set(name, size);
+  return sizes;
 }
 
-/** All objects with a prefix. */
-export async function* listed(
-  s3: Pick<S3Client, 'list'>,
-  prefix: string,
-  signal: AbortSignal,
-): AsyncGenerator<ListedObject> {
-  let token: string | undefined;
-  do {
-    const page = await s3.list({ prefix, token, limit: PAGE }, { signal });
-    yield* page.objects;
-    token = page.next;
-  } while (token !== undefined);
+/** Passes bytes on and notes the error of their source, which would pass for one of the decryption. */
+class Noting {
+  readonly #source: Bytes;
+  failure: { readonly error: unknown } | undefined;
+
+  constructor(source: Bytes) {
+    this.#source = source;
+  }
+
+  async *bytes(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.#source;
+    } catch (error) {
+      this.failure = { error };
+      throw error;
+    }
+  }
 }

@@ -3,16 +3,23 @@ import type { Registry } from '../quota/rows.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { isUnderPrefix } from './object-key.ts';
-import { createUploads, type OpenUpload, UPLOAD_COLUMNS, type Upload, type Uploads } from './uploads.ts';
+import {
+  createUploads,
+  isOlder,
+  type OpenUpload,
+  UPLOAD_COLUMNS,
+  type Upload,
+  type Uploads,
+} from './uploads.ts';
 
 const PAGE = 100;
 
 /**
  * Ends an upload without a caller, and so without a grant: if it is in a Capsule's own bucket, only its row can be
- * removed.
+ * removed. The same holds for an upload whose id at the upstream is not known.
  */
 async function giveUp(client: S3Client, uploads: Pick<Uploads, 'close'>, upload: Upload): Promise<void> {
-  if (upload.credentialSet === null) await abortUpload(client, uploads, upload);
+  if (upload.credentialSet === null && upload.upstreamId !== '') await abortUpload(client, uploads, upload);
   else await uploads.close(upload, true);
 }
 
@@ -56,6 +63,7 @@ export async function clearLateParts(
 
 export interface ForgottenOptions {
   readonly afterSeconds: number;
+  readonly now: () => Date;
   readonly log: Logger;
   readonly onGivenUp?: () => void;
 }
@@ -64,7 +72,7 @@ export interface ForgottenOptions {
 export async function abortForgotten(
   registry: Registry,
   client: S3Client,
-  { afterSeconds, log, onGivenUp = () => undefined }: ForgottenOptions,
+  { afterSeconds, now, log, onGivenUp = () => undefined }: ForgottenOptions,
   stopping: AbortSignal,
 ): Promise<void> {
   const uploads = ending(registry);
@@ -73,10 +81,11 @@ export async function abortForgotten(
     const rows: readonly (OpenUpload & { readonly at: string })[] = await registry.lookup.run(
       'find forgotten uploads',
       `SELECT ${UPLOAD_COLUMNS}, created_at::text AS at FROM broker.object_upload
-       WHERE created_at < clock_timestamp() - make_interval(secs => $1)
-         AND ($2::timestamptz IS NULL OR (created_at, id) > ($2, $3))
+       WHERE ${isOlder('$1', '$2')}
+         AND (upstream_id <> '' OR credential_set IS NOT NULL)
+         AND ($3::timestamptz IS NULL OR (created_at, id) > ($3, $4))
        ORDER BY created_at, id LIMIT ${PAGE}`,
-      [afterSeconds, last?.createdAt ?? null, last?.id ?? ''],
+      [afterSeconds, now(), last?.createdAt ?? null, last?.id ?? ''],
     );
     for (const upload of rows) {
       if (stopping.aborted) return;
@@ -123,8 +132,8 @@ export interface StrayOptions {
 }
 
 /**
- * Aborts uploads in the Space's bucket that have no row, since a broker died between the upstream's answer and the row.
- * Only old ones are aborted, since a recent one may still get its row, and only those under prefixes of this Space.
+ * Aborts uploads in the Space's bucket that no row names, since a broker died between the upstream's answer and the row.
+ * Only old ones are aborted, since a recent one may still be named, and only those under prefixes of this Space.
  */
 export async function abortStrays(
   registry: Registry,

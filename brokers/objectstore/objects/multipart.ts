@@ -2,19 +2,17 @@ import { ServiceError } from '@space/broker-kit';
 import type { Reservation } from '../quota/capsule-block.ts';
 import { entriesOf } from '../quota/charge.ts';
 import type { Ending } from '../quota/credits.ts';
-import type { S3Client } from '../upstream/types.ts';
+import type { Headers, S3Client } from '../upstream/types.ts';
 import { abortUpload, clearLateParts } from './abandoned-uploads.ts';
 import { Completions, NoSuchUpload } from './completions.ts';
 import { isMarker, logicalKey, physicalOf as physical, physicalKey } from './object-key.ts';
 import type { ObjectCall, ObjectStore, UploadAt } from './types.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
-import { sendable, type Writer } from './writer.ts';
+import { doubtOf, sendable, type Writer } from './writer.ts';
 
 const MAX_PART = 10_000;
 /** What an upload without parts costs at the S3 server, in addition to its future object. */
 const UPLOAD_ENTRIES = 2;
-/** Seconds after which an upload without a row is aborted at the next round. */
-const STRAY_SECONDS = 26 * 3_600;
 
 type Multipart = Pick<
   ObjectStore,
@@ -80,29 +78,53 @@ function beginUploads(client: S3Client, uploads: Uploads, writer: Writer): Multi
     if (isMarker(ref.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
     const key = physical(call, ref);
     const bucketPrefix = tenant.prefixes[ref.bucket];
-    await uploads.admit(tenant.capsulePrefix);
-    const begun = { upstreamId: '', id: '' };
     const charge = { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES };
-    await writer.write(call, charge, {
-      act: async () => {
-        // Without the caller's signal, since an upload that was begun must get a row.
-        begun.upstreamId = await client.createUpload(key, { headers });
-      },
-      stored: async (reservation, bytes, doubted) => {
-        if (doubted !== undefined) return reservation.doubt(STRAY_SECONDS);
-        const { upstreamId } = begun;
-        begun.id = await uploads
-          .open({ capsulePrefix: tenant.capsulePrefix, bucketPrefix, key, upstreamId, bytes })
-          .catch(async (error: unknown) => {
-            // Nobody will ever learn its id.
-            await client.abortUpload(key, upstreamId).catch(() => undefined);
+    return writer.write(call, charge, {
+      act: async (reservation, bytes) => {
+        const id = await uploads
+          .open({ capsulePrefix: tenant.capsulePrefix, bucketPrefix, key, bytes })
+          .catch((error: unknown) => {
+            // The server was not asked.
+            reservation.release();
             throw error;
           });
         await reservation.move();
+        await begin(client, uploads, { id, capsulePrefix: tenant.capsulePrefix, key, headers });
+        return id;
       },
     });
-    return begun.id;
   };
+}
+
+interface Beginning {
+  readonly id: string;
+  readonly capsulePrefix: string;
+  readonly key: string;
+  readonly headers: Headers;
+}
+
+/** Without the caller's signal, since the row must say what became of the upload. */
+async function begin(
+  client: S3Client,
+  uploads: Uploads,
+  { id, capsulePrefix, key, headers }: Beginning,
+): Promise<void> {
+  let upstreamId: string;
+  try {
+    upstreamId = await client.createUpload(key, { headers });
+  } catch (error) {
+    // The upkeep looks at a row that nothing could be noted in.
+    await uploads.unbegun(id, doubtOf(error)).catch(() => undefined);
+    throw error;
+  }
+  try {
+    if (!(await uploads.begun({ id, capsulePrefix, upstreamId }))) throw new NoSuchUpload();
+  } catch (error) {
+    // Nobody will ever learn its id.
+    const aborted = client.abortUpload(key, upstreamId).then(() => uploads.unbegun(id, undefined));
+    await aborted.catch(() => undefined);
+    throw error;
+  }
 }
 
 function partWrites(

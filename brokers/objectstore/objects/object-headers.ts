@@ -1,4 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
+import { S3Error, toServiceError } from '../upstream/errors.ts';
 import type { Headers } from '../upstream/types.ts';
 
 /**
@@ -30,7 +31,18 @@ const VALUE = /^[\x20-\x7e]{0,1024}$/;
 const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
 const STRONG_TAG = /^"[\x21\x23-\x7e]{1,128}"$/;
 const METADATA_NAME = /^[a-z0-9_](?:[a-z0-9._-]{0,62}[a-z0-9_])?$/;
+/** S3's limit for names and values, without the prefix. */
 const METADATA_BYTES = 2_048;
+/**
+ * The room for all headers that are stored with an object. versitygw stores them as attributes of a file, for which ext4 has
+ * one block of 4 KiB, and metadata as JSON.
+ */
+const STORED_BYTES = 3_400;
+const ESCAPED = /[<>&"\\]/g;
+/** The most bytes that a header takes there: its name, its value with six bytes for what JSON escapes, and what separates them. */
+const storedBytes = ([name, value]: readonly [string, string]) =>
+  name.length + value.length + 8 + 5 * (value.match(ESCAPED)?.length ?? 0);
+
 /** The prefix of callers' own metadata headers in the bucket. */
 export const UPSTREAM_METADATA = 'x-amz-meta-';
 
@@ -42,14 +54,21 @@ export function objectHeaders(headers: ReadonlyMap<string, string>, metadata: st
     if (!name.startsWith(metadata)) continue;
     const own = name.slice(metadata.length);
     bytes += own.length + value.length;
-    if (!METADATA_NAME.test(own) || !VALUE.test(value) || bytes > METADATA_BYTES)
-      throw new ServiceError('invalid_request', 'metadata');
+    if (bytes > METADATA_BYTES) throw metadataTooLarge();
+    if (!METADATA_NAME.test(own) || !VALUE.test(value)) throw new ServiceError('invalid_request', 'metadata');
     result[`${UPSTREAM_METADATA}${own}`] = value;
   }
   if (result['content-encoding']?.toLowerCase().includes('aws-chunked'))
     throw new ServiceError('invalid_request', 'content encoding of another protocol');
+  const all = Object.entries(result).map(
+    ([name, value]) =>
+      [name.startsWith(UPSTREAM_METADATA) ? name.slice(UPSTREAM_METADATA.length) : name, value] as const,
+  );
+  if (all.reduce((sum, one) => sum + storedBytes(one), 0) > STORED_BYTES) throw metadataTooLarge();
   return result;
 }
+
+const metadataTooLarge = () => toServiceError(new S3Error('answered', 400, 'MetadataTooLarge'));
 
 /** Conditions and checksum of a write; `If-None-Match` may only be `*`. */
 export function writeConditions(headers: ReadonlyMap<string, string>): Headers {

@@ -175,7 +175,7 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
     const act = () => client.put(key, empty, { headers: about, signal });
     const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, { act });
     const { headers: made } = await client.head(key, { signal });
-    return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
+    return { etag, modified: isoOf(made['last-modified']), size: 0 };
   }
 
   return async (call, from, to, headers) => {
@@ -195,6 +195,12 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
     );
     return { ...copied, size: source.size };
   };
+}
+
+/** The time in an answer's header; 1970 without a valid one, since the answer is about what was done. */
+function isoOf(text: string | undefined): string {
+  const time = new Date(text ?? 0);
+  return (Number.isNaN(time.getTime()) ? new Date(0) : time).toISOString();
 }
 
 /** The code of servers that store objects as files, for a directory with objects in it but without a marker. */

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { SharedSlots } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import { connect, intoDatabase } from '../../db/testing/postgres.ts';
 import type { Registry } from '../quota/rows.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
+import { type Fate, startBetween } from '../testing/between.ts';
 import { BUCKET } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
@@ -148,17 +148,20 @@ function ageUpstream(directory: string, hours: number): void {
 async function strays(who: Assistant, keys: readonly string[]): Promise<string[]> {
   const before = uploadsUpstream();
   const begun = () => uploadsUpstream().filter((one) => !before.includes(one));
-  const doomed = await spawnBroker(fixture.mounts.environment);
-  const registry = await connect(intoDatabase(fixture.server.superuserUrl, 'space_objectstore'));
+  const between = await startBetween(fixture.s3);
+  const doomed = await spawnBroker({ ...fixture.mounts.environment, S3_ENDPOINT: between.endpoint });
+  between.fate = async (): Promise<Fate> => {
+    await doomed.gone;
+    return 'lost';
+  };
   try {
-    await registry.query('BEGIN; LOCK TABLE broker.object_upload IN SHARE MODE');
     const { post } = assistant(doomed.dataUrl, who.token);
     const asked = keys.map((key) => post('/v1/uploads/data', { key }).catch(() => 'killed'));
     await eventually(() => begun().length === keys.length, { what: 'the uploads to be begun' });
     await doomed.kill();
     expect(await Promise.all(asked)).toEqual(keys.map(() => 'killed'));
   } finally {
-    await registry.end();
+    await between.close();
   }
   return begun();
 }
@@ -168,10 +171,12 @@ test('an upload that only the S3 server knows, since its broker was killed, is e
   const rows = () => fixture.registry<{ key: string }>('SELECT key FROM broker.object_upload');
   const before = await rows();
   const [old = '', young = ''] = await strays(who, ['old', 'young']);
+  // Their rows have no id of the S3 server's.
+  expect(await rows()).toHaveLength(before.length + 2);
   // Of which the registry knows, and of somebody else in the bucket.
   const known = await who.post('/v1/uploads/data', { key: 'known' });
   expect(known.status).toBe(200);
-  expect(await rows()).toHaveLength(before.length + 1);
+  expect(await rows()).toHaveLength(before.length + 3);
   const target = targetAt(fixture.s3, BUCKET);
   const pool = createPool(target, { connections: 1 });
   const direct = createS3Client(target, pool);

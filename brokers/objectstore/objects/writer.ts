@@ -20,7 +20,7 @@ export interface Writer {
 }
 
 interface Write<T> {
-  readonly act: () => Promise<T>;
+  readonly act: (reservation: Reservation, charged: number) => Promise<T>;
   /** Whether the whole body was sent. By default there is none. */
   readonly sent?: () => boolean;
   /** Counts the stored bytes; `doubted` is set if the outcome is unknown. */
@@ -52,11 +52,9 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
       const reservation = await quota.reserve(tenant, charged);
       let result: Awaited<ReturnType<typeof act>>;
       try {
-        result = await act();
+        result = await act(reservation, charged);
       } catch (error) {
-        // A refusal of this broker means that the server was not asked, unless it is the reason of an abort.
-        const refused = error instanceof ServiceError && !signal.aborted;
-        const doubted = refused || !sent() ? undefined : doubtOf(error);
+        const doubted = sent() ? doubtOf(error, signal) : undefined;
         if (doubted === undefined) reservation.release();
         else await counted(reservation, () => stored(reservation, charged, doubted), doubted);
         throw error;
@@ -105,10 +103,13 @@ async function settle(
 }
 
 /**
- * Seconds for which it is unknown whether a completely sent body is stored; undefined if it certainly is not. A server
- * that answers 500 or 503 has finished; a proxy may answer while its server has not.
+ * Seconds for which it is unknown whether a completely sent request was carried out; undefined if it certainly was not. A
+ * server that answers 500 or 503 has finished; a proxy may answer while its server has not.
  */
-function doubtOf(error: unknown): number | undefined {
+export function doubtOf(error: unknown, signal?: AbortSignal): number | undefined {
+  // A refusal of this broker means that the server was not asked, unless it is the reason of an abort.
+  if (error instanceof ServiceError && signal?.aborted !== true) return undefined;
+  if (error instanceof S3Error && error.isUnsent) return undefined;
   if (!(error instanceof S3Error) || error.kind !== 'answered') return UNANSWERED_SECONDS;
   const { status, code } = error;
   if (code === DIRECTORY_WENT || error.isFull) return undefined;

@@ -161,6 +161,40 @@ describe('a registry that was restored to an older state', () => {
     expect(anchored()).toBe(await registryEpoch());
     await Promise.all([running.stop(), fresh.stop()]);
   });
+
+  it('has no principal of a Capsule replaced, which would raise its epoch until it does not show', async () => {
+    const leaked = await workload('leaked');
+    const restore = await backup();
+    expect((await home.drop('home', 'leaked')).status).toBe(200);
+    const [told, before] = [anchored(), await registryEpoch()];
+    await restore();
+    expect(told).toBe(before);
+
+    const { context } = fixture.broker;
+    const next = newToken('osp').reveal();
+    const trace = 'c'.repeat(32);
+    for (const [name, args, input] of [
+      ['replace-principal', ['home'], next],
+      ['replace-principals', [], `home ${next}`],
+    ] as const)
+      await expect(COMMANDS[name]?.run(context, trace, args, async () => input)).rejects.toMatchObject({
+        code: 'custody_rollback',
+      });
+    expect(await registryEpoch()).toBeLessThan(anchored());
+    expect(await code(leaked)).toBe('custody_rollback');
+    const fresh = await fixture.replica();
+    expect(await code(leaked, fresh)).toBe('custody_rollback');
+    await fresh.stop();
+  });
+});
+
+it('a principal that an administrator has replaced is anchored before the command says so', async () => {
+  const next = newToken('osp').reveal();
+  const { context } = fixture.broker;
+  const replace = COMMANDS['replace-principal'];
+  expect(await replace?.run(context, 'd'.repeat(32), ['home'], async () => next)).toEqual({ replaced: true });
+  expect(anchored()).toBe(await registryEpoch());
+  expect((await home.create('home', 'new', newToken('osw').reveal())).status).toBe(403);
 });
 
 it('a broker that is killed before the bucket has the epoch has answered nothing, and the next one continues', async () => {

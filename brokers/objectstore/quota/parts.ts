@@ -22,7 +22,7 @@ export async function missingParts(
   const rows = await registry.lookup.run<{ id: string; key: string; upstream: string; bytes: number }>(
     'find uploads of place',
     `SELECT id, key, upstream_id AS upstream, bytes::float8 AS bytes FROM broker.object_upload
-     WHERE place = $1 AND credential_set IS NULL`,
+     WHERE place = $1 AND credential_set IS NULL AND upstream_id <> ''`,
     [capsulePrefix],
   );
   const missing: Missing[] = [];

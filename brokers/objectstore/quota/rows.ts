@@ -204,7 +204,7 @@ export async function usageOf(session: Session, capsulePrefix: string, quotaByte
   const used = await usedBytes(session, capsulePrefix);
   const [row] = await session.run<{ uploads: number }>(
     'count uploads',
-    'SELECT count(*)::float8 AS uploads FROM broker.object_upload WHERE place = $1',
+    "SELECT count(*)::float8 AS uploads FROM broker.object_upload WHERE place = $1 AND upstream_id <> ''",
     [capsulePrefix],
   );
   return { used_bytes: used, quota_bytes: quotaBytes, open_uploads: row?.uploads ?? 0 };

@@ -81,6 +81,8 @@ export function client(base: string, token: string | undefined): Client {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
+        // A kept connection may be closed by the broker, as idle, just when the next request goes out on it.
+        connection: 'close',
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...headers,
       },

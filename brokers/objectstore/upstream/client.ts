@@ -1,10 +1,9 @@
-import type { Dispatcher } from 'undici';
 import { createBulkDeletion } from './deletion.ts';
 import { fields } from './documents.ts';
 import { S3Error } from './errors.ts';
 import { createMultipartRequests } from './multipart.ts';
 import { createObjectRequests } from './object-requests.ts';
-import { PATIENCE } from './relay.ts';
+import { PATIENCE, type Sends } from './relay.ts';
 import { encodePath } from './sigv4.ts';
 import type { Target } from './target.ts';
 import { createTransport } from './transport.ts';
@@ -16,11 +15,11 @@ const LONG_MS = 600_000;
 
 export function createS3Client(
   target: Target,
-  dispatcher: Dispatcher,
+  dispatcher: Sends,
   now: () => Date = () => new Date(),
   longMs = LONG_MS,
 ): S3Client {
-  const patience = { ...PATIENCE, headMs: longMs, pieceMs: longMs };
+  const patience = { ...PATIENCE, headMs: longMs, pieceMs: longMs, together: true } as const;
   const transport = createTransport(target, dispatcher, now);
   const source = (key: string) => `/${target.bucket}/${encodePath(key)}`;
 

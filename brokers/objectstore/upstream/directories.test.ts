@@ -5,6 +5,7 @@ import { type Between, startBetween } from '../testing/between.ts';
 import { targetAt } from '../testing/target.ts';
 import { createS3Client } from './client.ts';
 import { S3Error, toServiceError } from './errors.ts';
+import { clearingDirectories } from './folders.ts';
 import { createPool } from './managed.ts';
 import type { S3Client } from './types.ts';
 
@@ -20,7 +21,7 @@ beforeAll(async () => {
   between = await startBetween(server);
   const target = targetAt(server, 'bucket', between.endpoint);
   pool = createPool(target, { connections: 2 });
-  s3 = createS3Client(target, pool);
+  s3 = clearingDirectories(createS3Client(target, pool));
   await s3.put('from', Buffer.from('x'));
 });
 afterAll(async () => {

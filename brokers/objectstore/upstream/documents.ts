@@ -69,6 +69,13 @@ export function stored(etag: string | undefined): string {
   return etag;
 }
 
+/** The bytes of a listed object or part, which some servers leave out if there are none. @throws S3Error for what is no size */
+export function sizeOf(item: XmlNode): number {
+  const size = textOf(item, 'Size') ?? '0';
+  if (!/^[0-9]{1,15}$/.test(size)) throw new S3Error('answered', 200, 'MalformedAnswer');
+  return Number(size);
+}
+
 export function copied(answer: XmlNode): { readonly etag: string; readonly modified: string } {
   return { etag: stored(textOf(answer, 'ETag')), modified: textOf(answer, 'LastModified') ?? '' };
 }

@@ -21,6 +21,11 @@ export class S3Error extends Error {
     return this.kind === 'answered' && (this.status === 503 || this.status === 429);
   }
 
+  /** Whether no connection came about, so that nothing was sent. */
+  get isUnsent(): boolean {
+    return this.kind !== 'answered' && UNCONNECTED.has(this.code);
+  }
+
   /** Whether the server refuses a write since its disk, or a quota of its own, is full; then nothing is stored. */
   get isFull(): boolean {
     return this.kind === 'answered' && (this.status === 507 || this.code === 'QuotaExceeded');
@@ -31,6 +36,9 @@ export class S3Error extends Error {
     return this.isFull || (this.kind === 'answered' && this.status === 500);
   }
 }
+
+/** Codes that only an attempt to connect has. */
+const UNCONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
 
 /** Our own code: nothing was stored, since a directory was in the way, which has been removed. */
 export const DIRECTORY_WENT = 'DirectoryWent';
@@ -57,6 +65,7 @@ const CALLERS_FAULT: Readonly<Record<string, ErrorCode>> = {
   EntityTooSmall: 'invalid_request',
   KeyTooLongError: 'invalid_request',
   MetadataTooLarge: 'invalid_request',
+  RequestHeaderSectionTooLarge: 'invalid_request',
   EntityTooLarge: 'too_large',
   SlowDown: 'unavailable',
   ServiceUnavailable: 'unavailable',

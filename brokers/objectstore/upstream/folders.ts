@@ -55,11 +55,29 @@ export async function clearFolder(
 }
 
 /**
+ * The client of a server that is trusted: what it says of directories leads to as many requests as these have levels. A
+ * Capsule's own server could have any number made so.
+ */
+export function clearingDirectories(client: S3Client): S3Client {
+  return {
+    ...client,
+    put: (key, body, options) =>
+      client.put(key, body, options).catch(async (error: unknown) => {
+        throw await directoryConflict(client, error, key, options?.signal);
+      }),
+    copy: (from, to, options) =>
+      client.copy(from, to, options).catch(async (error: unknown) => {
+        throw await directoryConflict(client, error, to, options?.signal);
+      }),
+  };
+}
+
+/**
  * The error for a failed put or copy. A server that stores prefixes as directories removes a directory with its last
  * object; if another object is written into it at that moment, versitygw answers as if the key were a directory's.
  * That is so only if the directory has objects in it: an empty one is removed here, and the request can be repeated.
  */
-export async function directoryConflict(
+async function directoryConflict(
   client: Folders & Pick<S3Client, 'head'>,
   error: unknown,
   key: string,

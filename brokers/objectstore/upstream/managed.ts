@@ -8,6 +8,7 @@ import { hearing } from './early-answers.ts';
 import { S3Error } from './errors.ts';
 import { listingFew } from './few-lists.ts';
 import { requireFit } from './fit.ts';
+import { clearingDirectories } from './folders.ts';
 import { freeing } from './pieces.ts';
 import { PATIENCE } from './relay.ts';
 import { routeOf, type Target } from './target.ts';
@@ -76,19 +77,21 @@ export async function openManagedStore(
     upkeep: poolOf(connections.upkeep),
   };
   const clientOf = (key: () => AccessKey, pool: keyof typeof pools) =>
-    createS3Client(
-      {
-        ...bucket,
-        get accessKeyId() {
-          return key().id;
+    clearingDirectories(
+      createS3Client(
+        {
+          ...bucket,
+          get accessKeyId() {
+            return key().id;
+          },
+          get secretAccessKey() {
+            return key().secret;
+          },
         },
-        get secretAccessKey() {
-          return key().secret;
-        },
-      },
-      pools[pool],
-      undefined,
-      config.S3_LONG_SECONDS * 1_000,
+        pools[pool],
+        undefined,
+        config.S3_LONG_SECONDS * 1_000,
+      ),
     );
   let key: WatchedKey | undefined;
   const close = async () => {

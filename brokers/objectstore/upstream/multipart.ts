@@ -1,6 +1,16 @@
-import { copied, fields, inHalves, listing, nextOf, noNextToken, stored, withSource } from './documents.ts';
+import {
+  copied,
+  fields,
+  inHalves,
+  listing,
+  nextOf,
+  noNextToken,
+  sizeOf,
+  stored,
+  withSource,
+} from './documents.ts';
 import { S3Error } from './errors.ts';
-import type { Patience } from './relay.ts';
+import { PATIENCE, type Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
 import type { S3Client } from './types.ts';
 import { childrenOf, textOf, xmlDocument } from './xml.ts';
@@ -14,6 +24,9 @@ type Operations =
   | 'abortUpload'
   | 'listUploads';
 
+/** For requests that go on without their caller: a server that sends a byte a minute must not hold their slots for ever. */
+const BRIEF: Patience = { ...PATIENCE, together: true };
+
 /** Objects that are uploaded in parts. */
 export function createMultipartRequests(
   transport: Transport,
@@ -23,7 +36,7 @@ export function createMultipartRequests(
   return {
     ...multipartLists(transport),
     createUpload: async (key, { headers = {}, signal } = {}) => {
-      const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal };
+      const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal, patience: BRIEF };
       const id = textOf(await fields(transport, ask, 'InitiateMultipartUploadResult'), 'UploadId');
       if (id === undefined || id === '') throw new S3Error('answered', 200, 'NoUploadId');
       return id;
@@ -68,7 +81,7 @@ export function createMultipartRequests(
       return { etag: stored(textOf(await fields(transport, ask, 'CompleteMultipartUploadResult'), 'ETag')) };
     },
     abortUpload: async (key, upload, { signal } = {}) => {
-      await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal });
+      await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal, patience: BRIEF });
     },
   };
 }
@@ -82,7 +95,7 @@ function multipartLists(transport: Transport): Pick<S3Client, 'listParts' | 'lis
       const parts = childrenOf(answer, 'Part').map((node) => ({
         number: Number(textOf(node, 'PartNumber')),
         etag: textOf(node, 'ETag') ?? '',
-        size: Number(textOf(node, 'Size') ?? 0),
+        size: sizeOf(node),
         modified: textOf(node, 'LastModified') ?? '',
       }));
       const next = nextOf(answer, 'NextPartNumberMarker');

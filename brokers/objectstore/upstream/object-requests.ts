@@ -1,6 +1,6 @@
-import { copied, fields, inHalves, listing, nextOf, stored, withSource } from './documents.ts';
+import { copied, fields, inHalves, listing, nextOf, sizeOf, stored, withSource } from './documents.ts';
 import { S3Error } from './errors.ts';
-import { directoryConflict, isLong, keyTooLong } from './folders.ts';
+import { isLong, keyTooLong } from './folders.ts';
 import type { Head, Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
 import type { Page, S3Client } from './types.ts';
@@ -42,16 +42,11 @@ export function createObjectRequests(
     }
   };
 
-  const own = { list, head, delete: remove };
   return {
-    ...own,
+    ...{ list, head, delete: remove },
     put: async (key, body, { headers = {}, signal } = {}) => {
-      try {
-        const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
-        return { etag: stored(answer.headers['etag']) };
-      } catch (error) {
-        throw await directoryConflict(own, error, key, signal);
-      }
+      const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
+      return { etag: stored(answer.headers['etag']) };
     },
     get: (key, { headers = {}, part, signal, passing }, sinkFor) =>
       transport.stream({ method: 'GET', key, ...partOf(part), headers, signal, passing }, (head) => {
@@ -63,11 +58,7 @@ export function createObjectRequests(
     copy: async (from, to, { headers = {}, signal } = {}) => {
       const all = withSource(headers, source(from));
       const ask = { method: 'PUT', key: to, headers: all, signal, patience } as const;
-      try {
-        return copied(await fields(transport, ask, 'CopyObjectResult'));
-      } catch (error) {
-        throw await directoryConflict(own, error, to, signal);
-      }
+      return copied(await fields(transport, ask, 'CopyObjectResult'));
     },
   };
 }
@@ -97,7 +88,7 @@ function isSatisfied(range: string): boolean {
 function pageOf(answer: XmlNode): Page {
   const objects = childrenOf(answer, 'Contents').map((node) => ({
     key: textOf(node, 'Key') ?? '',
-    size: Number(textOf(node, 'Size') ?? 0),
+    size: sizeOf(node),
     etag: textOf(node, 'ETag') ?? '',
     modified: textOf(node, 'LastModified') ?? '',
   }));

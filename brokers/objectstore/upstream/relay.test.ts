@@ -200,6 +200,8 @@ test('a caller that refuses an answer ends it', async () => {
 
 const NEVER = 60_000;
 const SOON = 200;
+/** For limits that must not be reached, on a machine that may stand still for a second. */
+const LONG = 2_000;
 
 test('an upstream that does not begin its answer is abandoned', async () => {
   answer = () => undefined;
@@ -216,9 +218,9 @@ test('an upstream that stalls within its answer is abandoned', async () => {
 test('an upstream is not abandoned because its caller does not read', async () => {
   answer = (response) => void response.end(Buffer.alloc(8 * MIB));
   const slow = sink();
-  const done = get(() => slow.to, undefined, { headMs: NEVER, pieceMs: SOON });
+  const done = get(() => slow.to, undefined, { headMs: NEVER, pieceMs: LONG });
   await eventually(() => slow.to.writableNeedDrain, { what: 'the caller to be behind' });
-  await new Promise((resolve) => setTimeout(resolve, 4 * SOON));
+  await new Promise((resolve) => setTimeout(resolve, 1.5 * LONG));
   slow.release();
   await done;
   expect(slow.bytes).toBe(8 * MIB);
@@ -271,26 +273,26 @@ test('a body that its caller sends slowly is waited for, and one that the upstre
   const slow = new PassThrough();
   const into = sink();
   into.release();
-  const put = (body: Readable, bytes: number) =>
+  const put = (body: Readable, bytes: number, headMs: number) =>
     relay(
       pool,
       {
         request: { method: 'PUT', path: '/', body, headers: { 'content-length': String(bytes) } },
         signal: undefined,
-        patience: { ...PATIENCE, headMs: SOON },
+        patience: { ...PATIENCE, headMs },
       },
       () => into.to,
     );
-  const done = put(slow, 2);
+  const done = put(slow, 2, LONG);
   slow.write('a');
   await taken;
-  await new Promise((after) => setTimeout(after, 4 * SOON));
+  await new Promise((after) => setTimeout(after, 1.5 * LONG));
   slow.end('b');
   await done;
 
   answer = () => undefined;
   const flood = Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(MIB)));
-  await expect(put(flood, 64 * MIB)).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
+  await expect(put(flood, 64 * MIB, SOON)).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
   expect(flood.destroyed).toBe(true);
 });
 

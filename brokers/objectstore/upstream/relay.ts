@@ -23,6 +23,9 @@ export interface Passing {
   readonly inTurn: InTurn;
 }
 
+/** What sends a request: a pool of connections, or one connection. */
+export type Sends = Pick<Dispatcher, 'dispatch'>;
+
 interface Sent {
   readonly request: Dispatcher.DispatchOptions;
   readonly signal: AbortSignal | undefined;
@@ -39,6 +42,8 @@ export interface Patience {
   readonly queueMs: number;
   readonly headMs: number;
   readonly pieceMs: number;
+  /** Set if all pieces together have the time of one. */
+  readonly together?: true;
 }
 
 export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60_000 };
@@ -58,7 +63,7 @@ const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
  * body, since undici's own `stream()` does more for each request. A sink must copy what it keeps, since a consumed
  * piece is freed.
  */
-export function relay(dispatcher: Dispatcher, sent: Sent, sinkFor: SinkFor): Promise<void> {
+export function relay(dispatcher: Sends, sent: Sent, sinkFor: SinkFor): Promise<void> {
   return new Promise((resolve, reject) => new Relay(sent, sinkFor, { resolve, reject }).start(dispatcher));
 }
 
@@ -96,7 +101,7 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#body = sent.request.body instanceof Readable ? sent.request.body : undefined;
   }
 
-  start(dispatcher: Dispatcher): void {
+  start(dispatcher: Sends): void {
     const { request, signal } = this.#sent;
     if (signal?.aborted) return void this.#fail(signal.reason);
     signal?.addEventListener('abort', this.#onAbort);
@@ -131,7 +136,7 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#sink = sink;
     sink
       .on('drain', () => {
-        this.#late?.refresh();
+        this.#goOn();
         this.#proceed();
       })
       .on('error', (error) => this.#fail(error))
@@ -147,7 +152,7 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
-    this.#late?.refresh();
+    this.#goOn();
     const isAtOnce = this.#passed < AT_ONCE || this.#sent.passing?.isShared() !== true;
     if (this.#pieces.length === 0 && isAtOnce) {
       if (!this.#pass(piece)) controller.pause();
@@ -190,7 +195,7 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#waits = false;
     const piece = this.#pieces.shift();
     if (this.#failure !== undefined || piece === undefined) return;
-    this.#late?.refresh();
+    this.#goOn();
     this.#pass(piece);
     this.#proceed();
   }
@@ -199,6 +204,11 @@ class Relay implements Dispatcher.DispatchHandler {
   #allow(ms: number, error: () => Error): void {
     clearTimeout(this.#late);
     this.#late = setTimeout(() => (this.#isOurTurn() ? this.#late?.refresh() : this.#fail(error())), ms);
+  }
+
+  /** Begins the time of the next piece, unless all have one. */
+  #goOn(): void {
+    if (this.#patience.together !== true) this.#late?.refresh();
   }
 
   /** Whether the upstream waits for our side: for the reader of the answer, or for the request's body. */

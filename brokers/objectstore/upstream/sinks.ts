@@ -51,24 +51,26 @@ export async function documentInTurns<T>(
   return inTurn(() => documentOf(name, elementsOf(first) + elements.join('')));
 }
 
-/** Collects an answer's body up to so many bytes; `cut` says that there were more. */
+/** Collects an answer's body up to so many bytes; it fails at the first byte too many, which ends the request. */
 export class Collector extends Writable {
   readonly #chunks: Buffer[] = [];
-  readonly #cut: boolean;
   #room: number;
 
-  constructor(limit: number, { cut = false } = {}) {
+  constructor(limit: number) {
     super();
     this.#room = limit;
-    this.#cut = cut;
+  }
+
+  /** Whether there were more bytes. */
+  get isCut(): boolean {
+    return this.#room < 0;
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    if (chunk.length > this.#room && !this.#cut) return void done(answerTooLarge());
     // Copied, since the sender frees the piece.
     if (this.#room > 0) this.#chunks.push(Buffer.from(chunk.subarray(0, this.#room)));
     this.#room -= chunk.length;
-    done();
+    done(this.isCut ? answerTooLarge() : undefined);
   }
 
   bytes(): Buffer {
@@ -90,9 +92,18 @@ export class DocumentSink extends Writable {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    this.#room -= chunk.length;
+    this.#take(chunk, done);
+  }
+
+  /** Joins what has come meanwhile: a sender can make every byte a piece, and a turn takes longer than a byte. */
+  override _writev(pieces: { readonly chunk: Buffer }[], done: (error?: Error) => void): void {
+    this.#take(Buffer.concat(pieces.map(({ chunk }) => chunk)), done);
+  }
+
+  #take(bytes: Buffer, done: (error?: Error) => void): void {
+    this.#room -= bytes.length;
     if (this.#room < 0) return void done(answerTooLarge());
-    readSlices(chunk, this.#reader, this.#inTurn).then(
+    readSlices(bytes, this.#reader, this.#inTurn).then(
       () => done(),
       (error: Error) => done(judged(error)),
     );

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { CODED_PAYLOAD, encodeChunked } from './aws-chunked-encoder.ts';
 import { fromTransport, S3Error } from './errors.ts';
-import { type Head, type Passing, type Patience, relay, type SinkFor } from './relay.ts';
+import { type Head, type Passing, type Patience, relay, type Sends, type SinkFor } from './relay.ts';
 import { createSigner, EMPTY_SHA256, encode, encodePath, sha256 } from './sigv4.ts';
 import { Collector, DocumentSink, type InTurn, plainCode } from './sinks.ts';
 import { routeOf, type Target } from './target.ts';
@@ -47,7 +47,7 @@ const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 
 /** Signs requests for one bucket and sends them through the dispatcher. */
-export function createTransport(target: Target, dispatcher: Dispatcher, now: () => Date): Transport {
+export function createTransport(target: Target, dispatcher: Sends, now: () => Date): Transport {
   const signed = signing(target, now);
 
   /**
@@ -67,10 +67,13 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
         (begun) => {
           head = begun;
           if (isSuccess(begun.status)) return sinkFor(begun);
-          refused = new Collector(ERROR_LIMIT, { cut: true });
+          refused = new Collector(ERROR_LIMIT);
           return refused;
         },
-      );
+      ).catch((error: unknown) => {
+        // An error without end is as good as its beginning, and nobody else reads it.
+        if (refused?.isCut !== true) throw error;
+      });
     };
     await attempt(ask, act, () => head !== undefined && !restarts);
     if (head === undefined) throw new S3Error('unreachable', 0, 'Unknown');
@@ -133,15 +136,30 @@ function signing(target: Target, now: () => Date): (ask: Ask) => Dispatcher.Requ
     const suffix = pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`;
     const { payload, sent, about } = payloadOf(body);
     const all = [['host', route.host] as const, ...Object.entries(headers ?? {}), ...about];
+    const complete = sign({ method, path, query: pairs, headers: all, payload }, now());
+    requireHead(method, `${path}${suffix}`, complete);
     return {
       origin: route.origin,
       method,
       path: `${path}${suffix}`,
-      headers: sign({ method, path, query: pairs, headers: all, payload }, now()),
+      headers: complete,
       body: sent,
       ...(signal === undefined ? {} : { signal }),
     };
   };
+}
+
+/**
+ * The most bytes of a request's head, of which S3 servers take 8 KiB. Everything that is stored with an object is in the head
+ * of one request, so the answer to a read has room for it.
+ */
+const HEAD_BYTES = 8_000;
+
+/** Refuses a head that the server would not take, or would store and no answer could contain. */
+function requireHead(method: string, path: string, headers: Readonly<Record<string, string>>): void {
+  let bytes = `${method} ${path} HTTP/1.1\r\n\r\n`.length;
+  for (const [name, value] of Object.entries(headers)) bytes += `${name}: ${value}\r\n`.length;
+  if (bytes > HEAD_BYTES) throw new S3Error('answered', 400, 'RequestHeaderSectionTooLarge');
 }
 
 interface Payload {

@@ -11,6 +11,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../../../testing/eventually.ts';
 import { newAssistant } from '../../testing/assistant.ts';
 import type { TestBroker } from '../../testing/broker.ts';
 import { type Fixture, openFixture } from '../../testing/fixture.ts';
@@ -27,6 +28,8 @@ let broker: TestBroker;
 let s3: S3Client;
 /** While it is true, the server's answers are held back. */
 let held = false;
+/** Called when a request has reached the server. */
+let arrived = () => {};
 const sockets = new Set<Socket>();
 
 function release(): void {
@@ -47,7 +50,10 @@ beforeAll(async () => {
     });
     upstream.on('end', () => caller.end());
     for (const socket of [caller, upstream]) socket.on('error', () => undefined);
-    caller.on('data', () => void (held && upstream.pause()));
+    caller.on('data', () => {
+      if (held) upstream.pause();
+      arrived();
+    });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   broker = await fixture.replica({
@@ -74,11 +80,15 @@ async function upload(Key: string) {
   return { ...at, MultipartUpload: { Parts: [{ PartNumber: 1, ETag }] } };
 }
 
-/** Runs it while the server's answers are held back for several keep-alives. */
+/** Runs it while the server's answers are held back, and for several keep-alives after the request has come there. */
 async function late<T>(act: () => Promise<T>): Promise<T> {
   held = true;
+  const request = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
   const work = act();
   work.catch(() => undefined);
+  await request;
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   release();
   return work;
@@ -94,9 +104,9 @@ it('a long completion is answered as done, or as failed if it fails', async () =
   };
   const failed = late(() => s3.send(new CompleteMultipartUploadCommand(bad)));
   await expect(failed).rejects.toMatchObject({ name: 'InvalidPart' });
-  expect(
-    broker.log.some((line) => line.includes('"code":"invalid_request"') && line.includes('"status":200')),
-  ).toBe(true);
+  const isLogged = () =>
+    broker.log.some((line) => line.includes('"code":"invalid_request"') && line.includes('"status":200'));
+  await eventually(isLogged, { what: 'its line in the log' });
 });
 
 it('a completion that is requested again, during it and afterwards, has the same answer', async () => {

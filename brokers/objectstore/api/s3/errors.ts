@@ -89,6 +89,7 @@ const PASSED_ON = new Set([
   'EntityTooSmall',
   'KeyTooLongError',
   'MetadataTooLarge',
+  'RequestHeaderSectionTooLarge',
   'NoSuchUpload',
 ]);
 
@@ -128,7 +129,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   InvalidRequest: 'The parts do not have the announced size in total.',
   KeyTooLongError: 'The key, or one of its segments, is too long for the S3 server.',
   MalformedXML: 'The body is not the XML of this operation, or has too many entries.',
-  MetadataTooLarge: "An object's own metadata may have at most 2 KiB.",
+  MetadataTooLarge:
+    "An object's own metadata may have at most 2 KiB, and all headers that are stored with it 3,400 bytes: 8 each beside name and value, in which angle brackets, ampersands, double quotes and backslashes count six times.",
   MethodNotAllowed: 'This method is not allowed: buckets can neither be deleted nor posted to.',
   MissingContentLength: 'Send Content-Length or x-amz-decoded-content-length.',
   NoSuchBucket: 'There are two buckets: data and shared.',
@@ -140,6 +142,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   PreconditionFailed: 'The object does not meet the condition of the request.',
   QuotaExceeded:
     "The Capsule's storage quota is full. Delete objects or abort uploads in parts, or ask for a larger quota; an overwrite needs space in addition to what it replaces. GET /v1/usage shows what counts.",
+  RequestHeaderSectionTooLarge:
+    "An object's key and headers are too long together: a request for them may have about 8 KB. Metadata counts with its full names, twice each.",
   RequestTimeTooSkewed:
     'The clock of the caller is off by more than 15 minutes. Set it by the Date header of this answer.',
   ServiceUnavailable: 'The object store is not available now. Try again.',

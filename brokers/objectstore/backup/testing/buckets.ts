@@ -9,10 +9,11 @@ import { createS3Client } from '../../upstream/client.ts';
 import { createPool } from '../../upstream/managed.ts';
 import type { S3Client } from '../../upstream/types.ts';
 import { runBackup } from '../commands.ts';
+import { listed } from '../pieces.ts';
 import type { Clock } from '../retrying.ts';
 import type { Run } from '../run.ts';
 import { createSealer } from '../sealer.ts';
-import { createVault, listed } from '../vault.ts';
+import { createVault } from '../vault.ts';
 
 export const PREFIX = 'home';
 const SPACE = 'test';
@@ -73,6 +74,8 @@ export function steps(from = new Date()): Clock & { set(time: Date): void } {
   };
 }
 
+const sourceOf = (s3: S3Client) => ({ s3, clock: steps(), signal: new AbortController().signal });
+
 export async function runOf(
   servers: Servers,
   bucket: S3Client,
@@ -83,7 +86,7 @@ export async function runOf(
   return {
     space: SPACE,
     bucket,
-    vault: createVault(backup, await createSealer(`# a comment\n${identity}\n`), PREFIX),
+    vault: createVault(backup, await createSealer(`# a comment\n${identity}\n`), PREFIX, steps()),
     clock: steps(),
     signal: new AbortController().signal,
     atOnce: 4,
@@ -131,7 +134,7 @@ export async function command(
 /** All of a bucket: bytes, headers and entity tag of each object, by key. */
 export async function everything(s3: S3Client): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
-  for await (const { key, etag, size } of listed(s3, '', new AbortController().signal)) {
+  for await (const { key, etag, size } of listed(sourceOf(s3), '')) {
     const { headers, body } = await s3.read(key, 64 * 1024 * 1024);
     const kept = Object.entries(headers).filter(([name]) =>
       /^(?:x-amz-meta-|content-|cache-|expires)/.test(name),
@@ -142,7 +145,7 @@ export async function everything(s3: S3Client): Promise<Record<string, unknown>>
 }
 
 export async function keysOf(s3: S3Client, prefix = ''): Promise<string[]> {
-  const all = await Array.fromAsync(listed(s3, prefix, new AbortController().signal));
+  const all = await Array.fromAsync(listed(sourceOf(s3), prefix));
   return all.map(({ key }) => key);
 }
 

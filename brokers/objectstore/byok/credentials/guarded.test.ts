@@ -3,7 +3,7 @@ import { createServer as createHttps, type Server as HttpsServer } from 'node:ht
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { createServer as createTls, type TLSSocket } from 'node:tls';
 import { type Dialler, dialler, portOf } from '@space/broker-kit';
 import type { Dispatcher } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -85,7 +85,7 @@ describe('a connection to a host that a tenant has named', () => {
 
   const kinds: readonly [string, (origin: string, to: Dialler, ca: string | undefined) => Dispatcher][] = [
     ['a client', (origin, to, ca) => guardedClient(origin, { dialler: to, ca, deadline: within() })],
-    ['a pool', (origin, to, ca) => guardedPool(origin, { dialler: to, ca, connections: 2 })],
+    ['a pool', (origin, to, ca) => guardedPool(origin, { dialler: to, ca, connections: 2, keepMs: 20_000 })],
   ];
 
   test.each(kinds)('of %s is one of HTTP/1.1 for that name, at the usual port', async (_, make) => {
@@ -123,7 +123,7 @@ describe('a connection to a host that a tenant has named', () => {
 
   test('of a pool sends as many bytes as announced, or none', async () => {
     const pool = guardedPool('https://s3.tenant.example', {
-      ...{ dialler: noting(() => portOf(server)), ca, connections: 1 },
+      ...{ dialler: noting(() => portOf(server)), ca, connections: 1, keepMs: 20_000 },
     });
     const headers = { 'content-length': '9' };
     await expect(
@@ -131,6 +131,35 @@ describe('a connection to a host that a tenant has named', () => {
     ).rejects.toMatchObject({ code: 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH' });
     await pool.destroy();
   });
+});
+
+test('a host that demands new handshakes on a connection of TLS 1.2 gets none', async () => {
+  const { cert, key } = authority.sign('again', ['DNS:s3.tenant.example']);
+  const pair = { cert: readFileSync(cert), key: readFileSync(key) };
+  let handshakes = 0;
+  const ended = Promise.withResolvers<void>();
+  const server = createTls({ ...pair, maxVersion: 'TLSv1.2' }, (socket) => {
+    socket.on('error', () => undefined).once('close', () => ended.resolve());
+    socket.once('data', () =>
+      socket.renegotiate({}, (error) => {
+        if (error !== null) return void socket.destroy();
+        handshakes += 1;
+        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nanswer');
+      }),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const pool = guardedPool('https://s3.tenant.example', {
+    ...{ dialler: noting(() => portOf(server)), ca, connections: 1, keepMs: 20_000 },
+  });
+  try {
+    await expect(pool.request({ path: '/', method: 'GET' })).rejects.toThrow();
+    await ended.promise;
+    expect(handshakes).toBe(0);
+  } finally {
+    await pool.destroy();
+    server.close();
+  }
 });
 
 describe('a host that does not start TLS', () => {

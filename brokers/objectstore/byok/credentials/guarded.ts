@@ -1,4 +1,6 @@
+import { constants } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import {
   connect as connectTls,
   createSecureContext,
@@ -13,6 +15,7 @@ import {
   cached,
   DialError,
   type Dialler,
+  deadline,
   dialler,
   dnsResolve,
   fixedMap,
@@ -79,10 +82,18 @@ export function guardedClient(
   });
 }
 
+export interface GuardedPoolOptions extends Reach {
+  readonly connections: number;
+  /** Milliseconds for which an unused connection is kept. */
+  readonly keepMs: number;
+  /** Called with each connection. */
+  readonly onOpen?: (socket: Socket) => void;
+}
+
 /** A pool of kept connections for bodies of any size, with the same limits as the pool for the Space's own store. */
 export function guardedPool(
   origin: string,
-  { connections, ...reach }: Reach & { readonly connections: number },
+  { connections, keepMs, onOpen, ...reach }: GuardedPoolOptions,
 ): Dispatcher {
   return new Pool(origin, {
     connections,
@@ -90,10 +101,12 @@ export function guardedPool(
     allowH2: false,
     headersTimeout: PATIENCE.headMs,
     bodyTimeout: PATIENCE.pieceMs,
-    keepAliveTimeout: 20_000,
+    keepAliveTimeout: keepMs,
+    // A server may ask for more, and keep as many connections open as it likes.
+    keepAliveMaxTimeout: keepMs,
     maxHeaderSize: 16 * 1024,
     strictContentLength: true,
-    connect: connector(origin, reach, withinConnect),
+    connect: connector(origin, reach, withinConnect, onOpen),
   });
 }
 
@@ -102,9 +115,9 @@ type Within = (act: (deadline: AbortSignal) => Promise<TLSSocket>) => Promise<TL
 
 /** The time for look-up, connection and handshake together; an established connection is not limited by it. */
 const withinConnect: Within = (act) => {
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(new DialError('timeout')), CONNECT_MS);
-  return act(deadline.signal).finally(() => clearTimeout(timer));
+  const late = new AbortController();
+  const inTime = deadline(CONNECT_MS, () => late.abort(new DialError('timeout')));
+  return act(late.signal).finally(inTime);
 };
 
 const contexts = new Map<string | undefined, SecureContext>();
@@ -116,13 +129,20 @@ export function contextWith(ca: string | undefined): SecureContext {
   const known = contexts.get(ca);
   if (known !== undefined) return known;
   const authorities = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
-  const context = createSecureContext({ minVersion: 'TLSv1.2', ...authorities });
+  // A server could have any number of handshakes made on one connection.
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
+  const context = createSecureContext({ minVersion: 'TLSv1.2', secureOptions, ...authorities });
   contexts.set(ca, context);
   return context;
 }
 
 /** Connects through the guard with TLS 1.2 or later and a certificate for exactly this name; no proxy, no redirects. */
-function connector(origin: string, { dialler, ca }: Reach, within: Within) {
+function connector(
+  origin: string,
+  { dialler, ca }: Reach,
+  within: Within,
+  onOpen: (socket: Socket) => void = () => undefined,
+) {
   const { hostname, port } = new URL(origin);
 
   async function secure(deadline: AbortSignal): Promise<TLSSocket> {
@@ -149,7 +169,10 @@ function connector(origin: string, { dialler, ca }: Reach, within: Within) {
     done: (...outcome: [error: null, socket: TLSSocket] | [error: Error, socket: null]) => void,
   ): void => {
     within(secure).then(
-      (socket) => done(null, hearing(freeing(socket))),
+      (socket) => {
+        onOpen(socket);
+        done(null, hearing(freeing(socket)));
+      },
       (error: Error) => done(error, null),
     );
   };

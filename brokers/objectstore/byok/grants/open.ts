@@ -48,6 +48,9 @@ const UNCOUNTED: WriterOptions = {
   },
 };
 
+/** Connections to Capsules' own servers that are kept in addition to those of as many requests as there may be. */
+const UNUSED_CONNECTIONS = 192;
+
 const INCARNATION = `
   SELECT c.life AS incarnation FROM broker.workload AS w JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id AND c.life = w.life
   WHERE w.principal = $1 AND w.state = 'ready' AND c.state = 'active'`;
@@ -56,6 +59,7 @@ const INCARNATION = `
 interface GrantSettings {
   readonly GRANT_KEYS_FILE: string;
   readonly OPEN_UPLOADS: number;
+  readonly OBJECT_CONNECTIONS: number;
   readonly S3_LONG_SECONDS: number;
 }
 
@@ -77,8 +81,8 @@ export async function openGrants(
 ): Promise<OpenGranted> {
   const keys = keepFile(resources, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
   const openUploads = (credentialSet: string) =>
-    createUploads({ registry: connections, most: config.OPEN_UPLOADS, records, credentialSet });
-  const pools = createPools(reach);
+    createUploads({ registry: connections, most: config.OPEN_UPLOADS, records, credentialSet, now });
+  const pools = createPools(reach, { most: config.OBJECT_CONNECTIONS + UNUSED_CONNECTIONS });
   resources.closers.push(() => pools.close());
 
   /** Opens the store of a granted set. Only the returned object refers to the secret values. */
@@ -96,7 +100,8 @@ export async function openGrants(
       accessKeyId: new Secret(accessKeyId),
       secretAccessKey: new Secret(secretAccessKey),
     };
-    const pool = pools.of(set.setId, routeOf(target).origin);
+    const { origin } = routeOf(target);
+    const pool = pools.of({ capsule: tenant.capsulePrefix, setId: set.setId, origin });
     const uploads = allowed(openUploads(set.setId), claims, tenant);
     return createObjectStore(
       createS3Client(target, pool, now, config.S3_LONG_SECONDS * 1_000),

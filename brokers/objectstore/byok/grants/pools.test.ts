@@ -1,13 +1,16 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer as createHttps } from 'node:https';
+import type { ServerResponse } from 'node:http';
+import { createServer as createHttps, type Server } from 'node:https';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addressGuard, dialler, portOf, Secret } from '@space/broker-kit';
-import { expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeAuthority } from '../../../../testing/certificates.ts';
+import { eventually } from '../../../../testing/eventually.ts';
 import { createS3Client } from '../../upstream/client.ts';
-import { createPools } from './pools.ts';
+import type { S3Client } from '../../upstream/types.ts';
+import { createPools, type Pools, type PoolsOptions } from './pools.ts';
 
 const target = {
   region: 'us-east-1',
@@ -27,9 +30,9 @@ test('an endpoint whose name resolves to an internal address gets no connection'
   const addresses = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '::ffff:7f00:1', '64:ff9b::7f00:1'];
   for (const address of addresses) {
     const guarded = dialler({ resolve: async () => [{ address, ttl: 60 }], guard: addressGuard({}) });
-    const pools = createPools({ dialler: guarded, ca: undefined });
+    const pools = createPools({ dialler: guarded, ca: undefined }, { most: 100 });
     const origin = `https://s3.tenant.example:${portOf(inside)}`;
-    const s3 = createS3Client({ ...target, origin }, pools.of('set', origin));
+    const s3 = createS3Client({ ...target, origin }, pools.of({ capsule: 'home', setId: 'set', origin }));
     await expect(s3.put('key', Buffer.from('body'))).rejects.toMatchObject({
       name: 'S3Error',
       kind: 'unreachable',
@@ -41,35 +44,111 @@ test('an endpoint whose name resolves to an internal address gets no connection'
   inside.close();
 });
 
-test('a connection stays open after the time limit for opening it', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'space-pools-'));
-  const authority = makeAuthority(directory, 'ca');
-  const { cert, key } = authority.sign('s3', ['DNS:s3.tenant.example']);
-  const server = createHttps({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) => {
-    response.write('first ');
-    setTimeout(() => response.end('last'), 6_000);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const answer = [{ address: '127.0.0.1', ttl: 60, trusted: true as const }];
-  const guarded = dialler({ resolve: async () => answer, guard: addressGuard({}) });
-  const pools = createPools({ dialler: guarded, ca: readFileSync(authority.cert, 'utf8') });
-  const origin = `https://s3.tenant.example:${portOf(server)}`;
-  const s3 = createS3Client({ ...target, origin }, pools.of('set', origin));
-  expect((await s3.read('key', 100)).body.toString()).toBe('first last');
-  await pools.close();
-  server.close();
-  rmSync(directory, { recursive: true });
-});
+describe('connections to Capsules’ own servers', () => {
+  let directory: string;
+  let ca: string;
+  let server: Server;
+  let answer: (response: ServerResponse) => void;
+  let opened: number;
+  const pools: Pools[] = [];
 
-test('connections are shared only by requests of one set', async () => {
-  const guarded = dialler({ resolve: async () => [], guard: addressGuard({}) });
-  const pools = createPools({ dialler: guarded, ca: undefined });
-  const origin = 'https://s3.tenant.example';
-  const first = pools.of('a', origin);
-  expect(pools.of('a', origin)).toBe(first);
-  expect(pools.of('b', origin)).not.toBe(first);
-  // The least recently used pool is removed.
-  for (let i = 0; i < 300; i += 1) pools.of(`set-${i}`, origin);
-  expect(pools.of('a', origin)).not.toBe(first);
-  await pools.close();
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'space-pools-'));
+    const authority = makeAuthority(directory, 'ca');
+    ca = readFileSync(authority.cert, 'utf8');
+    const { cert, key } = authority.sign('s3', ['DNS:s3.tenant.example']);
+    server = createHttps({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) =>
+      answer(response),
+    );
+    // The server says so in each answer.
+    server.keepAliveTimeout = 600_000;
+    server.on('secureConnection', () => {
+      opened += 1;
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  beforeEach(() => {
+    opened = 0;
+    answer = (response) => void response.end('text');
+  });
+  afterEach(() => Promise.all(pools.splice(0).map((each) => each.close())));
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  /** The client of each set in pools with these limits. */
+  function clients(options: Partial<PoolsOptions> = {}) {
+    const resolve = async () => [{ address: '127.0.0.1', ttl: 60, trusted: true as const }];
+    const reach = { dialler: dialler({ resolve, guard: addressGuard({}) }), ca };
+    const mine = createPools(reach, { most: 100, ...options });
+    pools.push(mine);
+    const origin = `https://s3.tenant.example:${portOf(server)}`;
+    return (capsule: string, setId: string) =>
+      createS3Client({ ...target, origin }, mine.of({ capsule, setId, origin }));
+  }
+  const open = () =>
+    new Promise<number>((resolve, reject) =>
+      server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+    );
+  const read = async (s3: S3Client) => expect((await s3.read('key', 100)).body.toString()).toBe('text');
+
+  test('stay open after the time limit for opening them', async () => {
+    answer = (response) => {
+      response.write('te');
+      setTimeout(() => response.end('xt'), 6_000);
+    };
+    await read(clients()('home', 'set'));
+  });
+
+  test('are shared only by requests of one set, and few sets have any', async () => {
+    const of = clients({ mostPools: 3, keepMs: 600_000 });
+    for (let i = 0; i < 10; i += 1) await read(of('home', 'a'));
+    const before = opened;
+    expect(before).toBeLessThan(5);
+    await read(of('home', 'b'));
+    expect(opened).toBe(before + 1);
+    // Those of the least recently used sets are closed.
+    for (const set of ['c', 'd', 'e']) await read(of('home', set));
+    await eventually(async () => (await open()) === 3, { what: 'connections to be closed' });
+  });
+
+  test('are closed after some time without use, whatever the server says', async () => {
+    await read(clients({ keepMs: 200 })('home', 'set'));
+    await eventually(async () => (await open()) === 0, { what: 'the unused connection to be closed' });
+  });
+
+  test('are few however many sets a Capsule has, and the unused ones of a Capsule with many go first', async () => {
+    const of = clients({ most: 8, keepMs: 600_000 });
+    await read(of('quiet', 'quiet'));
+    for (let set = 0; set < 10; set += 1) {
+      const s3 = of('home', `set-${set}`);
+      await Promise.all([read(s3), read(s3), read(s3)]);
+    }
+    await eventually(async () => (await open()) <= 8, { what: 'few connections to be left' });
+    const before = opened;
+    await read(of('quiet', 'quiet'));
+    await read(of('home', 'set-9'));
+    expect(opened).toBe(before);
+    await read(of('home', 'set-0'));
+    expect(opened).toBe(before + 1);
+  });
+
+  test('that are in use stay open when there are too many, and a request that waited for its turn is sent', async () => {
+    const of = clients({ most: 2 });
+    const begun: ServerResponse[] = [];
+    answer = (response) => {
+      response.write('te');
+      begun.push(response);
+    };
+    const waiting = of('home', 'first');
+    const reads = ['first', 'second', 'third', 'fourth'].map((set) => read(of('home', set)));
+    await eventually(() => begun.length === 4, { what: 'four requests' });
+    reads.push(read(waiting));
+    await eventually(() => begun.length === 5, { what: 'a request to a set whose pool was closed' });
+    for (const response of begun) response.end('xt');
+    await Promise.all(reads);
+    await eventually(async () => (await open()) <= 2, { what: 'few connections to be left' });
+  });
 });

@@ -1,4 +1,6 @@
+import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
+import type { Sends } from '../../upstream/relay.ts';
 import { guardedPool, type Reach } from '../credentials/guarded.ts';
 
 /**
@@ -6,33 +8,94 @@ import { guardedPool, type Reach } from '../credentials/guarded.ts';
  * separately.
  */
 export interface Pools {
-  /** `owner` names the Capsule's set: connections are not shared between owners. */
-  of(owner: string, origin: string): Dispatcher;
+  /** Connections are not shared between sets. */
+  of(set: PoolOf): Sends;
   close(): Promise<void>;
 }
 
-/** With more pools than this, the least recently used one is closed after its requests have ended. */
+interface PoolOf {
+  readonly capsule: string;
+  readonly setId: string;
+  readonly origin: string;
+}
+
+export interface PoolsOptions {
+  /** The most connections of all pools; beyond them a pool of the Capsule that has most is closed. */
+  readonly most: number;
+  /** Milliseconds for which an unused connection is kept, whatever its server says. */
+  readonly keepMs?: number;
+  /** With more pools than this, the least recently used one is closed after its requests have ended. */
+  readonly mostPools?: number;
+}
+
+interface Kept {
+  readonly capsule: string;
+  readonly pool: Dispatcher;
+  open: number;
+}
+
 const MOST_POOLS = 256;
 /** The most connections of one pool, which is also the most requests of a Capsule at the same time. */
 const CONNECTIONS = 64;
+const KEEP_MS = 20_000;
 
-export function createPools(reach: Reach): Pools {
-  const pools = new Map<string, Dispatcher>();
+export function createPools(
+  reach: Reach,
+  { most, keepMs = KEEP_MS, mostPools = MOST_POOLS }: PoolsOptions,
+): Pools {
+  /** The least recently used one first. */
+  const pools = new Map<string, Kept>();
+
+  function create(capsule: string, origin: string): Kept {
+    const onOpen = (socket: Socket) => {
+      kept.open += 1;
+      socket.once('close', () => {
+        kept.open -= 1;
+      });
+      closeUnused();
+    };
+    const pool = guardedPool(origin, { ...reach, connections: CONNECTIONS, keepMs, onOpen });
+    const kept = { capsule, pool, open: 0 };
+    return kept;
+  }
+
+  /** Its requests go on to their end, and further ones get another pool. */
+  function end(name: string): void {
+    const kept = pools.get(name);
+    pools.delete(name);
+    kept?.pool.close().catch(() => undefined);
+  }
+
+  function closeUnused(): void {
+    const held = new Map<string, number>();
+    let open = 0;
+    for (const one of pools.values()) {
+      open += one.open;
+      held.set(one.capsule, (held.get(one.capsule) ?? 0) + one.open);
+    }
+    if (open <= most) return;
+    const highest = Math.max(...held.values());
+    const [first] = [...pools].find(([, one]) => one.open > 0 && held.get(one.capsule) === highest) ?? [];
+    if (first !== undefined) end(first);
+  }
+
+  function poolOf({ capsule, setId, origin }: PoolOf): Dispatcher {
+    const name = `${setId} ${origin}`;
+    const kept = pools.get(name) ?? create(capsule, origin);
+    pools.delete(name);
+    pools.set(name, kept);
+    for (const oldest of pools.keys()) {
+      if (pools.size <= mostPools) break;
+      end(oldest);
+    }
+    return kept.pool;
+  }
+
   return {
-    of: (owner, origin) => {
-      const name = `${owner} ${origin}`;
-      const pool = pools.get(name) ?? guardedPool(origin, { ...reach, connections: CONNECTIONS });
-      pools.delete(name);
-      pools.set(name, pool);
-      for (const [oldest, idle] of pools) {
-        if (pools.size <= MOST_POOLS) break;
-        pools.delete(oldest);
-        idle.close().catch(() => undefined);
-      }
-      return pool;
-    },
+    // The pool is taken when a request is sent, since it may be closed while the request waits for its turn.
+    of: (set) => ({ dispatch: (options, handler) => poolOf(set).dispatch(options, handler) }),
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()));
     },
   };
 }

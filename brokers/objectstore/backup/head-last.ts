@@ -1,0 +1,116 @@
+import type { S3Client } from '../upstream/types.ts';
+import { CHUNK_BYTES } from './payload.ts';
+import type { Source } from './pieces.ts';
+import { retrying } from './retrying.ts';
+import { type Bytes, going, type Sealer } from './sealer.ts';
+import { upload } from './uploading.ts';
+
+/** The chunks of the first part, and about those of each other part: 8 MiB, so that 78 GiB fit into the 10,000 parts of S3. */
+const PART_CHUNKS = 128;
+const PART_BYTES = PART_CHUNKS * CHUNK_BYTES;
+const HEADERS = { 'content-type': 'application/octet-stream' };
+const ABORT_MS = 5_000;
+
+type Uploads = Pick<S3Client, 'put' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'>;
+
+interface HeadLast {
+  readonly key: string;
+  /** The number of bytes of the head. */
+  readonly headBytes: number;
+  /** What follows the head. */
+  readonly rest: Bytes;
+  /** Produces the head, once, after `rest` has ended. */
+  readonly head: () => Promise<Uint8Array>;
+}
+
+/**
+ * Writes an encrypted object that begins with what is known last. No more than some parts of it are in memory: S3 takes the parts
+ * in any order, so the first is sent last. Afterwards the object is complete, or as it was before.
+ */
+export async function writeHeadLast(to: Source<Uploads>, sealer: Sealer, wanted: HeadLast): Promise<void> {
+  const { key, headBytes, head } = wanted;
+  const rest = wanted.rest[Symbol.asyncIterator]();
+  try {
+    const first = Buffer.alloc(PART_BYTES);
+    const { used, over } = await filled(first, headBytes, rest);
+    if (over !== undefined)
+      return await inParts(to, sealer, { key, head, first, following: going(rest, over) });
+    first.set(await head());
+    const plain = first.subarray(0, used);
+    const { s3, clock, signal } = to;
+    await retrying(clock, signal, async () => {
+      const sealed = await sealer.seal(once(plain), plain.length);
+      await upload(s3, { key, ...sealed, headers: HEADERS, signal });
+    });
+  } finally {
+    await rest.return?.();
+  }
+}
+
+/** Fills a buffer from an offset on; `over` is what did not fit into it. */
+async function filled(
+  buffer: Buffer,
+  offset: number,
+  source: AsyncIterator<Uint8Array>,
+): Promise<{ readonly used: number; readonly over: Uint8Array | undefined }> {
+  let used = offset;
+  for (let next = await source.next(); next.done !== true; next = await source.next()) {
+    const taken = next.value.subarray(0, buffer.length - used);
+    buffer.set(taken, used);
+    used += taken.length;
+    if (taken.length < next.value.length) return { used, over: next.value.subarray(taken.length) };
+  }
+  return { used, over: undefined };
+}
+
+interface InParts extends Pick<HeadLast, 'key' | 'head'> {
+  readonly first: Buffer;
+  readonly following: Bytes;
+}
+
+async function inParts(
+  { s3, clock, signal }: Source<Uploads>,
+  sealer: Sealer,
+  { key, head, first, following }: InParts,
+): Promise<void> {
+  const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
+  const sealing = await sealer.sealInParts();
+  const id = await again(() => s3.createUpload(key, { headers: HEADERS, signal }));
+  try {
+    const done: { readonly number: number; readonly etag: string }[] = [];
+    const send = async (number: number, part: Buffer) => {
+      const { etag } = await again(() => s3.putPart(key, id, number, part, { signal }));
+      done.push({ number, etag });
+    };
+    for await (const part of parted(sealing.rest(following, PART_CHUNKS))) await send(done.length + 2, part);
+    first.set(await head());
+    await send(1, sealing.first(first));
+    const inOrder = done.toSorted((a, b) => a.number - b.number);
+    await again(() => s3.completeUpload(key, id, inOrder, { signal }));
+  } catch (error) {
+    // What remains is aborted later, by `expire`.
+    await s3.abortUpload(key, id, { signal: AbortSignal.timeout(ABORT_MS) }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Gathers bytes into parts of one length; the last may be shorter. */
+async function* parted(bytes: Bytes): AsyncGenerator<Buffer> {
+  let part = Buffer.allocUnsafe(PART_BYTES);
+  let used = 0;
+  for await (const piece of bytes)
+    for (let at = 0; at < piece.length; ) {
+      const taken = piece.subarray(at, at + PART_BYTES - used);
+      part.set(taken, used);
+      used += taken.length;
+      at += taken.length;
+      if (used < PART_BYTES) continue;
+      yield part;
+      [part, used] = [Buffer.allocUnsafe(PART_BYTES), 0];
+    }
+  if (used > 0) yield part.subarray(0, used);
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
