@@ -250,9 +250,7 @@ describe('a hostile request', () => {
     ['another method', () => head(path, good(), json).replace('POST', 'DELETE'), 405, 'method_not_allowed'],
     ['HEAD for a GET', () => head('/healthz').replace('POST', 'PUT'), 405, 'method_not_allowed'],
   ])('is answered with only a code: %s', async (_, bytes, status, code) => {
-    const started = performance.now();
     const answer = await raw(bytes());
-    expect(performance.now() - started).toBeLessThan(5_000);
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(answer.split('\r\n\r\n')[1]).toMatch(ERROR);
     expect(ERROR.exec(answer)?.[1]).toBe(code);

@@ -35,6 +35,8 @@ export interface BrokerMetrics {
   readonly oldestTransaction: Level;
   readonly oldestAnalysis: Level;
   readonly unarchived: Level;
+  readonly lastCopy: Level;
+  readonly logGap: Level;
   readonly oldestMove: Level;
   readonly stuckSessions: Level;
   readonly sessionsKilled: Level;
@@ -128,6 +130,8 @@ function seriesOf(families: Families, own: Own): BrokerMetrics {
     quotaBytes: level(families.quotaBytes),
     oldestAnalysis: level(families.oldestAnalysis),
     unarchived: level(families.unarchived),
+    lastCopy: level(families.lastCopy),
+    logGap: level(families.logGap),
     oldestMove: level(families.oldestMove),
     oldestTransaction: level(families.oldestTransaction),
   };
@@ -221,7 +225,15 @@ function sizeFamilies(gauge: Make<Gauge>) {
     ),
     unarchived: gauge(
       'space_db_unarchived_seconds',
-      'Time for which archiving of the write-ahead log has failed, in seconds; 0 if it works or is not configured.',
+      'Time since archiving of the write-ahead log last succeeded, in seconds, while it fails or, where the Space makes copies of the server, does not end; 0 if it works or is not configured.',
+    ),
+    lastCopy: gauge(
+      'space_db_last_copy_seconds',
+      'Time since the last complete copy of the server for the backup of the Space was begun, or without one since copies are made, in seconds; 0 if none are made.',
+    ),
+    logGap: gauge(
+      'space_db_log_gap',
+      '1 if the backup of the Space lacks a file of the write-ahead log since the last complete copy; 0 otherwise.',
     ),
     oldestMove: gauge(
       'space_db_oldest_move_seconds',

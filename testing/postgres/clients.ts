@@ -37,14 +37,21 @@ const isMajor = (major: string | undefined): major is PostgresMajor =>
 
 const COPY = fileURLToPath(new URL('../../brokers/db/postgres/copy.sh', import.meta.url));
 
-/** Copies a database from one URL to the other with the image's program; rejects with its error output. */
+/**
+ * Copies a database from one URL to the other with the image's program; rejects with its error output. Grants are
+ * compared if they are to one of the `roles`.
+ */
 export async function copyDatabase(
   { env }: Clients,
-  { from, to }: { readonly from: string; readonly to: string },
+  {
+    from,
+    to,
+    roles = [],
+  }: { readonly from: string; readonly to: string; readonly roles?: readonly string[] },
   settings: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly bytes: number; readonly sha256: string }> {
   const child = spawn('sh', [COPY], { env: { ...env, ...settings } });
-  child.stdin.end(`${from}\n${to}\n`);
+  child.stdin.end(`${from}\n${to}\n${roles.join(' ')}\n`);
   const [said, complaints, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),

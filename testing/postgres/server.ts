@@ -119,6 +119,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       '--locale=C.UTF-8',
       '--no-sync',
       '--auth=trust',
+      ...(options.asInImage === true ? ['--data-checksums'] : []),
     ]);
     writeFileSync(join(data, 'pg_hba.conf'), hbaOf(options));
     writeFileSync(join(data, 'pg_ident.conf'), `server ${account} postgres\n`);

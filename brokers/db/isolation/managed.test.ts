@@ -28,6 +28,7 @@ async function becomeManaged({ superuserUrl }: EmbeddedServer, major: PostgresMa
   for (const name of ['space_broker', 'space_objectstore']) await sql(`DROP ROLE ${name}`);
   await sql('ALTER ROLE ALL RESET log_min_messages');
   await sql('CREATE ROLE provider_superuser');
+  await sql('CREATE ROLE provider_standby LOGIN REPLICATION');
   const groups = ['pg_signal_backend', 'pg_monitor', 'pg_read_all_stats'];
   if (Number(major) >= 16) groups.push('pg_use_reserved_connections');
   await sql(`GRANT ${groups.join(', ')} TO provider_superuser WITH ADMIN OPTION`);
@@ -68,7 +69,7 @@ describe.each(MAJORS)('on a provider’s PostgreSQL %s, without any superuser', 
     expect(master).toBe('LOGIN CREATEROLE CREATEDB INHERIT');
     const databases = await databasesOf(server.superuserUrl);
     expect(databases).toMatchObject({
-      postgres: 'of master:',
+      postgres: 'of master: provider_standby CONNECT',
       space_objectstore: 'of space_objectstore:',
       space_registry: 'of space_broker:',
     });

@@ -2,6 +2,7 @@
  * Who may do what on a server with a Space on it, as its own catalogues have it: each role, database and setting, held
  * against what is drawn here. `npm run soak -- walls --only grants` leaves out and widens each statement that makes it so.
  */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { COMMANDS } from '../commands.ts';
@@ -65,6 +66,24 @@ afterAll(async () => {
 it('a server after the setup has the two roles of the Space, and lets nobody into databases of others', () => {
   const roles = { space_broker: BROKER, space_objectstore: OBJECT_STORE };
   expect(fresh).toEqual([roles, CLOSED, [LOGS_NOTHING]]);
+});
+
+it('standbys may connect to the database from which pg_rewind reads, and no other role', async () => {
+  const sql = (text: string) => query(server.superuserUrl, text);
+  await sql(
+    'CREATE ROLE standby LOGIN REPLICATION; CREATE ROLE "re-winder" LOGIN; CREATE ROLE stranger LOGIN',
+  );
+  await sql('GRANT EXECUTE ON FUNCTION pg_read_binary_file(text, bigint, bigint, boolean) TO "re-winder"');
+  try {
+    await sql(readFileSync(new URL('../postgres/bootstrap.sql', import.meta.url), 'utf8'));
+    expect(await databasesOf(server.superuserUrl)).toMatchObject({
+      ...CLOSED,
+      postgres: 'of postgres: re-winder CONNECT; standby CONNECT',
+    });
+  } finally {
+    const roles = 'standby, "re-winder", stranger';
+    await sql(`DROP OWNED BY ${roles}; DROP ROLE ${roles}`);
+  }
 });
 
 describe('with a database', () => {

@@ -3,6 +3,7 @@ import type { Session } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
 import { type Door, decideQuota, type QuotaState, type Standing, standingOf } from '../core/quota.ts';
 import { doorStatements, END_SESSIONS, within } from '../isolation/statements.ts';
+import { type BackupNow, readBackup } from './backup.ts';
 import { allLimits, type LimitsRow, measure, observeActivity, type Sized, writeUsage } from './rows.ts';
 import { type Shared, SharedCatalogues, stillCharged } from './shared.ts';
 
@@ -58,7 +59,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
 }
 
 /** What one round reads from the server. */
-interface Seen extends ServerNow {
+interface Seen extends ServerNow, BackupNow {
   readonly databases: readonly Sized[];
   /** Bytes of the databases that may have grown. */
   readonly sizes: ReadonlyMap<string, number>;
@@ -80,13 +81,17 @@ async function observe(
     limits: await allLimits(session),
     shared: await catalogues.look(session, all),
     ...(await readServer(session)),
+    ...(await readBackup(session)),
   };
 }
 
-function showServer({ metrics }: Context, { age, analysis, unarchived, move, killed, shared }: Seen): void {
+function showServer({ metrics }: Context, seen: Seen): void {
+  const { age, analysis, unarchived, move, killed, shared } = seen;
   metrics.oldestTransaction.set(age);
   metrics.oldestAnalysis.set(analysis);
-  metrics.unarchived.set(unarchived);
+  metrics.unarchived.set(Math.max(unarchived, seen.waiting));
+  metrics.lastCopy.set(seen.lastCopy);
+  metrics.logGap.set(seen.logGap);
   metrics.oldestMove.set(move);
   metrics.sessionsKilled.set(killed);
   metrics.sharedCatalogues.set(shared.bytes);

@@ -96,7 +96,8 @@ describe('a copy', () => {
            PERFORM pg_sleep(3600); END IF; RETURN i; END $$;
        CREATE TABLE spoilt AS SELECT 1 AS i; CREATE INDEX ON spoilt (public.spoil(i))`,
     );
-    expect((await copyDatabase(clients, { from, to }, { COPY_SECONDS: '6' })).bytes).toBeGreaterThan(0);
+    // An analysis has a tenth of what each other step has.
+    expect((await copyDatabase(clients, { from, to }, { COPY_SECONDS: '40' })).bytes).toBeGreaterThan(0);
   });
 
   it('reports which setting and which large object differ', async () => {
@@ -139,6 +140,27 @@ exit 1
     } finally {
       await later.close();
       rmSync(work, { recursive: true });
+    }
+  });
+
+  it.each([
+    ['the dump of the definitions', 'pg_dump', '--schema-only', /the objects of from cannot be read/],
+    ['the list of the dump', 'pg_restore', '--list', /the contents of the dump cannot be listed/],
+  ])('fails if %s fails, also on both sides alike', async (_, program, option, says) => {
+    const { from, to } = await pair();
+    const place = mkdtempSync(join(tmpdir(), 'space-fails-'));
+    try {
+      const search = clients.env['PATH'] ?? '';
+      const script = `#!/bin/sh
+for one; do [ "$one" != ${option} ] || exit 1; done
+PATH='${search}' exec ${program} "$@"
+`;
+      writeFileSync(join(place, program), script);
+      chmodSync(join(place, program), 0o755);
+      const failing = { ...clients, env: { ...clients.env, PATH: `${place}:${search}` } };
+      await expect(copyDatabase(failing, { from, to })).rejects.toThrow(says);
+    } finally {
+      rmSync(place, { recursive: true });
     }
   });
 

@@ -68,6 +68,7 @@ describe.skipIf(clients.major === '15')(
         here: 'mine, public',
         odd: 'value = with, commas',
         policy: 1,
+        rights: [true, false, true, false],
         kind: ['low', 'high'],
       });
       expect(await sqlstate(capsule.url)).not.toBe('ok');
@@ -163,6 +164,10 @@ const FURNITURE = `
   ALTER TABLE mine.line ALTER COLUMN a SET STATISTICS 500;
   CREATE STATISTICS mine.both ON a, b FROM mine.line;
   CREATE PROCEDURE mine.nothing() LANGUAGE plpgsql AS 'BEGIN END';
+  GRANT ALL ON mine.line TO PUBLIC;
+  REVOKE DELETE ON mine.word FROM CURRENT_USER;
+  REVOKE EXECUTE ON PROCEDURE mine.nothing FROM PUBLIC;
+  ALTER DEFAULT PRIVILEGES IN SCHEMA mine GRANT ALL ON TABLES TO PUBLIC;
   ALTER ROLE CURRENT_USER SET work_mem = '9MB';
   SELECT similarity('a', 'b');
   ALTER ROLE CURRENT_USER SET pg_trgm.similarity_threshold = 0.71;
@@ -184,4 +189,6 @@ const FACTS = `SELECT current_setting('server_version_num')::int / 10000 AS vers
   (SELECT json_build_array((SELECT count FROM mine.seen), (SELECT count FROM mine.counted))) AS views,
   current_setting('work_mem') AS memory, public.show_limit()::numeric::float AS limit, current_setting('search_path') AS here, current_setting('application_name') AS odd,
   (SELECT count(*)::int FROM pg_policy) AS policy,
+  ARRAY[has_table_privilege('pg_monitor', 'mine.line', 'DELETE'), has_table_privilege('mine.word', 'DELETE'), has_table_privilege('mine.word', 'INSERT'),
+    has_function_privilege('pg_monitor', 'mine.nothing()', 'EXECUTE')] AS rights,
   enum_range(NULL::mine.kind)::text[] AS kind`;

@@ -292,16 +292,15 @@ describe('while it is moved', () => {
     let on = true;
     const answered = new Map<string, string>();
     const refused = new Set<number>();
+    // Few names, again and again, for as long as the move takes.
     const working = Array.from({ length: 3 }, async (_, worker) => {
-      for (let i = 0; on && answered.size < 12; i += 1) {
-        const app = `w${worker}-${i}`;
+      for (let i = 0; on; i += 1) {
+        const app = `w${worker}-${i % 4}`;
         const reply = await replica.as(principal).create(id, app);
         if (reply.status === 200) answered.set(app, reply.json.database_url);
-        else {
-          refused.add(reply.status);
-          // Rates are limited.
-          await new Promise((resolve) => setTimeout(resolve, 100));
-        }
+        else refused.add(reply.status);
+        // Rates are limited.
+        await new Promise((resolve) => setTimeout(resolve, 100));
       }
     });
     await eventually(() => answered.size > 2, { what: 'some creates' });

@@ -7,21 +7,49 @@ set -eu
 
 here=$(dirname "$0")
 sockets=${SOCKET_DIRECTORY:-/run/postgresql}
+data=${PGDATA:-/var/lib/postgresql/data/17}
 repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space "$@"; }
-# The name of a copy begins with its start time.
-newest() { repository repo-ls backup/space --filter="$1" 2>/dev/null | sort | tail -n 1 | cut -c -15; }
+# The start time of the newest complete copy whose name matches $1. A name ends with that time and a letter; an incremental
+# copy's begins with that of its full one. A copy that was interrupted has a directory in the backup, and is in no list.
+newest() {
+  repository --output=json info 2>/dev/null |
+    perl -MJSON::PP -0777 -ne 'print map { "$_->{label}\n" } map { @{ $_->{backup} } } @{ decode_json $_ }' |
+    grep -E "$1" | sort | tail -n 1 | sed 's/.$//; s/.*_//'
+}
 # Whether $2 hours have passed since the newest copy whose name matches $1.
 is_due() {
   last=$(newest "$1")
   [ -z "$last" ] && return 0
   [ "$(date -u -d "-$2 hours" +%Y%m%d-%H%M%S)" \> "$last" ]
 }
+# Whether the server was restored after that copy. Until there is a newer one, each restore replays the log over the earlier one.
+is_outdated() {
+  [ -e "$data/restored-to" ] || return 1
+  [ "$(date -u -r "$data/restored-to" +%Y%m%d-%H%M%S)" \> "$(newest "$1")" ]
+}
 
+# Tells the database broker of the newest copy, and of the first file that the log lacks since then. Each look at the log lists
+# its files, so it is one an hour, and one after each copy, which begins a log without a gap.
+any='^[0-9-]+F(_[0-9-]+[DI])?$'
+minute=0 looked='' missing=unknown
+tell() {
+  copied=$(newest "$any")
+  if [ -n "$copied" ] && { [ "$copied" != "$looked" ] || [ $((minute % 60)) -eq 0 ]; }; then
+    looked=$copied
+    missing=$(sh "$here/repository.sh" missing) || missing=unknown
+  fi
+  minute=$((minute + 1))
+  options="-c search_path=pg_catalog -c statement_timeout=10s -c space.copied=${copied:+${copied%-*}T${copied#*-}Z}"
+  PGCONNECT_TIMEOUT=10 PGOPTIONS="$options -c space.missing=$missing" psql -XAtq -v ON_ERROR_STOP=1 \
+    -h "$sockets" -p "${PORT:-5432}" -U postgres -d space_registry -f "$here/backup.sql"
+}
+
+# The shell ignores `set -e` in a function that is called within a condition.
 once() {
-  repository stanza-create
+  repository stanza-create || return 1
   if is_due '^[0-9-]+F$' "$((${BACKUP_FULL_DAYS:?} * 24))"; then kind=full; else kind=incr; fi
   # A copy is complete when its part of the log is archived, which may take a busy server more than a minute.
-  repository "--type=$kind" --archive-timeout=900 backup
+  repository "--type=$kind" --archive-timeout=900 backup || return 1
   echo "backup: $kind done"
 }
 
@@ -34,7 +62,8 @@ fi
 trap 'exit 0' TERM INT
 # A failed copy is tried again after a minute. `wait` returns at a signal, while a `sleep` in the foreground would delay the trap.
 while :; do
-  if is_due '^[0-9-]+F(_[0-9-]+[DI])?$' "${BACKUP_HOURS:?}" && ! once; then echo 'backup: failed' >&2; fi
+  tell || echo 'backup: the database broker could not be told of the copies' >&2
+  if { is_due "$any" "${BACKUP_HOURS:?}" || is_outdated "$any"; } && ! once; then echo 'backup: failed' >&2; fi
   sleep 60 &
   wait $!
 done

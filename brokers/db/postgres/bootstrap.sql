@@ -32,5 +32,15 @@ ALTER ROLE ALL SET log_min_messages = fatal;
 -- By default every role may connect to these two and list all databases and roles from there.
 REVOKE ALL ON DATABASE postgres FROM PUBLIC;
 
+-- A standby copies slots from this database, and a former primary takes up again with what it reads there (pg_rewind). They
+-- connect as roles that may read all of the server's files anyway. Run this file again after such a role was created.
+DO $$ DECLARE standby name; BEGIN
+  FOR standby IN SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND (rolreplication
+    OR has_function_privilege(oid, 'pg_read_binary_file(text, bigint, bigint, boolean)', 'EXECUTE'))
+  LOOP
+    EXECUTE format('GRANT CONNECT ON DATABASE postgres TO %I', standby);
+  END LOOP;
+END $$;
+
 REVOKE ALL ON DATABASE template1 FROM PUBLIC;
 

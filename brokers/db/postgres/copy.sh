@@ -1,7 +1,8 @@
 #!/bin/sh
 # Copies one database of a tenant into an empty one of the same name on another server, and compares the two. Standard
-# input has their URLs, the source's first. It logs in as the tenant on both sides, so code that the tenant left in its
-# database gets no further rights. Ends with 0 if both are equal.
+# input has their URLs, the source's first, and in a third line the names of all roles of the Capsule, whose grants are
+# compared. It logs in as the tenant on both sides, so code that the tenant left in its database gets no further rights.
+# Ends with 0 if both are equal.
 set -eu
 umask 077
 
@@ -54,6 +55,10 @@ service() {
   printf 'options=%s\n' "$(echo $OPTIONS)"
 }
 { service from && service to; } >"$PGSERVICEFILE"
+read -r roles || true
+case $roles in
+*[!a-z0-9_\ ]*) fail 'the third line has names of roles, with spaces between them' ;;
+esac
 
 # Prints the result of one statement. With -c and no input, psql reads none of its own commands from the statement.
 ask() { psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -c "$2" </dev/null; }
@@ -118,17 +123,79 @@ watching=$!
 
 # The dump is complete before the restore begins, since a session that waits for its client is terminated as soon as any drop
 # waits for it. The restore is not one transaction, since its locks and its age are limited; an interrupted one is repeated.
-quietly timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-owner --file="$work/dump" ||
+quietly timeout "$LONGEST_SECONDS" pg_dump -d service=from -Fc --compress=1 --no-privileges --file="$work/dump" ||
   fail 'the database cannot be dumped'
-restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner "$@" "$work/dump"; }
-quietly restore --no-privileges --exit-on-error || fail 'the database cannot be restored'
-
-# Grants to roles of other tenants cannot be repeated, and gave no access.
-pg_restore --list "$work/dump" | grep -E '^[0-9]+; [0-9]+ [0-9]+ (DEFAULT )?ACL ' >"$work/grants" || true
-if [ -s "$work/grants" ]; then
-  restore --use-list="$work/grants" 2>"$work/said" || echo 'some grants were not copied' >&2
-fi
+restore() { timeout "$LONGEST_SECONDS" pg_restore -d service=to --no-owner --no-privileges --exit-on-error "$work/dump"; }
+# The shell knows only whether the last program of a pipeline failed, so a program's output is in a file before it is read.
+quietly pg_restore --list "$work/dump" >"$work/list" || fail 'the contents of the dump cannot be listed'
+owner=$(quietly ask from 'SELECT current_user') || fail 'the role of the database cannot be read'
+foreign=$(sed -nE -e "/ (TABLE DATA|SEQUENCE SET|EXTENSION -|COMMENT - EXTENSION) /d" \
+  -e "/ $owner\$/d" -e 's/^[0-9]+; [0-9]+ [0-9]+ (.*[^ ])$/\1/p' "$work/list" | head -n 20)
+[ -z "$foreign" ] || fail "not the Assistant's own role owns, and a copy would give it to that: $foreign"
+quietly restore || fail 'the database cannot be restored'
 rm "$work/dump"
+
+# Prints, as statements, how the grants in a database differ from those that new objects have. pg_restore has one statement for
+# all grants on an object, which fails as a whole if it names a role that the target does not have, such as one of another
+# tenant. Its own role owns all that it can grant. Only the grants to the Capsule's roles and to everybody are compared, since
+# others open nothing; so are they if a superuser gave them. Before version 17 no privilege was MAINTAIN.
+grants() {
+  timeout "$LONGEST_SECONDS" psql -XAtq -v ON_ERROR_STOP=1 -d "service=$1" -f - <<SQL
+COPY (
+  WITH ours AS (SELECT oid FROM pg_roles WHERE rolname = current_user OR rolname = ANY (string_to_array('$roles', ' '))),
+  object (class, oid, number, owner, kind, acl, base) AS (
+    SELECT 'pg_class'::regclass, oid, 0, relowner, (CASE relkind WHEN 'S' THEN 's' ELSE 'r' END)::"char", relacl, NULL::aclitem[] FROM pg_class
+      WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relpersistence <> 't'
+    UNION ALL SELECT 'pg_class'::regclass, attrelid, attnum, relowner, 'c', attacl, NULL FROM pg_attribute
+      JOIN pg_class c ON c.oid = attrelid WHERE attacl IS NOT NULL AND NOT attisdropped AND relpersistence <> 't'
+    UNION ALL SELECT 'pg_namespace'::regclass, oid, 0, nspowner, 'n', nspacl, NULL FROM pg_namespace
+    UNION ALL SELECT 'pg_proc'::regclass, oid, 0, proowner, 'f', proacl, NULL FROM pg_proc
+    UNION ALL SELECT 'pg_type'::regclass, oid, 0, typowner, 'T', typacl, NULL FROM pg_type
+    UNION ALL SELECT 'pg_language'::regclass, oid, 0, lanowner, 'l', lanacl, NULL FROM pg_language
+    UNION ALL SELECT 'pg_largeobject'::regclass, oid, 0, lomowner, 'L', lomacl, NULL FROM pg_largeobject_metadata
+    UNION ALL SELECT 'pg_foreign_data_wrapper'::regclass, oid, 0, fdwowner, 'F', fdwacl, NULL FROM pg_foreign_data_wrapper
+    UNION ALL SELECT 'pg_foreign_server'::regclass, oid, 0, srvowner, 'S', srvacl, NULL FROM pg_foreign_server
+    UNION ALL SELECT 'pg_default_acl'::regclass, oid, 0, defaclrole, defaclobjtype, defaclacl, acldefault(
+        CASE WHEN defaclnamespace <> 0 THEN 'c' WHEN defaclobjtype = 'S' THEN 's' ELSE defaclobjtype END, defaclrole) FROM pg_default_acl),
+  given AS (
+    SELECT o.class, o.oid, o.number, o.kind, o.owner, entry.* FROM object o
+      LEFT JOIN pg_init_privs i ON i.classoid = o.class AND i.objoid = o.oid AND i.objsubid = o.number
+      CROSS JOIN LATERAL (SELECT coalesce(o.base, i.initprivs, acldefault(o.kind, o.owner)) AS base) b
+      CROSS JOIN LATERAL (SELECT coalesce(o.acl, acldefault(o.kind, o.owner)) AS acl) a
+      CROSS JOIN LATERAL (
+        (SELECT true AS given, grantee, privilege_type, is_grantable FROM aclexplode(a.acl)
+          EXCEPT SELECT true, grantee, privilege_type, is_grantable FROM aclexplode(b.base))
+        UNION ALL (SELECT false, grantee, privilege_type, is_grantable FROM aclexplode(b.base)
+          EXCEPT SELECT false, grantee, privilege_type, is_grantable FROM aclexplode(a.acl))) entry
+      WHERE o.acl IS NOT NULL OR i.initprivs IS NOT NULL)
+  SELECT grantee = 0 OR grantee IN (SELECT oid FROM ours), given, r.rolname,
+    CASE WHEN class = 'pg_default_acl'::regclass THEN
+      (SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I ', pg_get_userbyid(owner)) || coalesce('IN SCHEMA ' || quote_ident(n.nspname) || ' ', '')
+       FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace WHERE d.oid = given.oid) ELSE '' END
+    || CASE WHEN given THEN 'GRANT ' ELSE 'REVOKE ' END || privilege_type
+    || coalesce((SELECT format(' (%I)', attname) FROM pg_attribute WHERE kind = 'c' AND attrelid = given.oid AND attnum = number), '')
+    || ' ON ' || CASE WHEN class = 'pg_default_acl'::regclass THEN
+      CASE kind WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'ROUTINES' WHEN 'T' THEN 'TYPES' WHEN 'n' THEN 'SCHEMAS'
+        WHEN 'L' THEN 'LARGE OBJECTS' END
+      ELSE CASE kind WHEN 'r' THEN 'TABLE' WHEN 'c' THEN 'TABLE' WHEN 's' THEN 'SEQUENCE' WHEN 'n' THEN 'SCHEMA' WHEN 'f' THEN 'ROUTINE'
+        WHEN 'T' THEN 'TYPE' WHEN 'l' THEN 'LANGUAGE' WHEN 'L' THEN 'LARGE OBJECT' WHEN 'F' THEN 'FOREIGN DATA WRAPPER'
+        WHEN 'S' THEN 'FOREIGN SERVER' END || ' ' || (pg_identify_object(class, given.oid, 0)).identity END
+    || CASE WHEN given THEN ' TO ' ELSE ' FROM ' END || CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END
+    || CASE WHEN given AND is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
+  FROM given LEFT JOIN pg_roles r ON r.oid = grantee
+  WHERE (owner = (SELECT oid FROM pg_roles WHERE rolname = current_user) OR grantee IN (SELECT oid FROM ours))
+    AND NOT (privilege_type = 'MAINTAIN' AND $source < 17)
+) TO STDOUT
+SQL
+}
+quietly grants from >"$work/from.given" || fail 'the grants of from cannot be read'
+# psql executes each result of the query as a statement of its own, and no command of psql's; one that fails is among the differences.
+timeout "$LONGEST_SECONDS" psql -XAtq -d service=to -f - >/dev/null 2>&1 <<SQL || fail 'the grants cannot be copied'
+CREATE TEMP TABLE wanted (compared boolean, given boolean, grantee name, statement text);
+\\copy wanted FROM '$work/from.given'
+SELECT statement FROM wanted WHERE grantee IS NULL OR grantee IN (SELECT rolname FROM pg_roles) ORDER BY given
+\\gexec
+SQL
 
 # A role may set an extension's parameter, such as hnsw.ef_search, only in a session that has loaded its library. EXPLAIN of a
 # function of the extension loads the library without calling the function.
@@ -194,24 +261,30 @@ SQL
 }
 objects() {
   if [ "$source" = "$target" ]; then
-    timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" --schema-only --no-owner --no-privileges |
-      sed -e '/^-- Dumped /d' -e '/^\\\(un\)\{0,1\}restrict /d'
+    timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" --schema-only --no-owner --no-privileges --file="$work/$1.schema" &&
+      sed -e '/^-- Dumped /d' -e '/^\\\(un\)\{0,1\}restrict /d' "$work/$1.schema"
   else
     # Two versions of PostgreSQL may write the same definition differently, so only the lists of objects are compared.
     timeout "$LONGEST_SECONDS" pg_dump -d "service=$1" -Fc --schema-only --no-owner --no-privileges --file="$work/$1.list" &&
-      pg_restore --list "$work/$1.list" | sed -n 's/^[0-9][0-9]*; [0-9]* [0-9]* //p' | LC_ALL=C sort
+      pg_restore --list "$work/$1.list" >"$work/$1.listed" &&
+      sed -n 's/^[0-9][0-9]*; [0-9]* [0-9]* //p' "$work/$1.listed" | LC_ALL=C sort
   fi
 }
 for side in from to; do
+  quietly grants $side >"$work/$side.given" || fail "the grants of $side cannot be read"
+  sed -n 's/^t\t.*\t//p' "$work/$side.given" | LC_ALL=C sort -u >"$work/$side.grants"
   quietly contents $side >"$work/$side.contents" || fail "the contents of $side cannot be read"
   quietly objects $side >"$work/$side.objects" || fail "the objects of $side cannot be read"
 done
-for what in contents objects; do
+for what in contents objects grants; do
   cmp -s "$work/from.$what" "$work/to.$what" || {
-    # Prints the names of tables that differ, and no rows.
-    [ "$what" = objects ] || diff "$work/from.$what" "$work/to.$what" | sed -n 's/^[<>] \([^|]*\)|.*/differs: \1/p' | sort -u | head -n 20 >&2
+    # Prints the names of tables that differ, and no rows; grants as statements.
+    case $what in
+    contents) diff "$work/from.$what" "$work/to.$what" | sed -n 's/^[<>] \([^|]*\)|.*/differs: \1/p' | sort -u | head -n 20 >&2 ;;
+    grants) diff "$work/from.$what" "$work/to.$what" | sed -n -e 's/^< /only on the source: /p' -e 's/^> /only on the target: /p' | head -n 20 >&2 ;;
+    esac
     fail "the copy is not the same: its $what differ"
   }
 done
 printf '{"bytes":%s,"sha256":"%s"}\n' "$(size to)" \
-  "$(cat "$work/from.contents" "$work/from.objects" | sha256sum | cut -d ' ' -f 1)"
+  "$(cat "$work/from.contents" "$work/from.objects" "$work/from.grants" | sha256sum | cut -d ' ' -f 1)"

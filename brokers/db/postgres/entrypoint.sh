@@ -97,7 +97,8 @@ fi
 if [ ! -e "$data/PG_VERSION" ]; then
   echo 'entrypoint: first start' >&2
   rm -rf "$draft"
-  "$programs/initdb" -D "$draft" -U postgres -E UTF8 --locale=C.UTF-8 --auth-local=peer --auth-host=reject >/dev/null
+  # With checksums, a page that the disk has changed is an error and not wrong rows, and pgBackRest tells of it.
+  "$programs/initdb" -D "$draft" -U postgres -E UTF8 --locale=C.UTF-8 --data-checksums --auth-local=peer --auth-host=reject >/dev/null
   { role_and_password && cat "$here/registry.sql"; } | single_user "$draft" >/dev/null || fail 'cannot prepare the data'
   mv -T "$draft" "$data"
 else
@@ -116,6 +117,12 @@ if [ -e "$tls/tls.crt" ]; then
 fi
 
 if [ $archive_mode = on ]; then
+  # A restore begins a timeline and promotes without archiving, so PostgreSQL has not marked the history of it for the archive.
+  # Without that file, a later restore finds nothing that this server writes, and begins the same timeline again.
+  for history in "$data"/pg_wal/*.history; do
+    status=$data/pg_wal/archive_status/$(basename "$history")
+    [ ! -e "$history" ] || [ -e "$status.done" ] || : >"$status.ready"
+  done
   set -- "$@" -c archive_mode=on -c archive_timeout="${BACKUP_ARCHIVE_SECONDS:-60}s" \
     -c archive_command="pgbackrest --config=$settings --stanza=space archive-push %p"
 fi

@@ -31,3 +31,13 @@ REVOKE space_broker, space_objectstore FROM CURRENT_USER;
 
 -- If this database is not yours, name it in postgres.external.acceptOpenDatabases instead.
 REVOKE ALL ON DATABASE postgres FROM PUBLIC;
+
+-- A standby copies slots from this database, and a former primary takes up again with what it reads there (pg_rewind). They
+-- connect as roles that may read all of the server's files anyway.
+DO $$ DECLARE standby name; BEGIN
+  FOR standby IN SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND (rolreplication
+    OR has_function_privilege(oid, 'pg_read_binary_file(text, bigint, bigint, boolean)', 'EXECUTE'))
+  LOOP
+    EXECUTE format('GRANT CONNECT ON DATABASE postgres TO %I', standby);
+  END LOOP;
+END $$;

@@ -33,6 +33,14 @@ said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 [ ! -e "$draft/postmaster.pid" ] || [ -z "${STAYS:-}" ] || fail 'a server already runs with it'
 rm -rf "$draft" "$draft.log" "$draft.log.over"
 mkdir -p "$draft"
+case " $* " in
+  *' --set='*) ;;
+  *)
+    way=$(sh "$here/repository.sh" way "$time") || fail 'the backup cannot be restored: the lines above say why'
+    copy=${way%% *} way=${way#* }
+    set -- "--set=$copy" "--target-timeline=${way%% *}" "$@"
+    ;;
+esac
 [ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
 # More processes than processors would only slow each other down.
 processors=$(nproc)

@@ -24,7 +24,7 @@ describe('a request to several servers', () => {
       undefined,
       { yes: true },
     ]);
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(performance.now() - begun).toBeLessThan(30_000);
   });
 
   it('waits at most its time limit if no answer is sufficient', async () => {

@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { newToken, portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import type { TestBroker } from '../testing/broker.ts';
+import type { Client, TestBroker } from '../testing/broker.ts';
 import { openTwoServers, type TwoServers } from '../testing/servers.ts';
 
 /** A server that accepts connections and bytes, and answers nothing, so that no error is reported. */
@@ -63,32 +63,36 @@ it('a server that hangs affects only its own Capsules, whose requests fail soon'
   const [here, there] = [tokens.get('main')!, tokens.get('b')!];
   const own = broker.as(here.token);
   await own.create(here.id, 'warm');
-  const slowest = async (times: number) => {
-    let most = 0;
-    for (let i = 0; i < times; i += 1) {
-      const begun = performance.now();
-      expect((await own.create(here.id, 'warm')).status).toBe(200);
-      most = Math.max(most, performance.now() - begun);
-    }
-    return most;
+  const timed = async (caller: Client, id: string, app: string, expected: number) => {
+    const begun = performance.now();
+    expect((await caller.create(id, app)).status).toBe(expected);
+    return performance.now() - begun;
+  };
+  const ofMain = () => timed(own, here.id, 'warm', 200);
+  const ofB = () => timed(broker.as(there.token), there.id, 'app', 503);
+  /** The least of five, one after the other: on a busy machine one may be late, while each that waits for b is. */
+  const least = async (one: () => Promise<number>) => {
+    const times: number[] = [];
+    for (let i = 0; i < 5; i += 1) times.push(await one());
+    return Math.min(...times);
   };
   line.hang();
   try {
     // Many requests for Capsules of b at once, which must leave slots and connections for those of main.
     const waiting = Array.from({ length: 40 }, () => broker.as(there.token).create(there.id, 'app'));
-    const before = await slowest(5);
+    // All at once, since only the first would wait if those of b had taken all slots.
+    const before = Math.min(...(await Promise.all(Array.from({ length: 5 }, ofMain))));
     await eventually(() => broker.servers.all[1]!.state().kind === 'unreachable', {
       what: 'the server that hangs to be seen',
       within: 60_000,
     });
-    const after = await slowest(5);
+    const after = await least(ofMain);
     for (const reply of await Promise.all(waiting)) expect(reply.status).toBe(503);
-    const begun = performance.now();
-    expect((await broker.as(there.token).create(there.id, 'app')).status).toBe(503);
-    const refused = performance.now() - begun;
+    const refused = await least(ofB);
     const placed = await broker.provisioner.provision('meanwhile', newToken('dbp').reveal());
     expect(two.serverOf(placed.json.database_url)).toBe('main');
-    expect({ before: before < 3_000, after: after < 3_000, refused: refused < 3_000 }).toEqual({
+    // Whatever waits for b, waits for five seconds at least.
+    expect({ before: before < 4_500, after: after < 4_500, refused: refused < 4_500 }).toEqual({
       before: true,
       after: true,
       refused: true,

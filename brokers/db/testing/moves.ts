@@ -25,7 +25,8 @@ export function move({ servers }: Pick<TestBroker, 'servers'>, ...args: readonly
 
 /** Copies all that a move says. */
 export async function copyAll(clients: Clients, copies: readonly Copy[] = []): Promise<void> {
-  await Promise.all(copies.map((copy) => copyDatabase(clients, copy)));
+  const roles = copies.map(({ name }) => name);
+  await Promise.all(copies.map(({ from, to }) => copyDatabase(clients, { from, to, roles })));
 }
 
 /** The whole of it, as somebody does who gives it again after it was cut short. */

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { type Mounts, mountFiles, startTestBroker, type TestBroker } from './broker.ts';
@@ -45,6 +46,12 @@ export function entryOf(mounts: Mounts, name: string, brokerUrl: string, port: n
   return { name, url: url.href, passwordFile, issued: { host: '127.0.0.1', port } };
 }
 
+/** A start waits for further servers for some seconds only, in which a busy machine may not have come to them. */
+function wasContacted({ state }: TestBroker['servers']['all'][number]): boolean {
+  const now = state();
+  return now.kind === 'ready' || now.why !== 'it was not contacted yet';
+}
+
 export async function openTwoServers({
   major,
   majorOfB = major,
@@ -75,11 +82,14 @@ export async function openTwoServers({
     b,
     mounts,
     environment,
-    start: ({ shares, failpoint, portOfB } = {}) =>
-      startTestBroker(mounts, {
+    start: async ({ shares, failpoint, portOfB } = {}) => {
+      const broker = await startTestBroker(mounts, {
         environment: environment(shares, portOfB),
         ...(failpoint === undefined ? {} : { failpoint }),
-      }),
+      });
+      await eventually(() => broker.servers.all.every(wasContacted), { what: 'each server to be contacted' });
+      return broker;
+    },
     registry: (server, text, values) =>
       query(intoDatabase(server.superuserUrl, 'space_registry'), text, values),
     serverOf: (url) => (Number(new URL(url).port) === b.port ? 'b' : 'main'),

@@ -1,8 +1,9 @@
 /** Tenants with rows and objects, and digests of these to compare two moments. */
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
 import { connect, query } from '../../../brokers/db/testing/postgres.ts';
-import { listed } from '../../../brokers/objectstore/backup/vault.ts';
+import { listed } from '../../../brokers/objectstore/backup/pieces.ts';
 import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 
 export interface Size {
@@ -96,7 +97,9 @@ export async function digestOfRows(tenants: readonly Tenant[]): Promise<Readonly
 }
 
 export async function digestOfObjects(bucket: S3Client): Promise<ReadonlyMap<string, string>> {
-  const all = await Array.fromAsync(listed(bucket, '', new AbortController().signal));
+  const signal = new AbortController().signal;
+  const clock = { pause: async (ms: number) => wait(ms) };
+  const all = await Array.fromAsync(listed({ s3: bucket, clock, signal }, ''));
   const digests = new Map<string, string>();
   await several(all, async ({ key }) => {
     const { body } = await bucket.read(key, 2 * OBJECT_BYTES);

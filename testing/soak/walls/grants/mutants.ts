@@ -99,6 +99,12 @@ const BOOTSTRAP = [
       '',
     ],
     ['PUBLIC may connect to postgres', 'REVOKE ALL ON DATABASE postgres FROM PUBLIC;', ''],
+    [
+      'standbys may not connect to postgres',
+      "EXECUTE format('GRANT CONNECT ON DATABASE postgres",
+      "PERFORM format('GRANT CONNECT ON DATABASE postgres",
+    ],
+    ['every role may connect to postgres', 'AND (rolreplication', 'AND (true'],
     ['PUBLIC may connect to template1', 'REVOKE ALL ON DATABASE template1 FROM PUBLIC;', ''],
   ]),
   ...mutantsOf('db/postgres/registry.sql', [
@@ -184,6 +190,12 @@ const OF_A_PROVIDER = mutantsOf(
       '',
     ],
     ['PUBLIC may connect to postgres', 'REVOKE ALL ON DATABASE postgres FROM PUBLIC;', ''],
+    [
+      'standbys may not connect to postgres',
+      "EXECUTE format('GRANT CONNECT ON DATABASE postgres",
+      "PERFORM format('GRANT CONNECT ON DATABASE postgres",
+    ],
+    ['every role may connect to postgres', 'AND (rolreplication', 'AND (true'],
   ],
   MANAGED,
 );
