@@ -1,4 +1,4 @@
-import { SIGNING_PROFILES, valueFault } from '@space/manifests';
+import { LONGEST_VALUE, SIGNING_PROFILES, valueFault } from '@space/manifests';
 import * as z from 'zod';
 import type { AnswerOf, Contract, RequestOf } from './contract.ts';
 import { id, traceId } from './fields.ts';
@@ -65,6 +65,8 @@ const definition = z
 
 const assistant = { capsule_id: id, app_id: id, assistant_uid: uid };
 const envelope = z.string().min(1).max(16_384);
+/** The addresses of the Assistant's pods. */
+const addresses = z.array(z.string().max(64)).max(1_000);
 /** A random identifier of a replica's process; another process has no policies. */
 const instance = z.string().regex(/^[0-9a-f]{32}$/);
 
@@ -76,8 +78,7 @@ const policy = z.strictObject({
   revision: sha256,
   /** SHA-256 of each valid egress principal; two during an exchange. */
   principals: z.array(sha256).min(1).max(2),
-  /** The addresses of the Assistant's pods. */
-  addresses: z.array(z.string().max(64)).max(1_000),
+  addresses,
   allowed_hosts: z.array(host).max(32),
   stored_inputs: z.record(identifier, z.strictObject({ definition, envelope })),
 });
@@ -164,7 +165,7 @@ export const EGRESS = {
     'policy.narrow': {
       path: '/v1/policies/narrow',
       authority: 'provisioner',
-      summary: 'Remove at once what an Assistant may no longer do',
+      summary: 'Remove at once what an Assistant may no longer do, and follow its pods',
       errors: ['conflict', 'stale_generation'],
       request: z.strictObject({
         ...assistant,
@@ -172,6 +173,8 @@ export const EGRESS = {
         allowed_hosts: z.array(host).max(32),
         /** SHA-256 of the definitions that stay permitted, by key. */
         stored_inputs: z.record(identifier, sha256),
+        /** Those of now, since pods are replaced meanwhile; if absent, the policy keeps those that it has. */
+        addresses: addresses.exactOptional(),
       }),
       response: z.strictObject({ narrowed: z.boolean(), instance, trace_id: traceId }),
     },
@@ -202,7 +205,12 @@ export const EGRESS = {
       summary: 'Seal a value for exactly one definition',
       errors: [],
       request: z
-        .strictObject({ ...assistant, input: identifier, definition, value: z.string().min(1).max(4_096) })
+        .strictObject({
+          ...assistant,
+          input: identifier,
+          definition,
+          value: z.string().min(1).max(LONGEST_VALUE),
+        })
         .refine((input) => valueFault(input.definition, input.value) === undefined, 'not a fit value'),
       response: z.strictObject({ envelope, trace_id: traceId }),
     },

@@ -23,6 +23,7 @@ export { type Listener, type ListenOptions, listen, type Served, type TlsMateria
 export { createLogger, type Logger, type LogLevel } from './log.ts';
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
 export { parseBlock } from './net/address.ts';
+export { deadline } from './net/deadline.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';
 export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';

@@ -79,9 +79,9 @@ export class SharedSlots {
     return this.#taken > 0 ? 0 : performance.now() - this.#quietSince;
   }
 
-  /** Whether more than one key has a slot or waits for one. */
-  get isShared(): boolean {
-    return this.#holders.size > 1;
+  /** Whether a key other than this one has a slot or waits for one. */
+  hasOther(key: string): boolean {
+    return this.#holders.size > (this.#holders.has(key) ? 1 : 0);
   }
 
   /** The fewest slots that a waiting key holds; undefined while none waits. */

@@ -22,9 +22,10 @@ it.each([
 
 it('a tag with spaces in it takes no longer than another of its length', () => {
   const tag = `"a${' '.repeat(100_000)}b"`;
-  const begun = performance.now();
+  const before = process.cpuUsage();
   sealedTag(` ${tag} `, () => 'x');
-  expect(performance.now() - begun).toBeLessThan(1_000);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(1_000);
   expect(sealedTag(`\tW/${tag} `, (text) => text)).toBe(`W/"${tag}"`);
 });
 

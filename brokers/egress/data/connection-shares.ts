@@ -10,9 +10,12 @@ export type ConnectionLimits = Pick<
   'connections' | 'capsuleConnections' | 'allConnections' | 'unknownConnections' | 'allUnknownConnections'
 >;
 
+/** The slots of a connection: one of its address, and one of the Capsule (or unknown address) that it counts for. */
 interface Kept {
   readonly pool: Pool;
-  readonly giveBack: readonly GiveBack[];
+  readonly capsule: string;
+  readonly ofAddress: GiveBack;
+  readonly ofCapsule: GiveBack;
 }
 
 /** Connections of which each address and each Capsule has a share. Idle ones are closed for others. */
@@ -59,9 +62,9 @@ export class ConnectionShares {
     const address = plainAddress(socket.remoteAddress ?? '');
     const capsule = this.#policies.capsuleAt(address);
     const pool = this.#poolOf(address, capsule);
-    const giveBack = this.#take(pool, address, capsule ?? address);
-    if (giveBack === undefined) return false;
-    this.#kept.set(socket, { pool, giveBack });
+    const kept = this.#take(pool, address, capsule ?? address);
+    if (kept === undefined) return false;
+    this.#kept.set(socket, kept);
     pool.idle.add(socket);
     socket.once('close', () => this.#leave(socket));
     return true;
@@ -78,16 +81,28 @@ export class ConnectionShares {
   }
 
   /**
-   * Called when the caller is authenticated and its Capsule was unknown at first: the slot then counts for the Capsule.
+   * Called when the caller is authenticated: the slot then counts for its Capsule, which was unknown at first, or was
+   * taken for another one that still had the address.
    */
   proved(socket: Socket, capsule: string): void {
     const kept = this.#kept.get(socket);
-    if (kept === undefined || kept.pool === this.#known) return;
-    const giveBack = this.#take(this.#known, plainAddress(socket.remoteAddress ?? ''), capsule);
-    if (giveBack === undefined) return;
-    for (const back of kept.giveBack) back();
+    if (kept === undefined) return;
+    const now =
+      kept.pool === this.#known
+        ? this.#recharged(kept, capsule)
+        : this.#take(this.#known, plainAddress(socket.remoteAddress ?? ''), capsule);
+    if (now === undefined || now === kept) return;
+    kept.ofCapsule();
+    if (now.ofAddress !== kept.ofAddress) kept.ofAddress();
     kept.pool.idle.delete(socket);
-    this.#kept.set(socket, { pool: this.#known, giveBack });
+    this.#kept.set(socket, now);
+  }
+
+  /** The same connection, charged to another Capsule if that has a slot; none is closed for it, as none is added. */
+  #recharged(kept: Kept, capsule: string): Kept | undefined {
+    if (kept.capsule === capsule) return kept;
+    const ofCapsule = kept.pool.byCapsule.tryTake(capsule);
+    return ofCapsule && { ...kept, capsule, ofCapsule };
   }
 
   #poolOf(address: string, capsule: string | undefined): Pool {
@@ -106,12 +121,12 @@ export class ConnectionShares {
     };
   }
 
-  #take(pool: Pool, address: string, capsule: string): readonly GiveBack[] | undefined {
-    const own = this.#tryTake(pool, pool.byAddress, address);
-    if (own === undefined) return this.#refuse('connections_address');
+  #take(pool: Pool, address: string, capsule: string): Kept | undefined {
+    const ofAddress = this.#tryTake(pool, pool.byAddress, address);
+    if (ofAddress === undefined) return this.#refuse('connections_address');
     const ofCapsule = this.#tryTake(pool, pool.byCapsule, capsule);
-    if (ofCapsule !== undefined) return [own, ofCapsule];
-    own();
+    if (ofCapsule !== undefined) return { pool, capsule, ofAddress, ofCapsule };
+    ofAddress();
     return this.#refuse('connections_capsule');
   }
 
@@ -135,6 +150,7 @@ export class ConnectionShares {
     if (kept === undefined) return;
     this.#kept.delete(socket);
     kept.pool.idle.delete(socket);
-    for (const back of kept.giveBack) back();
+    kept.ofAddress();
+    kept.ofCapsule();
   }
 }

@@ -330,7 +330,7 @@ describe('an upstream', () => {
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
-  it.each([{ bodyIdleMs: SOON }, { answerMs: SOON }])(
+  it.each([{ bodyIdleMs: 10 * SOON }, { answerMs: SOON }])(
     'that does not read the body is abandoned: %o',
     async (limits) => {
       await start(limits, (socket) => socket.pause());

@@ -215,4 +215,24 @@ describe('connections', () => {
     const next = call('127.0.0.5', ask());
     await until(() => expect(next.text).toMatch(/^HTTP\/1\.1 403 /));
   });
+
+  it('of an address that two Capsules have count for the one that proves itself', async () => {
+    await start({ connections: 2, capsuleConnections: 2, allConnections: 64 });
+    const other = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2', principals: [digest('o')] };
+    await test.put({ ...other, addresses: ['127.0.0.2', '127.0.0.9'] });
+    await test.put({ addresses: ['127.0.0.2', '127.0.0.3'] });
+    const proved = [1, 2].map(() => call('127.0.0.2', ask(test.principal)));
+    await until(() => expect(proved.every(({ text }) => text.startsWith('HTTP/1.1 404 '))).toBe(true));
+    // The other Capsule has its whole share, and this one has none left.
+    const others = [1, 2].map(() => call('127.0.0.9', ask()));
+    await until(() => expect(others.every(({ text }) => /^HTTP\/1\.1 403 /.test(text))).toBe(true));
+    const more = call('127.0.0.3', ask(test.principal));
+    await until(() => expect(more.ended).toBe(true));
+    expect([more.text, await turnedAway('connections_capsule')]).toEqual(['', 1]);
+    expect(proved.some(({ ended }) => ended)).toBe(false);
+    for (const { socket } of proved) socket.destroy();
+    await until(async () => expect(await metric('space_egress_connections')).toEqual({ '': 2 }));
+    const later = [1, 2].map(() => call('127.0.0.3', ask(test.principal)));
+    await until(() => expect(later.every(({ text }) => text.startsWith('HTTP/1.1 404 '))).toBe(true));
+  });
 });

@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import {
   connect as connectTls,
   createSecureContext,
@@ -6,7 +7,7 @@ import {
   type SecureVersion,
   type TLSSocket,
 } from 'node:tls';
-import { DialError, type Dialler } from '@space/broker-kit';
+import { DialError, type Dialler, deadline } from '@space/broker-kit';
 import { TLS_PORT } from '../core/authority.ts';
 import { Problem } from '../core/problem.ts';
 import type { Tenant } from '../policies/tenant.ts';
@@ -47,6 +48,8 @@ export function createUpstreams(options: {
   // One context for all connections, since parsing all authorities takes longer than a handshake.
   const secureContext = createSecureContext({
     minVersion: OLDEST,
+    // A host could have any number of handshakes made on one connection.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }),
   });
   let known = new WeakMap<Tenant, Map<string, Entry>>();
@@ -117,7 +120,7 @@ async function openSecure(
   const raw = await dialler.dial(host, TLS_PORT);
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
   const socket = connectTls({ socket: raw, servername: host, secureContext, ALPNProtocols: ['http/1.1'] });
-  const timer = setTimeout(() => socket.destroy(new DialError('timeout')), connectMs);
+  const inTime = deadline(connectMs, () => socket.destroy(new DialError('timeout')));
   const fail = (cause: Error) => {
     raw.destroy();
     reject(cause instanceof DialError ? cause : new Problem('upstream_untrusted', { cause }));
@@ -128,5 +131,5 @@ async function openSecure(
     socket.off('error', fail).on('error', () => undefined);
     resolve(socket);
   });
-  return promise.finally(() => clearTimeout(timer));
+  return promise.finally(inTime);
 }

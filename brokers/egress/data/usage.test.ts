@@ -199,7 +199,7 @@ describe('requests and tunnels that begin', () => {
       expect(again.text).toBe('');
     }
     await served('desk', 1);
-    expect(test.log).toHaveLength(13);
+    await until(() => expect(test.log).toHaveLength(13));
     expect(await test.registry.metrics()).toMatch(/^space_egress_turned_away_total\{reason="refusals"\} 3$/m);
   });
 });

@@ -195,7 +195,7 @@ describe('an Assistant', () => {
     expect(seal).toHaveBeenCalledOnce();
   });
 
-  it('loses by a restriction what that does not name, and gains nothing by it', async () => {
+  it('loses by a restriction what that does not name, and gains nothing but the addresses of its pods', async () => {
     custody.isOld = () => false;
     const stored = { ...sealed('k1:a', 'kept'), ...sealed('k1:b', 'gone'), ...sealed('k1:c', 'changed') };
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: stored }));
@@ -208,6 +208,12 @@ describe('an Assistant', () => {
     expect([...own()!.hosts]).toEqual(['b.org']);
     expect([...own()!.inputs.keys()]).toEqual(['kept']);
     expect(own()!.generation).toBe(3);
+    // With addresses it follows the pods, and without them it stays where it is.
+    const same = { ...about, generation: 3, allowed_hosts: ['b.org'], stored_inputs: { kept } };
+    policies.narrow({ ...same, addresses: ['::ffff:10.1.0.8'] });
+    expect(policies.find(digest('own'), '10.1.0.1')).toBeUndefined();
+    policies.narrow(same);
+    expect(policies.find(digest('own'), '10.1.0.8')).toMatchObject({ hosts: new Set(['b.org']) });
     const unknown = { ...OTHER, generation: 1, allowed_hosts: [], stored_inputs: {} };
     expect(policies.narrow(unknown)).toBe(false);
   });

@@ -116,7 +116,10 @@ export class Policies {
     return { revision: put.revision, reentry, resealed };
   }
 
-  /** Removes what the message does not name and adds nothing, for a manifest that cannot take effect as a whole. */
+  /**
+   * Removes what the message does not name, for a manifest that cannot take effect as a whole. It adds nothing but the
+   * addresses of pods, which may be replaced meanwhile.
+   */
   narrow(request: PolicyNarrow): boolean {
     const tenant = this.#currentFor(request);
     if (tenant === undefined) return false;
@@ -128,6 +131,7 @@ export class Policies {
     tenant.inputs = new Map(
       [...tenant.inputs].filter(([key, { digest }]) => request.stored_inputs[key] === digest),
     );
+    if (request.addresses !== undefined) this.#move(tenant, new Set(request.addresses.map(plainAddress)));
     this.#apply(tenant);
     return true;
   }

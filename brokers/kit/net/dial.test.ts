@@ -48,6 +48,19 @@ describe('dialling', () => {
     expect(connections).toBe(before);
   });
 
+  it('is in time if its connection is, although the process cannot run until later', async () => {
+    const there = createServer((socket) => socket.end());
+    await new Promise<void>((resolve) => there.listen(0, '127.0.0.2', resolve));
+    const dialling = dialler({ resolve: answers('127.0.0.2'), guard, connectMs: 100 });
+    const connected = dialling.dial('api.bank.org', portOf(there));
+    // Until it is connecting, which the system does by itself.
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(process.nextTick);
+    const until = performance.now() + 300;
+    while (performance.now() < until);
+    (await connected).destroy();
+    there.close();
+  });
+
   it.each(['127.0.0.1', '8.8.8.8', '::1', '::ffff:127.0.0.1'])('refuses %s as a name', async (host) => {
     expect(await attempt(answers('127.0.0.2'), host)).toBe('denied');
   });

@@ -1,5 +1,6 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { type AddressBytes, parseAddress } from './address.ts';
+import { deadline } from './deadline.ts';
 import type { AddressGuard } from './guard.ts';
 import { type Answer, MOST_ADDRESSES, type Resolve } from './resolve.ts';
 
@@ -86,11 +87,11 @@ function open(host: string, port: number, timeoutMs: number, signal?: AbortSigna
   signal?.throwIfAborted();
   // `signal` is not passed as an option: it would end the socket even after it was handed over.
   const socket = connect({ host, port, autoSelectFamily: false });
-  const timer = setTimeout(() => socket.destroy(new DialError('timeout')), timeoutMs);
+  const inTime = deadline(timeoutMs, () => socket.destroy(new DialError('timeout')));
   const abort = () => socket.destroy(new DialError('unreachable', { cause: signal?.reason }));
   signal?.addEventListener('abort', abort, { once: true });
   const settle = () => {
-    clearTimeout(timer);
+    inTime();
     signal?.removeEventListener('abort', abort);
   };
   const fail = (cause: Error) => {

@@ -50,7 +50,9 @@ export function principalCommands<Context>(
 ): Readonly<Record<'replace-principal' | 'replace-principals' | 'new-principal', Command<Context>>> {
   const replace = async (context: Context, traceId: string, capsule: string, token: string) => {
     if (!isToken(token, audience))
-      throw new UsageError(`standard input must hold one token spc_${audience}_<43 characters>`);
+      throw new UsageError(
+        `standard input must hold one token spc_${audience}_<43 characters> (kubectl exec needs -i)`,
+      );
     const principal = digestOf(new Secret(token));
     const connections = await connectionsOf(context, capsule);
     return connections.transaction(async (session) => {
