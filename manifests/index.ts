@@ -43,7 +43,7 @@ export {
   type SigningProfile,
   slotFault,
 } from './egress/stored-input.ts';
-export { basicPairOf, secretOfPair, valueFault } from './egress/value.ts';
+export { basicPairOf, LONGEST_VALUE, secretOfPair, valueFault } from './egress/value.ts';
 export { type ManifestError, summarize } from './parse/error.ts';
 export type { Judgement } from './parse/parser.ts';
 export type { Assistant, AssistantStatus, Capsule, CapsuleStatus, StatusCondition } from './resources.ts';

@@ -93,7 +93,8 @@ const BINDING_MS = 10_000;
 
 /**
  * Reads a Secret of a Capsule's namespace. A namespace that does not exist yet has none, and the API server would
- * refuse the request, as it does for a moment after the operator has bound its role there: that is no missing right.
+ * refuse the request, as it does for a moment before and after the operator has bound its role there: that is no missing
+ * right. A binding that is missing later is one: what may not be read may still be there.
  */
 export async function readCapsuleSecret(
   context: Pick<Context, 'client' | 'stores' | 'now'>,
@@ -101,12 +102,13 @@ export async function readCapsuleSecret(
   name: string,
   signal: AbortSignal,
 ): Promise<SecretObject | undefined> {
-  const binding = context.stores.roleBindings.get(makeKey(namespace, 'space-operator'));
-  if (!binding) return undefined;
+  const { namespaces, roleBindings } = context.stores;
+  const begun = roleBindings.get(makeKey(namespace, 'space-operator')) ?? namespaces.get(namespace);
+  if (!begun) return undefined;
   try {
     return await readSecret(context, namespace, name, signal);
   } catch (error) {
-    const since = Date.parse(binding.metadata.creationTimestamp ?? '');
+    const since = Date.parse(begun.metadata.creationTimestamp ?? '');
     if (error instanceof ReadRefusedError && Date.parse(context.now()) - since < BINDING_MS)
       throw new Error(`the role of the operator in ${namespace} is not in force yet`, { cause: error });
     throw error;

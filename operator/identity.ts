@@ -13,13 +13,19 @@ export interface Account {
 }
 
 /** Asks the API server for the operator's own identity until it answers, so that nobody has to configure it. */
-export async function identify(client: ApiClient, clock: Clock, signal: AbortSignal): Promise<Account> {
+export async function identify(
+  client: ApiClient,
+  clock: Clock,
+  signal: AbortSignal,
+  onProblem: (error: unknown) => void = () => {},
+): Promise<Account> {
   const backoff = new Backoff({ firstMs: 100, longestMs: 5_000 }, clock);
   for (;;) {
     try {
       return await ask(client, signal);
     } catch (error) {
       if (signal.aborted) throw error;
+      onProblem(error);
       await sleep(clock, backoff.next(), signal);
     }
   }

@@ -47,8 +47,8 @@ export class Leadership {
   }
 
   async acquire(signal: AbortSignal): Promise<void> {
-    const { client, clock } = this.#options;
-    this.#account = await identify(client, clock, signal);
+    const { client, clock, onProblem } = this.#options;
+    this.#account = await identify(client, clock, signal, onProblem);
     await this.lease.acquire(signal);
   }
 }

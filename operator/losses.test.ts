@@ -95,6 +95,67 @@ describe('a namespace', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
+  /** The Capsule alone, ready; answers the databases and roles that there are then. */
+  async function ready(): Promise<string[]> {
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    return environment.databases();
+  }
+
+  test('that is deleted while nothing may run takes no database from the deletion of an Assistant', async () => {
+    const empty = await ready();
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.delete(kinds.RUNTIME_CLASS, space.names.runtimeClass);
+    await space.becomes(ASSISTANT, 'ledger', 'SandboxReady', 'False RuntimeClassNotFound');
+    const namespace = space.namespaceOf(home);
+    await space.delete(NAMESPACE, namespace);
+    const lost = async () => (await space.get(SECRET, 'ledger-database', namespace)) === undefined;
+    await eventually(lost, { what: 'the claim is lost' });
+    await space.patch(ASSISTANT, 'ledger', { spec: { replicas: 2 } });
+    const seen = async () => {
+      const { metadata, status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
+      return metadata !== undefined && metadata.generation === status?.observedGeneration;
+    };
+    await eventually(seen, { what: 'the operator has seen the Assistant without its claim' });
+    expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe(READY);
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await environment.databases()).toEqual(empty);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('that is deleted between the creation of a database and the write of its URL leaves no database of an Assistant that is deleted then', async () => {
+    const { client } = environment.server;
+    let empty: string[] = [];
+    const injected = Promise.withResolvers<void>();
+    const inject = async (namespace: string) => {
+      expect(await environment.databases()).not.toEqual(empty);
+      await space.delete(NAMESPACE, namespace);
+      const lost = async () => (await space.get(SECRET, 'ledger-database', namespace)) === undefined;
+      await eventually(lost, { what: 'the claim is lost' });
+      await space.delete(ASSISTANT, 'ledger');
+    };
+    let begun = false;
+    await again({
+      client: {
+        lines: (request) => client.lines(request),
+        async call(request) {
+          if (!begun && request.method === 'PATCH' && request.path.endsWith('/secrets/ledger-database')) {
+            begun = true;
+            await inject(space.namespaceOf(home)).then(injected.resolve, injected.reject);
+          }
+          return client.call(request);
+        },
+      },
+    });
+    empty = await ready();
+    await space.assistant('ledger', { capsule: home });
+    await injected.promise;
+    await space.goes(ASSISTANT, 'ledger');
+    expect(await environment.databases()).toEqual(empty);
+    await space.removed(CAPSULE, home);
+  });
+
   test('with copies of all our labels and annotations is neither taken over nor deleted', async () => {
     const namespace = await space.settled();
     const ours = await space.get<kinds.Namespace>(NAMESPACE, namespace);
@@ -310,7 +371,7 @@ describe('an etcd that is restored to an older state', () => {
     const told = () => space.condition(ASSISTANT, 'ledger', 'DatabaseReady');
     await eventually(async () => (await told()) === 'False DatabaseLost', {
       what: 'it is told',
-      within: 40_000,
+      within: 55_000,
     });
     expect(await space.condition(ASSISTANT, 'ledger', 'ObjectStoreReady')).toBe(files);
     await space.removed(ASSISTANT, 'ledger');
@@ -468,7 +529,7 @@ describe('kubectl get', () => {
     const age = expect.any(String);
     const namespace = space.namespaceOf(home);
     const capsule = { Name: home, Ready: 'True', Reason: 'Ready', Namespace: namespace, Age: age };
-    expect(await table('capsules')).toEqual([{ ...capsule, Assistants: 1, Running: 1 }]);
+    expect(await table('capsules')).toEqual([{ ...capsule, Assistants: 1, 'Assistants Ready': 1 }]);
     const ledger = { Name: 'ledger', Capsule: home, Id: 'ledger', Version: '1.0.0', Age: age };
     expect(await table('assistants')).toEqual([{ ...ledger, Ready: 'True', Reason: 'Ready' }]);
     const size = async () => (await table('assistants', true))[0]?.['Database Used'];
@@ -491,7 +552,9 @@ describe('kubectl get', () => {
         Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Check'),
       },
     ]);
-    await eventually(async () => (await table('capsules'))[0]?.['Running'] === 0, { what: 'the count' });
+    await eventually(async () => (await table('capsules'))[0]?.['Assistants Ready'] === 0, {
+      what: 'the count',
+    });
     const [wide] = await table('capsules', true);
     expect(wide).toMatchObject({ Ready: 'True', Sandbox: 'True', Database: 'True', Why: age });
     await space.removed(CAPSULE, home);

@@ -142,7 +142,7 @@ function leadershipOf(options: OperatorOptions, queues: Queues, clock: Clock): L
   const leadership = new Leadership({
     ...options,
     clock,
-    onProblem: (error) => options.log.warn({ err: error }, 'the Lease could not be read or written'),
+    onProblem: (error) => options.log.warn({ err: error }, 'the operator could not take or renew the lead'),
   });
   const { lease } = leadership;
   lease.lost.addEventListener('abort', () => {

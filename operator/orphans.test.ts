@@ -56,7 +56,14 @@ describe('an Assistant that was removed without its finalizer', () => {
     await eventually(async () => (await secretsIn(namespace))[0]?.retained, { what: 'its claim is free' });
     expect(await secretsIn(namespace)).toEqual(RETAINED);
     expect(await environment.databases()).toEqual(kept);
-    const told = (await space.events(home)).filter(({ reason }) => reason === 'OrphanTakenAway');
+    // Events are sent beside the work that they tell of.
+    const told = await eventually(
+      async () => {
+        const found = (await space.events(home)).filter(({ reason }) => reason === 'OrphanTakenAway');
+        return found.length > 0 && found;
+      },
+      { what: 'the Event' },
+    );
     expect(told.map(({ note }) => note)).toEqual([expect.stringContaining('"ledger"')]);
 
     await space.assistant('ledger', { capsule: home });
@@ -77,6 +84,7 @@ describe('an Assistant that was removed without its finalizer', () => {
     await eventually(async () => (await leftOf(namespace, 'ledger')) === 0, {
       what: 'nothing of it is left',
     });
+    await eventually(async () => (await secretsIn(namespace))[0]?.retained, { what: 'its claim is free' });
     expect(await secretsIn(namespace)).toEqual(RETAINED);
     expect(await environment.databases()).toEqual(kept);
     await again();

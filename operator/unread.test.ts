@@ -1,14 +1,18 @@
 /** Somebody removes rights of the operator: conditions say what it cannot read, and everything continues once it can. */
 import { expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { secretsRoleName } from './names.ts';
+import type { ApiClient } from './runtime/client.ts';
+import { ApiError } from './runtime/errors.ts';
 import { pathOf, type Resource } from './runtime/kube-object.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
+import { deny } from './testing/policies.ts';
 import type { TestSpace } from './testing/space.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
 
-const { ASSISTANT, CAPSULE, ROLE_BINDING } = kinds;
+const { ASSISTANT, CAPSULE, ROLE_BINDING, SECRET } = kinds;
 const RBAC = 'rbac.authorization.k8s.io';
 const CLUSTER_ROLE: Resource = {
   ...kinds.ROLE,
@@ -44,6 +48,7 @@ let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let subjects: readonly object[];
+let account: ApiClient;
 
 eachFixture(async (fixture) => {
   ({ environment, space, home } = fixture);
@@ -60,8 +65,20 @@ eachFixture(async (fixture) => {
     { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
     systemNamespace,
   );
-  await space.start({ client: environment.server.clientOf(status.token) });
+  account = environment.server.clientOf(status.token);
+  await space.start({ client: account });
 });
+
+/** A right that was withdrawn is gone a moment later, and the operator is to look after that. */
+const unreadable = (place: string) =>
+  eventually(
+    () =>
+      account.call({ method: 'GET', path: pathOf(SECRET, place, 'any') }).then(
+        () => false,
+        (error: unknown) => error instanceof ApiError && error.status === 403,
+      ),
+    { what: `Secrets in ${place} to be unreadable` },
+  );
 
 const create = <T>(resource: Resource, body: unknown, namespace?: string) =>
   environment.server.client.call<T>({ method: 'POST', path: pathOf(resource, namespace), body });
@@ -76,6 +93,7 @@ const bindingOf = (role: string) => ({
 async function withdraw(place: string) {
   const role = secretsRoleName(space.names.space);
   await space.delete(ROLE_BINDING, role, place);
+  await unreadable(place);
   return () => create(ROLE_BINDING, bindingOf(role), place);
 }
 
@@ -127,10 +145,41 @@ test('Secrets of a Capsule that may not be read are reported by its Assistant, o
       body: { rules },
     });
   await allow([]);
+  await unreadable(namespace);
   await space.patch(ASSISTANT, 'ledger', { spec: { replicas: 2 } });
   await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False ReadRefused');
   expect(await space.message(ASSISTANT, 'ledger', 'WorkloadReady')).toContain(namespace);
   await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', READY);
   await allow(SECRETS);
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+});
+
+test('Secrets that may not be read, since a RoleBinding is gone that nobody may write again, count as there: no data is left behind', async () => {
+  await space.capsule(home);
+  await space.becomes(CAPSULE, home, 'Ready', READY);
+  const before = await environment.databases();
+  await space.assistant('ledger', { capsule: home });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  const filled = await environment.databases();
+  expect(filled).not.toEqual(before);
+  const namespace = space.namespaceOf(home);
+  const lift = await deny(environment.server.client, space.names.namespace, {
+    group: RBAC,
+    resource: 'rolebindings',
+    operations: ['CREATE', 'UPDATE'],
+    where: `request.namespace == "${namespace}"`,
+    message: '"not now"',
+  });
+  await space.delete(ROLE_BINDING, 'space-operator', namespace);
+  await space.becomes(CAPSULE, home, 'NamespaceReady', 'False WriteRefused');
+  await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False ReadRefused');
+  await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', READY);
+  await space.delete(ASSISTANT, 'ledger');
+  await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False ReadRefused');
+  expect(await space.message(ASSISTANT, 'ledger', 'Finalized')).toContain(namespace);
+  expect(await environment.databases()).toEqual(filled);
+  await lift();
+  await space.goes(ASSISTANT, 'ledger');
+  expect(await environment.databases()).toEqual(before);
+  expect(await space.list(SECRET, namespace)).toEqual([]);
 });

@@ -153,7 +153,7 @@ export const KINDS: readonly Kind[] = [
       condition('Reason', 'Ready', 'reason'),
       { name: 'Namespace', type: 'string', jsonPath: '.status.namespace' },
       { name: 'Assistants', type: 'integer', jsonPath: '.status.assistants.total' },
-      { name: 'Running', type: 'integer', jsonPath: '.status.assistants.ready' },
+      { name: 'Assistants Ready', type: 'integer', jsonPath: '.status.assistants.ready' },
       condition('Sandbox', 'SandboxReady', 'status', true),
       condition('Database', 'DatabaseReady', 'status', true),
       { name: 'Database Used', type: 'string', jsonPath: '.status.usage.database', priority: 1 },

@@ -1,4 +1,4 @@
-import { no, yes } from '../conditions.ts';
+import { type Finding, isTrue, lastFindings, no, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL, workloadSecretName } from '../names.ts';
@@ -81,8 +81,20 @@ async function takeUp(
 }
 
 /** Whether its status says that it has had a database. */
-export const hadDatabase = ({ status }: Assistant): boolean =>
+const hadDatabase = ({ status }: Assistant): boolean =>
   status?.conditions?.some(({ type, status }) => type === 'DatabaseReady' && status === 'True') === true;
+
+/** Reasons of a database that no broker was asked for: the Assistant waits, or does not have the id. */
+const UNASKED = new Set(['Waiting', 'Suspended', 'DuplicateIdentifier', 'WriteRefused']);
+
+/**
+ * What its status says about its database, if a broker was asked for that. The claim says so, too, but goes with its
+ * namespace.
+ */
+export function databaseBefore({ status }: Assistant): Finding | undefined {
+  const { DatabaseReady: found } = lastFindings(status?.conditions);
+  return found && (isTrue(found) || !UNASKED.has(found.reason)) ? found : undefined;
+}
 
 /** The claim stays without an owner, as a record that the id has data; the broker issues the URL again to the next owner. */
 export async function retainClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {

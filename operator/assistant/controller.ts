@@ -1,5 +1,5 @@
 import type { AssistantStatus } from '@space/manifests';
-import { type Findings, isTrue, lastFindings } from '../conditions.ts';
+import { type Findings, isTrue, lastFindings, unknown } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CLOSED } from '../egress/compile.ts';
 import { ASSISTANT, type Assistant, type SecretObject } from '../kinds.ts';
@@ -10,10 +10,11 @@ import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import type { Step } from '../step.ts';
-import { claimId } from './claim.ts';
+import { claimId, databaseBefore } from './claim.ts';
 import { type Facts, gatherFacts, type RunFacts, UnreadFactError } from './facts.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Plan, planAssistant } from './plan.ts';
+import { runsManifest } from './powers.ts';
 import { reportAssistant } from './status.ts';
 import { ensureDatabase } from './steps/database.ts';
 import {
@@ -92,32 +93,56 @@ function refusedOutcome(error: unknown): Outcome {
 
 /** Takes the steps that the plan allows, the finalizer first. */
 async function carryOut(context: Context, facts: Facts, plan: Plan, signal: AbortSignal): Promise<Outcome> {
-  const { assistant, workload } = facts;
+  const { assistant, claim, deployment, pods, workload } = facts;
   const finalizer = { resource: ASSISTANT, name: ASSISTANT_FINALIZER };
   if (plan.accepted) await addFinalizer(context.writer, finalizer, assistant, signal);
-  // Access that the manifest no longer asks for ends at once, whatever delays the other steps.
+  // Access that the manifest no longer asks for ends at once, whatever delays the other steps: the pods of an Assistant
+  // that owns its id go on, also while it is not accepted.
+  const owns = claim.registered === assistant.metadata.uid;
+  const keeps = workload && plan.onlyWaits && runsManifest(deployment, workload);
+  const kept = keeps ? await keepEgress(context, { ...facts, workload }, signal) : NOTHING_KEPT;
   const retry =
-    workload && plan.accepted && !plan.run
-      ? await narrowEgress(context, workload, plan.suspended ? CLOSED : workload.egress.policy, signal)
-      : undefined;
+    workload && (plan.accepted || owns) && !plan.run && !keeps
+      ? await narrowEgress(
+          context,
+          { workload, pods },
+          plan.suspended ? CLOSED : workload.egress.policy,
+          signal,
+        )
+      : kept.retry;
   if (plan.suspended || plan.restoring || mustStop(context, facts)) {
     await scaleToZero(context, facts, signal);
     return plan.provisionForRestore && workload
-      ? provisionForRestore(context, { ...facts, workload }, signal)
+      ? provisionForRestore(context, { ...facts, workload }, plan, signal)
       : { findings: {}, retry };
   }
-  if (plan.run && workload) return run(context, { ...facts, workload }, signal);
+  if (plan.run && workload) return run(context, { ...facts, workload }, plan, signal);
   const running = findingOfRunning(context, facts);
-  return { findings: running ? { WorkloadReady: running } : {}, retry };
+  return { findings: { ...kept.findings, ...(running ? { WorkloadReady: running } : {}) }, retry };
+}
+
+const NOTHING_KEPT: Outcome = { findings: {} };
+
+/**
+ * Keeps the policy of running pods up while their Capsule or the sandbox is not ready: pods that are replaced have other
+ * addresses, and replicas of the gateway that restart have none. Whatever fails is reported first and then retried.
+ */
+async function keepEgress(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
+  try {
+    const { finding, retry } = await ensureEgress(context, facts, signal).catch(asRefused);
+    return { findings: { EgressReady: finding }, retry };
+  } catch (retry) {
+    return { findings: {}, retry };
+  }
 }
 
 /** Database, files, egress and documents are prepared at the same time; the Deployment waits for all of them. */
-async function run(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
+async function run(context: Context, facts: RunFacts, plan: Plan, signal: AbortSignal): Promise<Outcome> {
   // The check before the first Deployment starts now, and its result is cached. A failure is reported when the
   // Deployment step asks again.
   if (!facts.deployment) void context.admission(signal).catch(() => undefined);
   const [{ database, files }, egress, documents] = await together([
-    ensureData(context, facts, signal),
+    ensureData(context, facts, plan, signal),
     ensureEgress(context, facts, signal).catch(asRefused),
     ensureDocuments(context, facts, signal).catch(asRefused),
   ]);
@@ -140,8 +165,13 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
 }
 
 /** Prepares the database and the files that a backup is restored into, and nothing that only pods need. */
-async function provisionForRestore(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
-  const { database, files } = await ensureData(context, facts, signal);
+async function provisionForRestore(
+  context: Context,
+  facts: RunFacts,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { database, files } = await ensureData(context, facts, plan, signal);
   return {
     findings: {
       DatabaseReady: database.finding,
@@ -151,10 +181,16 @@ async function provisionForRestore(context: Context, facts: RunFacts, signal: Ab
   };
 }
 
-/** Claims the id, then asks both brokers at the same time. */
+const ASKED = unknown('Starting', 'The database broker is asked for its database.');
+
+/**
+ * Claims the id, then asks both brokers at the same time. The status says so before they are asked: if the namespace is
+ * deleted with the claim in it, a deletion of the Assistant still drops its data.
+ */
 async function ensureData(
   context: Context,
   facts: RunFacts,
+  plan: Plan,
   signal: AbortSignal,
 ): Promise<Pick<Provided, 'database' | 'files'>> {
   const { objectStore } = context;
@@ -164,6 +200,11 @@ async function ensureData(
     retry,
   } = await claimId(context, facts, signal).catch(refusedClaim);
   if (!databaseSecret) return { database: { finding, retry }, files: undefined };
+  if (!databaseBefore(facts.assistant)) {
+    const findings = { ...plan.findings, DatabaseReady: ASKED };
+    const report = { findings, manifest: manifestOf(facts, plan) };
+    await reportAssistant(context, facts.assistant, report, signal);
+  }
   const [database, files] = await together([
     ensureDatabase(context, { ...facts, databaseSecret }, signal).catch(asRefused),
     objectStore && ensureFiles(context, objectStore, facts, signal).catch(asRefused),

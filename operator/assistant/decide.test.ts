@@ -1,6 +1,6 @@
 import { type AssistantSpec, checkManifest, type Manifest, manifestDigest } from '@space/manifests';
 import { describe, expect, test } from 'vitest';
-import { no, unknown, yes } from '../conditions.ts';
+import { type Finding, no, toConditions, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import { manifest } from '../testing/manifest.ts';
@@ -270,6 +270,16 @@ describe('the plan', () => {
     ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ['when its Capsule is suspended', { capsule: { ...inPlace, spec: { suspend: true } } }],
   ])('runs nothing %s', (_, changes) => expect(planAssistant({ ...facts, ...changes }).run).toBe(false));
+  test.each<[string, PlanFacts['provisioned'], Finding, string]>([
+    ['keeps what it said', undefined, yes('Ready', ''), 'True Ready'],
+    ['keeps a trouble', undefined, no('BrokerUnreachable', ''), 'False BrokerUnreachable'],
+    ['waits if no broker was asked', undefined, unknown('Waiting', ''), 'Unknown Waiting'],
+    ['waits if the claim is there', false, yes('Ready', ''), 'Unknown Waiting'],
+  ])('while the claim is lost, the database %s', (_, provisioned, said, expected) => {
+    const status = { conditions: toConditions({ DatabaseReady: said }, [], 1, () => '') };
+    const plan = planAssistant({ ...facts, provisioned, assistant: { ...me, status } });
+    expect(text(plan.findings['DatabaseReady'] ?? no('Waiting', ''))).toBe(expected);
+  });
   describe('while the data of its Capsule is restored', () => {
     const capsule = {
       ...inPlace,

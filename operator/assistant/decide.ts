@@ -153,7 +153,7 @@ export function decideApproval(
   if (assistant.metadata.annotations?.[ANNOTATION.approved] === digest) return undefined;
   return no(
     'ApprovalMissing',
-    `A person with the verb approve on capsules/${capsule.metadata.name} has to approve it, since it asks for powers. To approve this manifest: kubectl annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
+    `A person with the verb approve on capsules/${capsule.metadata.name} has to approve it, since it asks for powers. To approve this manifest: kubectl -n ${assistant.metadata.namespace} annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
   );
 }
 

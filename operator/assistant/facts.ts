@@ -16,6 +16,7 @@ import type { Claim } from './decide.ts';
 import { describeWorkload, type Workload } from './identity.ts';
 import { readStoredInputs } from './inputs/entered.ts';
 import { compareInputs, type EnteredInputs, judgeInputs } from './inputs/judge.ts';
+import { isCleared } from './inputs/seal.ts';
 import { readSealed } from './inputs/sealed.ts';
 
 /** Everything that a reconcile decides by, read and compiled once before anything is decided or done. */
@@ -31,8 +32,11 @@ export interface Facts extends EnteredInputs {
   readonly claim: Claim;
   /** The condition `InputsBound`. */
   readonly inputsBound: Finding;
-  /** Whether this Assistant owns the workload Secret and the Secret has a URL. */
-  readonly provisioned: boolean;
+  /**
+   * Whether this Assistant owns the workload Secret and the Secret has a URL; undefined without the Secret, which goes
+   * with its namespace. Then only the status says what there was.
+   */
+  readonly provisioned: boolean | undefined;
   /** Undefined in a Space without an object store. */
   readonly objects: { readonly registered: boolean } | undefined;
   /** The Secret that claims the id and holds the URL of the database. */
@@ -106,7 +110,7 @@ export async function gatherFacts(
       rivals: id === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, id)),
     },
     ...bound,
-    provisioned: owner === uid && databaseSecret?.data?.['DATABASE_URL'] !== undefined,
+    provisioned: databaseSecret && owner === uid && databaseSecret.data?.['DATABASE_URL'] !== undefined,
     objects: context.objectStore && { registered: isRegistered(objectStoreSecret, uid) },
     databaseSecret,
     objectStoreSecret,
@@ -142,7 +146,10 @@ const NO_INPUTS: EnteredInputs = {
 };
 const NO_MANIFEST: Finding = unknown('Waiting', 'Waits for Accepted.');
 
-/** The entered and the sealed values of stored inputs. No Secret is read for a manifest without stored inputs. */
+/**
+ * The entered and the sealed values of stored inputs. For a manifest without stored inputs only what is left of an
+ * earlier one is read, once for each version of the Assistant.
+ */
 async function readInputs(
   context: Context,
   workload: Workload | undefined,
@@ -150,13 +157,14 @@ async function readInputs(
 ): Promise<EnteredInputs & Pick<Facts, 'inputsBound'>> {
   if (!workload) return { ...NO_INPUTS, inputsBound: NO_MANIFEST };
   const { assistant, manifest, egress } = workload;
-  const known =
-    Object.keys(manifest.stored_inputs ?? {}).length === 0
-      ? NO_INPUTS
-      : await Promise.all([
-          readStoredInputs(context, assistant, manifest, signal),
-          readSealed(context, assistant, manifest.platform.id, signal),
-        ]).then(([entered, sealed]) => compareInputs({ entered, sealed }, egress.policy.inputs));
+  const asks = Object.keys(manifest.stored_inputs ?? {}).length > 0;
+  const [entered, sealed] = await Promise.all([
+    asks ? readStoredInputs(context, assistant, manifest, signal) : NO_INPUTS.entered,
+    asks || !isCleared(assistant)
+      ? readSealed(context, assistant, manifest.platform.id, signal)
+      : NO_INPUTS.sealed,
+  ]);
+  const known = await compareInputs({ entered, sealed }, egress.policy.inputs);
   return { ...known, inputsBound: judgeInputs(known, egress.policy.inputs) };
 }
 

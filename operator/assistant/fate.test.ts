@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { manifest } from '../testing/manifest.ts';
 import { names } from '../testing/names.ts';
-import { decideFate } from './fate.ts';
+import { decideFate, ownsDatabase } from './fate.ts';
 
 const DELETED = '2026-03-01T10:00:00Z';
 const WITHIN = '2026-03-01T10:59:00Z';
@@ -56,5 +56,27 @@ describe('what becomes of an Assistant’s data', () => {
     ],
   ])('%s', (_, one, of, now, fate) => {
     expect(fateOf(one, of, now)).toBe(fate);
+  });
+});
+
+describe('without the Secret that claims the id, as after its namespace was deleted,', () => {
+  const owns = (status: string, reason: string, rivals: readonly Assistant[] = []) => {
+    const conditions = [{ type: 'DatabaseReady', status, reason, message: '', lastTransitionTime: '' }];
+    const one = { ...assistant(undefined, going), status: { conditions } } as Assistant;
+    return ownsDatabase(one, undefined, [one, ...rivals]);
+  };
+  it.each([
+    ['True', 'Ready', true],
+    ['Unknown', 'Starting', true],
+    ['False', 'BrokerUnreachable', true],
+    ['Unknown', 'Waiting', false],
+    ['False', 'Suspended', false],
+    ['False', 'DuplicateIdentifier', false],
+    ['False', 'WriteRefused', false],
+  ])('an Assistant whose DatabaseReady is %s %s owns the database: %s', (status, reason, expected) => {
+    expect(owns(status, reason)).toBe(expected);
+    expect(owns(status, reason, [{ ...assistant(undefined, {}), metadata: { name: 'b', uid: 'two' } }])).toBe(
+      false,
+    );
   });
 });

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts';
 import { type Clocks, type Grace, graceOf } from '../grace.ts';
 import type { Assistant, Capsule, SecretObject } from '../kinds.ts';
 import { theSame } from '../last-word.ts';
-import { hadDatabase, registeredOwner } from './claim.ts';
+import { databaseBefore, registeredOwner } from './claim.ts';
 import { deletionPolicyOf } from './retain.ts';
 
 /** Pure decisions about the data of an Assistant that is being deleted. */
@@ -19,7 +19,7 @@ export function ownsDatabase(
   const { uid } = assistant.metadata;
   const owner = registeredOwner(claim);
   if (owner !== undefined) return owner === uid;
-  return hadDatabase(assistant) && rivals.every(({ metadata }) => metadata.uid === uid);
+  return databaseBefore(assistant) !== undefined && rivals.every(({ metadata }) => metadata.uid === uid);
 }
 
 /**

@@ -208,5 +208,8 @@ function removeAll(
   );
 }
 
-const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; its other objects are removed after them.');
+const PODS_REMAIN = no(
+  'PodsRemain',
+  'Its pods are being stopped; its other objects are removed after them. If the node of a pod is lost, delete the Node object once the node is off.',
+);
 const LOOK_AGAIN_MS = 2_000;

@@ -7,7 +7,13 @@ import { decideWorkload, type WorkloadView } from './health.ts';
 
 const pod = (
   container: Partial<ContainerStatus>,
-  changes: { revision?: string; ready?: boolean; going?: boolean; conditions?: object[] } = {},
+  changes: {
+    revision?: string;
+    ready?: boolean;
+    going?: boolean;
+    conditions?: object[];
+    phase?: string;
+  } = {},
 ): Pod => ({
   metadata: {
     name: 'p',
@@ -15,6 +21,7 @@ const pod = (
     ...(changes.going ? { deletionTimestamp: 'now' } : {}),
   },
   status: {
+    ...(changes.phase === undefined ? {} : { phase: changes.phase }),
     conditions: [
       { type: 'Ready', status: changes.ready ? 'True' : 'False' },
       ...((changes.conditions ?? []) as []),
@@ -60,6 +67,21 @@ test.each<[string, WorkloadView, string, string]>([
   [
     'a ready pod of an old revision',
     view([pod({}, { ready: true, revision: 'r0' })]),
+    'False Starting',
+    '0 of 1',
+  ],
+  [
+    'a pod that was evicted, and one in its place',
+    view([
+      pod({ state: { terminated: { exitCode: 137 } } }, { phase: 'Failed' }),
+      pod(waiting('ContainerCreating')),
+    ]),
+    'False Starting',
+    '0 of 1',
+  ],
+  [
+    'a pod that was evicted while it was ready',
+    view([pod({}, { phase: 'Failed', ready: true })]),
     'False Starting',
     '0 of 1',
   ],

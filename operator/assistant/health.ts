@@ -3,6 +3,7 @@ import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
 import { attesterEnd, attesterStatus, isAttested, NOT_IN_SANDBOX, WALLS_OPEN } from '../sandbox/attester.ts';
 import { oneLine } from '../text.ts';
+import { hasEnded } from './pods.ts';
 
 export interface WorkloadView {
   readonly image: string;
@@ -34,9 +35,11 @@ const CONFIG_FAILURES = new Set(['CreateContainerConfigError', 'CreateContainerE
  */
 export function decideWorkload(view: WorkloadView): Finding {
   const pods = view.pods.filter(
-    ({ metadata }) =>
-      metadata.deletionTimestamp === undefined &&
-      metadata.annotations?.[ANNOTATION.revision] === view.revision,
+    (pod) =>
+      pod.metadata.deletionTimestamp === undefined &&
+      pod.metadata.annotations?.[ANNOTATION.revision] === view.revision &&
+      // One that was evicted, say, stays for a person to read, and another is in its place.
+      !hasEnded(pod),
   );
   const ready = pods.filter((pod) => isTrue(pod, 'Ready')).length;
   if (ready >= view.replicas)
@@ -98,7 +101,7 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
   const how = `${oneLine(ended.reason ?? 'Error', 80)}, exit code ${ended.exitCode ?? 'unknown'}`;
   return no(
     'NotAttested',
-    `The attester (image "${image}") could not be run on node "${node}": ${how}. None of the pod's other containers was started.`,
+    `The attester (image "${image}") could not be run on node "${node}": ${how}. None of the pod's other containers was started. Check that image, and the sandbox of that node: kubectl describe pod says more.`,
   );
 }
 
@@ -106,7 +109,7 @@ function pullFailure({ state }: ContainerStatus, image: string): Finding | undef
   if (!PULL_FAILURES.has(state?.waiting?.reason ?? '')) return undefined;
   return no(
     'ImagePullFailed',
-    `Image "${image}" cannot be pulled. Check its name and tag, whether the nodes can reach the registry, and whether the registry requires credentials.`,
+    `Image "${image}" cannot be pulled. Check its name and tag, whether the nodes can reach the registry, and whether the registry requires credentials (image.pullSecrets of the chart).`,
   );
 }
 
@@ -132,7 +135,7 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
           : `ended with exit code ${ended.exitCode ?? 'unknown'}`;
       return no(
         'CrashLooping',
-        `The container ${how} and is restarted with increasing delays. Its log says more.`,
+        `The container ${how} and is restarted with increasing delays. Its log says more (kubectl logs --previous).`,
       );
     }
   }

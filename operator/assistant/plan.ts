@@ -1,6 +1,7 @@
 import { type Finding, type Findings, isTrue, no, yes } from '../conditions.ts';
 import type { Capsule } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
+import { databaseBefore } from './claim.ts';
 import * as decide from './decide.ts';
 import type { Facts } from './facts.ts';
 
@@ -31,6 +32,8 @@ export interface Plan {
   readonly provisionForRestore: boolean;
   /** Nothing prevents provisioning and scheduling. */
   readonly run: boolean;
+  /** Only its Capsule or the sandbox is not ready, so that pods which run may have what the manifest asks for. */
+  readonly onlyWaits: boolean;
 }
 
 /** Decides the conditions of an Assistant, in their order. */
@@ -64,7 +67,9 @@ export function planAssistant(facts: PlanFacts): Plan {
   const blockedBy = decide.firstUnmet({ ...before, ...needs });
   const restoring = !suspended && capsule?.metadata.annotations?.[ANNOTATION.restoring] !== undefined;
   const waiting = suspended ? SUSPENDED : decide.waitsFor(blockedBy ?? 'DatabaseReady');
-  const database = provisioned ? yes('Ready', 'It has a database of its own.') : waiting;
+  // A deletion decides by what the status says while the claim is lost.
+  const lost = provisioned === undefined ? databaseBefore(assistant) : undefined;
+  const database = provisioned ? yes('Ready', 'It has a database of its own.') : (lost ?? waiting);
   const objectStore = objects && {
     ObjectStoreReady: objects.registered
       ? yes('Ready', 'It has a place of its own in the object store.')
@@ -85,6 +90,11 @@ export function planAssistant(facts: PlanFacts): Plan {
     restoring,
     provisionForRestore: restoring && decide.firstUnmet(before) === undefined,
     run: blockedBy === undefined && !suspended && !restoring,
+    onlyWaits:
+      blockedBy !== undefined &&
+      decide.firstUnmet({ Accepted: accepted, ...needs }) === undefined &&
+      !suspended &&
+      !restoring,
   };
 }
 

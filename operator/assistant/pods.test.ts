@@ -19,3 +19,10 @@ test('a pod’s addresses are those of both families, by either of which it may 
     ]),
   ).toEqual(['10.1.0.5', '10.1.0.6', v4, v6]);
 });
+
+test('a pod that has ended has no address, since another pod may have it by now', () => {
+  const pods = ['Failed', 'Succeeded', 'Running', 'Unknown'].map((phase, at) =>
+    pod({ phase, podIP: `10.1.0.${at}`, podIPs: [{ ip: `10.1.0.${at}` }] }),
+  );
+  expect(addressesOfPods(pods)).toEqual(['10.1.0.2', '10.1.0.3']);
+});

@@ -4,9 +4,20 @@ import { ANNOTATION, capsuleNamespace, workloadSecretName } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 import type { Leaving } from './identity.ts';
 
-/** IP addresses of the pods, of both families if they have both. Terminating pods count, since they may still send. */
+const ENDED = new Set(['Failed', 'Succeeded']);
+
+/** Whether none of its containers runs any more; the network may have given its address to another pod by then. */
+export const hasEnded = ({ status }: Pod): boolean => ENDED.has(status?.phase ?? '');
+
+/**
+ * IP addresses of the pods that have not ended, of both families if they have both. Terminating pods count, since they
+ * may still send.
+ */
 export const addressesOfPods = (pods: readonly Pod[]): readonly string[] =>
-  pods.flatMap(({ status: { podIP, podIPs } = {} }) => podIPs?.map(({ ip }) => ip) ?? podIP ?? []).toSorted();
+  pods
+    .filter((pod) => !hasEnded(pod))
+    .flatMap(({ status: { podIP, podIPs } = {} }) => podIPs?.map(({ ip }) => ip) ?? podIP ?? [])
+    .toSorted();
 
 /**
  * Whether the API server has pods that belong to this Assistant or mount its database's URL. The mount is in the

@@ -1,7 +1,7 @@
 import { newPowers, parseManifest } from '@space/manifests';
 import type { Context } from '../context.ts';
 import { ASSISTANT, CONFIG_MAP, type ConfigMap, type Deployment } from '../kinds.ts';
-import { isNotFound } from '../runtime/errors.ts';
+import { ApiError, isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 import { type Workload, workloadNamespace } from './identity.ts';
 
@@ -29,14 +29,29 @@ export async function widerPowers(
   return `Version ${versions[1]} may do what ${versions[0]} could not: it ${listed}${more}.`;
 }
 
-export function tellWiderPowers(context: Context, { assistant }: Workload, note: string): void {
-  context.events.record(ASSISTANT, assistant, {
-    type: 'Warning',
-    reason: 'PowersWidened',
-    action: 'Upgrade',
-    note,
-  });
+/**
+ * Records the Event before the new powers are rolled out, since an operator that ends right after that finds nothing to
+ * compare. An API server that refuses Events does not prevent it.
+ */
+export async function tellWiderPowers(
+  context: Context,
+  { assistant }: Workload,
+  note: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const happening = { type: 'Warning', reason: 'PowersWidened', action: 'Upgrade', note } as const;
+  try {
+    await context.events.announce(ASSISTANT, assistant, happening, signal);
+  } catch (error) {
+    const isFinal = error instanceof ApiError && error.status < 500 && error.status !== 429;
+    if (!isFinal) throw error;
+    context.log.warn({ err: error }, 'an Event about new powers could not be recorded');
+  }
 }
+
+/** Whether the pods of a Deployment have exactly this manifest. */
+export const runsManifest = (running: Deployment | undefined, { documents }: Workload): boolean =>
+  mountedManifest(running, documents.manifest.key) === documents.manifest.name;
 
 /** The name of the manifest's ConfigMap that the pods of a Deployment mount. */
 function mountedManifest(deployment: Deployment | undefined, key: string): string | undefined {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Deployment } from '../kinds.ts';
-import { refusedForSandbox } from './retry.ts';
+import type { Assistant, Deployment } from '../kinds.ts';
+import { refusedForSandbox, waitOf } from './retry.ts';
 
 const names = { space: 'home', runtimeClass: 'gvisor' };
 const refused = (message: string, status = 'True') =>
@@ -22,3 +22,29 @@ test.each<[string, Deployment | undefined, boolean]>([
 ])('a Deployment is retried only because of the sandbox: %s', (_, deployment, expected) =>
   expect(refusedForSandbox(names, deployment)).toBe(expected),
 );
+
+const NOW = Date.parse('2026-03-01T12:00:00Z');
+const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
+
+test.each<[string, { sandbox?: string; since?: number; refused?: number }, number]>([
+  ['the sandbox was not there at the last look', { sandbox: 'False', since: 600, refused: 600 }, 5],
+  ['nothing is known of the sandbox', { refused: 600 }, 5],
+  ['the sandbox is there for a moment, after a long loss', { sandbox: 'True', since: 2, refused: 7200 }, 5],
+  ['it is there for longer', { sandbox: 'True', since: 40, refused: 7200 }, 40],
+  ['the pods are refused for a while', { sandbox: 'True', since: 7200, refused: 300 }, 300],
+  ['they are refused for days', { sandbox: 'True', since: 90_000, refused: 86_400 }, 900],
+  ['nothing says since when', { sandbox: 'True', since: 60 }, 60],
+])('attempts become rare while pods are refused for their sandbox: %s', (_, given, seconds) => {
+  const { sandbox, since = 0, refused: refusedFor } = given;
+  const condition = { type: 'SandboxReady', status: sandbox, lastTransitionTime: ago(since) };
+  const assistant = { status: { conditions: sandbox === undefined ? [] : [condition] } };
+  const failure = {
+    type: 'ReplicaFailure',
+    status: 'True',
+    message: POLICY,
+    ...(refusedFor === undefined ? {} : { lastTransitionTime: ago(refusedFor) }),
+  };
+  const deployment = { metadata: { name: 'ledger' }, status: { conditions: [failure] } };
+  const waitMs = waitOf(assistant as unknown as Assistant, deployment as unknown as Deployment, NOW);
+  expect(waitMs).toBe(seconds * 1000);
+});

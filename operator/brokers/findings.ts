@@ -23,7 +23,7 @@ export function brokerFinding(error: unknown, principal?: PrincipalRef): Finding
     case 'untrusted':
       return no(
         'BrokerNotOurs',
-        `The service at the ${name}'s address has no valid certificate of the Space's authority for its name, so no token was sent to it. If certificates have expired, renew them with helm upgrade.`,
+        `The service at the ${name}'s address has no valid certificate of the Space's authority for its name, so no token was sent to it. If certificates have expired, see why the CronJob of keys in the system namespace does not renew them (docs/keys.md).`,
       );
     case 'not-ours':
       return no(

@@ -74,7 +74,12 @@ async function takeAway(
   if (namespace) {
     const { name, deletionTimestamp } = namespace.metadata;
     if (deletionTimestamp === undefined) await writer.remove(NAMESPACE, namespace, signal);
-    await wait(no('NamespaceTerminating', `Namespace "${name}" is being deleted.`));
+    await wait(
+      no(
+        'NamespaceTerminating',
+        `Namespace "${name}" is being deleted. If that takes long, its status.conditions say what keeps it.`,
+      ),
+    );
     return {};
   }
 

@@ -100,7 +100,7 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
       record.tellAll(
         narrow,
         `narrow ${sha256(canonicalJson(narrow))}`,
-        (replica) => call(replica, 'policy.narrow', narrow, signal),
+        (replica) => narrowOne(call, replica, narrow, signal),
         () => NOTHING,
       ),
     async remove({ capsule_id, app_id, assistant_uid }, signal) {
@@ -116,6 +116,22 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
       return outcome;
     },
   };
+}
+
+/** A replica of an earlier release knows no addresses here, and removes without them what must be removed. */
+async function narrowOne(
+  call: CallReplica,
+  replica: Replica,
+  { addresses, ...narrow }: PolicyNarrow,
+  signal: AbortSignal,
+) {
+  const whole = addresses === undefined ? narrow : { ...narrow, addresses };
+  try {
+    return await call(replica, 'policy.narrow', whole, signal);
+  } catch (error) {
+    if (!(error instanceof ReplicaError && error.code === 'invalid_request')) throw error;
+    return call(replica, 'policy.narrow', narrow, signal);
+  }
 }
 
 function inputCalls(

@@ -110,7 +110,7 @@ function waitOf(
     // An Assistant that is being deleted gets no policy any more.
     const staying = context.stores.assistants.list().filter(({ metadata }) => !metadata.deletionTimestamp);
     const all = staying.map(keyOf);
-    // No policy is sent while the gate is closed, though running pods continue.
+    // While the gate is closed, no policy is sent of an Assistant whose pods run with an earlier manifest.
     const closed = all.length > 0 && !isTrue(context.gate());
     if (closed && clock.now() - start.since < PATIENCE_MS) return { requeueAfterMs: AGAIN_MS };
     start.left = { untried: new Set(all), tried: new Set() };

@@ -149,9 +149,9 @@ function keep(primary: string, ...others: readonly string[]): void {
 }
 
 /** How the gateway answers the Assistant's own principal for a CONNECT. */
-async function connectTo(host: string, at = 0): Promise<string> {
+async function connectTo(host: string, at = 0, from = '127.0.0.1'): Promise<string> {
   const secret = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
-  return codeFor(Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString(), host, at);
+  return codeFor(Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString(), host, at, from);
 }
 
 /** How it answers an unknown caller. */
@@ -160,10 +160,11 @@ const strangerIs = (code: string, at = 0) =>
     what: `a stranger is ${code}`,
   });
 
-async function codeFor(principal: string, host: string, at: number): Promise<string> {
+async function codeFor(principal: string, host: string, at: number, from = '127.0.0.1'): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
-    const socket = connect(replicas[at]?.dataPort ?? 1, '127.0.0.1');
+    const port = replicas[at]?.dataPort ?? 1;
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from });
     socket.write(
       `CONNECT ${host}:443 HTTP/1.1\r\nhost: ${host}\r\nproxy-authorization: Bearer ${principal}\r\n\r\n`,
     );
@@ -175,8 +176,22 @@ async function codeFor(principal: string, host: string, at: number): Promise<str
       .on('close', () => resolve(/platform-egress-error: (\w+)/.exec(text)?.[1] ?? text));
   });
 }
-const settles = (host: string, code: string, at = 0) =>
-  eventually(async () => (await connectTo(host, at)) === code, { what: `CONNECT ${host} is ${code}` });
+const settles = (host: string, code: string, at = 0, from = '127.0.0.1') =>
+  eventually(async () => (await connectTo(host, at, from)) === code, {
+    what: `CONNECT ${host} from ${from} is ${code}`,
+  });
+
+/** The Assistant's pod has another address, as one that replaces it has. */
+async function replacedAt(ip: string): Promise<void> {
+  const namespace = space.namespaceOf(home);
+  const [pod] = await space.list<kinds.Pod>(POD, namespace);
+  await environment.server.client.call({
+    method: 'PATCH',
+    path: pathOf(POD, namespace, pod?.metadata.name ?? '', 'status'),
+    contentType: 'application/merge-patch+json',
+    body: { status: { podIP: ip, podIPs: [{ ip }] } },
+  });
+}
 
 const outside = (network: object, inputs: object = {}) =>
   manifest('ledger', { network, stored_inputs: inputs });
@@ -300,6 +315,85 @@ test('allowed hosts wait for the acknowledgement of every replica, and removed o
   expect(await space.list(SECRET, space.namespaceOf(home))).toEqual([]);
 });
 
+test.each<[reason: string, refuse: () => Promise<unknown>]>([
+  // spec.storedInputs still names the input, so the Assistant is not accepted.
+  ['StoredInputUnknown', async () => {}],
+  ['QuotaExceeded', () => space.patch(CAPSULE, home, { spec: { quota: { assistants: 0 } } })],
+])(
+  'what a manifest gives up ends at once, also of an Assistant that is refused with %s',
+  async (reason, refuse) => {
+    await addReplica();
+    await enter(VALUE);
+    const asked = outside({ allowed_hosts: ['api.bank.org'] }, { bank: INPUT });
+    await space.assistant('ledger', { capsule: home, manifest: asked, storedInputs: bound });
+    await say('Ready', READY);
+    await settles('api.bank.org', 'upstream_failed');
+    await refuse();
+    const storedInputs = reason === 'StoredInputUnknown' ? bound : null;
+    const less = { network: { allowed_hosts: [] }, stored_inputs: { bank: null } };
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: less, storedInputs } });
+    await say('Accepted', `False ${reason}`);
+    await settles('api.bank.org', 'host_denied');
+  },
+);
+
+test('running pods keep their access while the sandbox is not ready, also at other addresses and at a replica that restarts', async () => {
+  const name = await addReplica();
+  const hosts = { allowed_hosts: ['api.bank.org', 'rates.ecb.org'] };
+  await space.assistant('ledger', { capsule: home, manifest: outside(hosts) });
+  await say('Ready', READY);
+  await settles('api.bank.org', 'upstream_failed');
+  await space.delete(kinds.RUNTIME_CLASS, space.names.runtimeClass);
+  await say('SandboxReady', 'False RuntimeClassNotFound');
+  await replacedAt('127.0.0.2');
+  const movedTo = (code: string) => settles('api.bank.org', code, 0, '127.0.0.2');
+  await movedTo('upstream_failed');
+  await replicas[0]?.stop();
+  replicas[0] = await startReplica();
+  await started(name, 'containerd://2', '127.0.0.11');
+  await movedTo('upstream_failed');
+  await say('SandboxReady', 'False RuntimeClassNotFound');
+
+  // What another manifest asks for is not added meanwhile, and what it gives up goes.
+  const other = { allowed_hosts: ['new.bank.org', 'rates.ecb.org'] };
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: other } } });
+  await movedTo('host_denied');
+  expect(await connectTo('new.bank.org', 0, '127.0.0.2')).toBe('host_denied');
+});
+
+test.each<[reason: string, refuse: () => Promise<unknown>]>([
+  ['StoredInputUnknown', () => space.patch(ASSISTANT, 'ledger', { spec: { storedInputs: bound } })],
+  ['QuotaExceeded', () => space.patch(CAPSULE, home, { spec: { quota: { assistants: 0 } } })],
+])(
+  'a pod that replaces one of an Assistant refused with %s has what it had, and nothing more',
+  async (reason, refuse) => {
+    await addReplica();
+    await addReplica();
+    const hosts = { allowed_hosts: ['api.bank.org', 'rates.ecb.org'] };
+    await space.assistant('ledger', { capsule: home, manifest: outside(hosts) });
+    await say('Ready', READY);
+    await settles('api.bank.org', 'upstream_failed');
+    await refuse();
+    await say('Accepted', `False ${reason}`);
+    await replacedAt('127.0.0.2');
+    await settles('api.bank.org', 'upstream_failed', 0, '127.0.0.2');
+    await settles('api.bank.org', 'upstream_failed', 1, '127.0.0.2');
+    expect(await connectTo('api.bank.org')).toBe('forbidden');
+
+    // Another manifest takes away and adds nothing, also for the next pod, and also if it asks for a host again.
+    const asks = (...allowed_hosts: string[]) =>
+      space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: { allowed_hosts } } } });
+    await asks('api.bank.org', 'new.bank.org');
+    await settles('rates.ecb.org', 'host_denied', 0, '127.0.0.2');
+    await asks('api.bank.org', 'new.bank.org', 'rates.ecb.org');
+    await replacedAt('127.0.0.3');
+    await settles('api.bank.org', 'upstream_failed', 0, '127.0.0.3');
+    for (const host of ['new.bank.org', 'rates.ecb.org'])
+      expect(await connectTo(host, 0, '127.0.0.3')).toBe('host_denied');
+    await say('Accepted', `False ${reason}`);
+  },
+);
+
 test('a stored input is sealed once, outlives its Secret, and is sent nowhere else', async () => {
   await addReplica();
   const say = (status: string) => space.becomes(ASSISTANT, 'ledger', 'InputsBound', status);
@@ -405,6 +499,18 @@ test('a value that its host returns is no longer used until a person enters a ne
   expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
 });
 
+test('a value that is exchanged for one with a newline is reported, and the next one is used', async () => {
+  await asking(INPUT);
+  await write({ stringData: { value: `${VALUE}2\n` } });
+  await touch();
+  await say('InputsBound', 'False InputInvalid');
+  expect(seals()).toBe(1);
+  await write({ stringData: { value: `${VALUE}2` } });
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
+});
+
 test('a write to a Secret that enters no value sends the sealed value to no other host', async () => {
   await asking(INPUT);
   await asks({ host: 'api.other.org' });
@@ -441,6 +547,47 @@ test('a write to a Secret that enters no value does not enable a value that its 
   await say('Ready', READY);
   expect(seals()).toBe(2);
 });
+
+/** There is no sealed value any more. */
+const forgotten = () =>
+  eventually(
+    async () => !(await space.get<kinds.SecretObject>(SECRET, `egress-${home}.ledger`))?.data?.['bank'],
+    { what: 'the value is forgotten' },
+  );
+
+test('a manifest that leaves an input out and has it again for another host enters nothing', async () => {
+  await asking(INPUT);
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { stored_inputs: { bank: null } }, storedInputs: null },
+  });
+  await forgotten();
+  await say('Ready', READY);
+  const again = { stored_inputs: { bank: { ...INPUT, host: 'api.other.org' } } };
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: again, storedInputs: bound } });
+  await say('InputsBound', 'False InputNeedsReentry');
+  expect(seals()).toBe(1);
+  await asks({ host: INPUT.host });
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
+});
+
+test.each([
+  ['without any host', []],
+  ['with a host', ['api.bank.org']],
+])(
+  'the value of the last input that a manifest gives up is forgotten, and entered anew for a later one: %s',
+  async (_, hosts) => {
+    await asking(INPUT);
+    const less = { network: { allowed_hosts: hosts }, stored_inputs: { bank: null } };
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: less, storedInputs: null } });
+    await forgotten();
+    await say('Ready', READY);
+    await space.delete(SECRET, 'bank-key', space.names.namespace);
+    const more = { stored_inputs: { bank: INPUT } };
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: more, storedInputs: bound } });
+    await say('InputsBound', 'False InputSecretNotFound');
+  },
+);
 
 test('an entry with its definition is accepted with the same value, and used for nothing else', async () => {
   const [other, third] = [{ host: 'api.other.org' }, { host: 'api.third.org' }];
@@ -540,10 +687,14 @@ test('a value is sealed again with the next key, and the old key can be removed'
   const name = `egress-${home}.ledger`;
   const sealed = async () => (await space.get<kinds.SecretObject>(SECRET, name))?.data?.['bank'];
   const before = await sealed();
+  const puts = () => calls.filter((operation) => operation === 'policy.put').length;
+  /** Returns the number of policies that were put before the operator could know of it. */
   const restart = async (start: number) => {
     await replicas[0]?.stop();
     replicas[0] = await startReplica();
+    const before = puts();
     await started(replica, `containerd://${start}`, '127.0.0.11');
+    return before;
   };
 
   keep('k2', 'k1');
@@ -551,11 +702,8 @@ test('a value is sealed again with the next key, and the old key can be removed'
   await eventually(async () => (await sealed()) !== before, { what: 'sealed anew' });
 
   keep('k2');
-  await restart(3);
-  const puts = calls.filter((operation) => operation === 'policy.put').length;
-  await eventually(() => calls.filter((operation) => operation === 'policy.put').length > puts, {
-    what: 'the policy to be put again',
-  });
+  const putBefore = await restart(3);
+  await eventually(() => puts() > putBefore, { what: 'the policy to be put again' });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
   expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(1);
 });

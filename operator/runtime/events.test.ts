@@ -56,6 +56,23 @@ test.each(['a', '\u00e9', '\u4e16', '\u{1f600}', '\ud83d'])(
   },
 );
 
+/** A name that the API server accepts (RFC 1123), at most 253 characters long. */
+const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+test('an Event of an object with a long name has a name that the API server accepts', async () => {
+  const { sent, recorder } = makeRecorder();
+  const names = ['a', ...['a', 'a-', 'a--', 'a.', 'a.a-'].map((part) => part.repeat(250))].flatMap((long) =>
+    Array.from({ length: 24 }, (_, i) => `${long.slice(0, 252 - i)}z`),
+  );
+  expect(names.filter((name) => SUBDOMAIN.test(name)).length).toBeGreaterThan(100);
+  for (const name of names.filter((one) => SUBDOMAIN.test(one)))
+    recorder.record(THING, { metadata: { ...object.metadata, name, uid: name } }, happening('x'));
+  await recorder.flush();
+  const given = sent.map(({ metadata }) => (metadata as { readonly name: string }).name);
+  expect(given.filter((name) => !SUBDOMAIN.test(name))).toEqual([]);
+  expect(given[0]).toMatch(/^az\.[0-9a-f]{16}$/);
+});
+
 test('an object with many Events gets ten at once, then one every ten seconds', async () => {
   const { sent, clock, recorder } = makeRecorder();
   for (let i = 0; i < 50; i++) recorder.record(THING, object, happening(String(i)));
@@ -78,6 +95,24 @@ test('an Event that could not be recorded fails no caller, and may be recorded l
   recorder.record(THING, object, happening('x'));
   await recorder.flush();
   expect(sent.length).toBe(1);
+});
+
+test('an Event that is announced is stored before what it tells of, or its caller fails', async () => {
+  let broken = true;
+  const { sent, series, recorder } = makeRecorder(async () => {
+    if (broken) throw new Error('away');
+  });
+  await expect(recorder.announce(THING, object, happening('x'))).rejects.toThrow('away');
+  broken = false;
+  await recorder.announce(THING, object, happening('x'));
+  expect(sent.length).toBe(1);
+  await recorder.announce(THING, object, happening('x'));
+  await recorder.flush();
+  expect([sent.length, series.length]).toEqual([1, 1]);
+  // Other Events of the object do not crowd it out.
+  for (let i = 0; i < 50; i++) recorder.record(THING, object, happening(String(i)));
+  await recorder.announce(THING, object, happening('y'));
+  expect(sent.at(-1)).toMatchObject({ note: 'y' });
 });
 
 test('a repeated occurrence is one Event with a count, which is written once a minute', async () => {

@@ -36,8 +36,9 @@ const REPEAT_MS = 60_000;
 const BURST = 10;
 const REFILL_MS = 10_000;
 
-/** The API server's limit of a note, in bytes. */
+/** The API server's limits of a note, in bytes, and of a name. */
 const LONGEST_NOTE = 1024;
+const LONGEST_NAME = 253;
 
 /** An Event that was sent, and the count of its repetitions since. */
 interface SentEvent {
@@ -49,7 +50,7 @@ interface SentEvent {
   cancel: (() => void) | undefined;
 }
 
-/** Records Events, and counts repetitions as series. It never throws, since an Event is not state. */
+/** Records Events, and counts repetitions as series. */
 export class EventRecorder {
   readonly #options: EventOptions;
   /** The least recently seen one is first. */
@@ -61,33 +62,66 @@ export class EventRecorder {
     this.#options = options;
   }
 
+  /** Never throws, since an Event is not state. */
   record(resource: Resource, object: KubeObject, happening: Happening): void {
-    const { uid = '', name, namespace = 'default' } = object.metadata;
-    const { clock } = this.#options;
-    const sameAs = [uid, happening.reason, happening.note].join('\0');
-    const now = clock.now();
+    const now = this.#options.clock.now();
     this.#forget(now);
+    if (this.#isRepeated(object, happening, now) || !this.#spend(object.metadata.uid ?? '', now)) return;
+    this.#track(
+      this.#begin(resource, object, happening, { now }).catch((error: unknown) =>
+        this.#options.onProblem?.(error),
+      ),
+    );
+  }
+
+  /**
+   * Resolves when the Event is stored. It is for what must be known, before it is done: no limit drops it, and whoever
+   * does it fails with it.
+   */
+  async announce(
+    resource: Resource,
+    object: KubeObject,
+    happening: Happening,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const now = this.#options.clock.now();
+    this.#forget(now);
+    if (this.#isRepeated(object, happening, now)) return;
+    await this.#begin(resource, object, happening, { now, signal });
+  }
+
+  /** Counts it in its series, if there is one. */
+  #isRepeated({ metadata }: KubeObject, happening: Happening, now: number): boolean {
+    const sameAs = keyOf(metadata.uid, happening);
     const known = this.#sent.get(sameAs);
-    if (known) {
-      this.#sent.delete(sameAs);
-      this.#sent.set(sameAs, known);
-      known.count += 1;
-      known.lastAt = now;
-      known.lastTime = wireMicroTime();
-      known.cancel ??= clock.after(REPEAT_MS, () => this.#repeat(known));
-      return;
-    }
-    if (!this.#spend(uid, now)) return;
-    const event = `${name}.${randomBytes(8).toString('hex')}`;
+    if (!known) return false;
+    this.#sent.delete(sameAs);
+    this.#sent.set(sameAs, known);
+    known.count += 1;
+    known.lastAt = now;
+    known.lastTime = wireMicroTime();
+    known.cancel ??= this.#options.clock.after(REPEAT_MS, () => this.#repeat(known));
+    return true;
+  }
+
+  async #begin(
+    resource: Resource,
+    object: KubeObject,
+    happening: Happening,
+    { now, signal }: { readonly now: number; readonly signal?: AbortSignal | undefined },
+  ): Promise<void> {
+    const { uid, name, namespace = 'default' } = object.metadata;
+    const sameAs = keyOf(uid, happening);
+    const event = nameFor(name);
     const path = pathOf(EVENT, namespace, event);
     this.#sent.set(sameAs, { path, count: 1, lastAt: now, lastTime: '', cancel: undefined });
-    this.#track(
-      this.#send(resource, object, event, happening).catch((error: unknown) => {
-        this.#sent.get(sameAs)?.cancel?.();
-        this.#sent.delete(sameAs);
-        this.#options.onProblem?.(error);
-      }),
-    );
+    try {
+      await this.#send(resource, object, { event, happening, signal });
+    } catch (error) {
+      this.#sent.get(sameAs)?.cancel?.();
+      this.#sent.delete(sameAs);
+      throw error;
+    }
   }
 
   /** The number of Events that are remembered. */
@@ -120,11 +154,24 @@ export class EventRecorder {
     void sending.finally(() => this.#sending.delete(sending));
   }
 
-  async #send(resource: Resource, object: KubeObject, event: string, happening: Happening): Promise<void> {
+  async #send(
+    resource: Resource,
+    object: KubeObject,
+    {
+      event,
+      happening,
+      signal,
+    }: {
+      readonly event: string;
+      readonly happening: Happening;
+      readonly signal: AbortSignal | undefined;
+    },
+  ): Promise<void> {
     const { name, namespace = 'default', uid, resourceVersion } = object.metadata;
     await this.#options.client.call({
       method: 'POST',
       path: pathOf(EVENT, namespace),
+      signal,
       body: {
         apiVersion: apiVersionOf(EVENT),
         kind: EVENT.kind,
@@ -167,6 +214,14 @@ export class EventRecorder {
       this.#buckets.delete(uid);
     }
   }
+}
+
+const keyOf = (uid = '', { reason, note }: Happening): string => [uid, reason, note].join('\0');
+
+/** A name of its own that begins like the object's, as far as it has room; no part of a name ends with a hyphen. */
+function nameFor(name: string): string {
+  const end = `.${randomBytes(8).toString('hex')}`;
+  return `${name.slice(0, LONGEST_NAME - end.length).replace(/[.-]+$/, '')}${end}`;
 }
 
 /** The note, cut to its greatest length between two characters. */

@@ -90,7 +90,7 @@ test('a candidate does not take it from a holder that renews, and takes it at on
   const first = contender('first', server.client, PATIENT);
   const asked: string[] = [];
   const isGone = async (holder: string) => asked.push(holder) > 1;
-  const second = contender('second', server.client, { ...PATIENT, renewMs: 1_000, isGone });
+  const second = contender('second', server.client, { ...PATIENT, renewMs: 3_000, isGone });
   await first.acquire(NEVER);
   const taken = second.acquire(NEVER);
   const { renewTime } = (await stored()) as { renewTime?: string };
@@ -112,9 +112,11 @@ test('a candidate does not take it from a holder that renews, and takes it at on
 });
 
 test('a holder that is known to be gone is followed at once', async () => {
-  const first = contender('first', server.client);
+  // It does not expire, and a renewal between the look and the write of the next one would have that wait.
+  const first = contender('first', server.client, { durationMs: 1_000_000, renewMs: 1_000_000 });
   await first.acquire(NEVER);
-  const next = contender('next', server.client, { isGone: async () => true, lookMs: 1_000_000 });
+  const isGone = async () => true;
+  const next = contender('next', server.client, { ...PATIENT, isGone, lookMs: 1_000_000 });
   await next.acquire(NEVER);
   next.check();
   await next.release();
@@ -211,7 +213,7 @@ test('a candidate that starts when the holder is known to be dead does not wait 
   await server.client.call({ method: 'POST', path: path().replace(`/${name}`, ''), body });
   const asked: string[] = [];
   const isGone = async (holder: string) => asked.push(holder) > 2;
-  const lease = contender('next', server.client, { isGone });
+  const lease = contender('next', server.client, { ...PATIENT, isGone });
   await lease.acquire(NEVER);
   expect(asked).toEqual(['dead', 'dead', 'dead']);
   expect(await stored()).toMatchObject({ holderIdentity: 'next', leaseTransitions: 5 });
@@ -223,19 +225,23 @@ test('a holder whose process was stopped writes nothing when it continues', asyn
   const target = '/api/v1/namespaces/default/configmaps';
   await server.client.call({ method: 'POST', path: target, body: { metadata: { name } } });
   const { kubeconfig, client } = server;
-  const lease = { namespace: 'default', name, identity: 'frozen', ...TIMES };
+  const lease = { namespace: 'default', name, identity: 'frozen', ...TIMES, ...PATIENT };
   const child = spawn(process.execPath, [join(import.meta.dirname, '../testing/holder-child.ts')], {
     env: { ...process.env, HOLDER: JSON.stringify({ kubeconfig, lease, path: `${target}/${name}` }) },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
+  const tooSoon = ended.then(([code]) => {
+    throw new Error(`it ended with ${code}`);
+  });
+  const says = () => Promise.race([once(child.stdout, 'data'), tooSoon]);
   try {
-    await once(child.stdout, 'data');
+    await says();
     child.stdin.write('\n');
-    await once(child.stdout, 'data');
+    await says();
     // Between two writes. One that is past its check already is for the admission policy to refuse.
     child.kill('SIGSTOP');
-    const second = contender('second', client);
+    const second = contender('second', client, PATIENT);
     await second.acquire(NEVER);
     const claim = {
       method: 'PATCH',

@@ -109,7 +109,7 @@ export class Reflector<T extends KubeObject> {
       next = page.metadata.continue || undefined;
       if (!next) {
         const version = page.metadata.resourceVersion;
-        store.replace(objects, { restored: isEarlier(version, this.#latest) });
+        store.replace(objects, { restored: isEarlier(version, this.#latest), version });
         this.#version = this.#latest = version;
       }
     } while (next);

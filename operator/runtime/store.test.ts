@@ -37,6 +37,23 @@ describe('the store', () => {
     expect(store.get('a')).toBeDefined();
   });
 
+  test('does not bring back what a list no longer has with an answer that comes late', () => {
+    const { store } = makeStore();
+    store.set(object('a', 5));
+    store.replace([object('b', 8, 'x', 'second')], { version: '9' });
+    // A change of before the list, one of an object that was never seen, and one of a former object of a name.
+    store.set(object('a', 7), 'own');
+    store.set(object('c', 9), 'own');
+    store.set(object('b', 6, 'y', 'first'), 'own');
+    expect(store.list().map(({ metadata }) => [metadata.name, metadata.uid])).toEqual([['b', 'second']]);
+    store.set(object('a', 10, 'x', 'another incarnation'), 'own');
+    expect(store.get('a')).toBeDefined();
+    // The server's storage was restored, and its versions are lower.
+    store.replace([], { restored: true, version: '4' });
+    store.set(object('a', 6), 'own');
+    expect(store.get('a')).toBeDefined();
+  });
+
   test('becomes equal to a list and reports only differences', () => {
     const { store, changes } = makeStore();
     store.set(object('kept', 1));

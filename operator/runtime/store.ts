@@ -24,6 +24,8 @@ export class Store<T extends KubeObject> {
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   /** The versions at which objects were deleted, so that a late answer does not bring one back. */
   readonly #tombstones = new Map<Key, bigint>();
+  /** The version of the last list: what it does not have was gone by then, or is only of a later version. */
+  #listed = -1n;
 
   constructor(indexers: Indexers<T> = {}) {
     this.#indexers = indexers;
@@ -62,6 +64,7 @@ export class Store<T extends KubeObject> {
     // Answers to own writes arrive here, too, and may be ahead of the watch.
     if (before && !isNewer(object, before)) return;
     if ((this.#tombstones.get(key) ?? -1n) >= versionOf(object)) return;
+    if (origin !== 'list' && this.#listed >= versionOf(object)) return;
     this.#change(key, before, object, origin);
   }
 
@@ -78,10 +81,14 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * Makes the store equal to a list; listeners hear only differences. `restored` says that the server's storage was set
-   * back, so that smaller versions are the current ones.
+   * Makes the store equal to a list of this version; listeners hear only differences. `restored` says that the server's
+   * storage was set back, so that smaller versions are the current ones.
    */
-  replace(objects: readonly T[], { restored = false } = {}): void {
+  replace(
+    objects: readonly T[],
+    { restored = false, version }: { readonly restored?: boolean; readonly version?: string } = {},
+  ): void {
+    if (version !== undefined) this.#listed = BigInt(version);
     const listed = new Set(objects.map(keyOf));
     for (const key of [...this.#objects.keys()]) if (!listed.has(key)) this.delete(key, undefined, 'list');
     if (restored) this.#tombstones.clear();

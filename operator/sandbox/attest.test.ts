@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../testing/ports.ts';
 
 const HERE = join(import.meta.dirname, 'attester');
 
@@ -89,18 +90,12 @@ async function answering(answer?: Buffer) {
   await once(socket, 'listening');
   return { port: socket.address().port, close: () => void socket.close() };
 }
-/** A port without a listener. */
-async function closed(): Promise<number> {
-  const { port, close } = await open();
-  close();
-  return port;
-}
 const at = (port: number, address = '127.0.0.1') => `${address}:${port}`;
 
 describe.concurrent('the record of a node', () => {
   test('says that network policies are enforced if all allowed targets answer, and nothing else does', async () => {
     const { port, close } = await open();
-    const found = await prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`, `-b=${at(await closed())}`);
+    const found = await prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`, `-b=${at(await freePort())}`);
     expect(found).toEqual({ code: 0, said: '' });
     close();
   });
@@ -133,7 +128,7 @@ describe.concurrent('the record of a node', () => {
     const found = await prove(
       `+store=${at(store.port)}`,
       `-its DNS server=${at(canary.port)}/udp`,
-      `-the canary=${at(await closed())}/udp`,
+      `-the canary=${at(await freePort())}/udp`,
     );
     expect(found).toEqual({ code: 3, said: `reached: its DNS server (127.0.0.1 UDP port ${canary.port})\n` });
     canary.close();
@@ -170,13 +165,13 @@ describe.concurrent('the record of a node', () => {
   });
 
   test('is no result if the allowed targets do not answer, since a pod without a network proves nothing', async () => {
-    const away = await closed();
+    const away = await freePort();
     const found = await prove(`+store=${at(away)}`, `-a=${at(dropping.port)}`);
     expect(found).toEqual({ code: 4, said: `not reached: store (127.0.0.1 port ${away})\n` });
   });
 
   test('waits for the allowed targets to answer', async () => {
-    const port = await closed();
+    const port = await freePort();
     const found = prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`);
     await new Promise((resolve) => setTimeout(resolve, 500));
     const { close } = await open(port);
@@ -212,12 +207,12 @@ describe.concurrent('a pod before tenant code', () => {
   });
 
   test('continues if the allowed target is unavailable and the canary stays silent', async () => {
-    const found = await awaitWalls(`-the canary=${at(dropping.port)}`, `+store=${at(await closed())}`);
+    const found = await awaitWalls(`-the canary=${at(dropping.port)}`, `+store=${at(await freePort())}`);
     expect(found).toEqual({ code: 0, said: '' });
   });
 
   test('does not count silence as enforcement before anything could be reached', async () => {
-    const [canary, store] = [await closed(), await closed()];
+    const [canary, store] = [await freePort(), await freePort()];
     const found = awaitWalls(`-the canary=${at(canary)}`, `+store=${at(store)}`);
     // The pod's network begins, and its plugin closes nothing.
     await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -253,7 +248,7 @@ describe.concurrent('a pod before tenant code', () => {
 
 describe('the canary', () => {
   test('accepts and closes every connection on each of its ports, and ends when told to', async () => {
-    const ports = [await closed(), await closed()];
+    const ports = [await freePort(), await freePort()];
     const child = spawn(attest, ['listen', ...ports.map(String)], { stdio: 'inherit' });
     const ended = once(child, 'exit');
     for (const port of [...ports, ...ports]) {
@@ -264,7 +259,7 @@ describe('the canary', () => {
   });
 
   test('answers a query over UDP, and never answers an answer', async () => {
-    const port = await closed();
+    const port = await freePort();
     const child = spawn(attest, ['listen', `${port}/udp`], { stdio: 'inherit' });
     const ended = once(child, 'exit');
     await expect

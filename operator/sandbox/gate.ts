@@ -54,7 +54,7 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
   if (found.handler !== handler) {
     return no(
       'HandlerMismatch',
-      `RuntimeClass "${className}" names handler "${found.handler}", not "${handler}". Pods under it would not be in the sandbox: delete it and create it with handler "${handler}".`,
+      `RuntimeClass "${className}" names handler "${found.handler}", not "${handler}". If that is gVisor's handler on this platform, set sandbox.handler in the chart. Otherwise pods under it would not be in the sandbox: delete it and create it with handler "${handler}".`,
     );
   }
   if (nodes.health !== 'current') return unreadable('Nodes');

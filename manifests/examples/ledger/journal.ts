@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Entry, Line } from './entry.ts';
+import { inTransaction } from './transaction.ts';
 
 export interface Posted extends Entry {
   readonly id: string;
@@ -155,25 +156,6 @@ async function addLines(client: PoolClient, id: string, lines: readonly Line[]):
        JOIN account USING (name)`,
     [id, column('account'), column('currency'), column('minor')],
   );
-}
-
-async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  try {
-    await client.query('BEGIN');
-    const result = await work(client);
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    // A connection that cannot even roll back is thrown away, not given to the next caller.
-    await client.query('ROLLBACK').catch((failure: Error) => {
-      broken = failure;
-    });
-    throw error;
-  } finally {
-    client.release(broken);
-  }
 }
 
 const fromRow = (row: EntryRow): Posted => ({

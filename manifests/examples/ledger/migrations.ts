@@ -1,4 +1,5 @@
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
+import { inTransaction } from './transaction.ts';
 
 /** In order; what has run once is never changed, only added to. */
 const MIGRATIONS: readonly string[] = [
@@ -51,29 +52,21 @@ const MIGRATIONS: readonly string[] = [
 const LOCK = 5_271_009;
 
 /** Brings the schema to the newest version. Replicas that start together take turns; the second finds it done. */
-export async function migrate(pool: Pool): Promise<void> {
-  const client = await pool.connect();
-  try {
-    await client.query('BEGIN');
-    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
-    await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)');
-    const { rows } = await client.query<{ version: number }>(
-      'SELECT max(version) AS version FROM schema_version',
-    );
-    const current = rows[0]?.version ?? 0;
-    if (current > MIGRATIONS.length) {
-      throw new Error(`the database has schema ${current}; this program knows up to ${MIGRATIONS.length}`);
-    }
-    for (const [index, sql] of MIGRATIONS.entries()) {
-      if (index < current) continue;
-      await client.query(sql);
-      await client.query('INSERT INTO schema_version VALUES ($1)', [index + 1]);
-    }
-    await client.query('COMMIT');
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined); // the connection may be lost; the first error says more
-    throw error;
-  } finally {
-    client.release();
+export const migrate = (pool: Pool): Promise<void> => inTransaction(pool, bringUp);
+
+async function bringUp(client: PoolClient): Promise<void> {
+  await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+  await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)');
+  const { rows } = await client.query<{ version: number }>(
+    'SELECT max(version) AS version FROM schema_version',
+  );
+  const current = rows[0]?.version ?? 0;
+  if (current > MIGRATIONS.length) {
+    throw new Error(`the database has schema ${current}; this program knows up to ${MIGRATIONS.length}`);
+  }
+  for (const [index, sql] of MIGRATIONS.entries()) {
+    if (index < current) continue;
+    await client.query(sql);
+    await client.query('INSERT INTO schema_version VALUES ($1)', [index + 1]);
   }
 }

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
+import { openTcpProxy, type TcpProxy } from '../../../testing/tcp-proxy.ts';
 import { type Service, startService } from './service.ts';
 
 const lunch = {
@@ -58,8 +60,9 @@ async function using(work: (call: typeof fetchJson, service: Service) => Promise
   }
 }
 
-const start = (log: (event: object) => void = () => undefined) =>
+const start = (log: (event: object) => void = () => undefined, answerMs?: number) =>
   startService({
+    ...(answerMs === undefined ? {} : { answerMs }),
     databaseUrl,
     port: 0,
     environment: { ASSISTANT_ID: 'ledger', CAPSULE_ID: 'household' },
@@ -213,6 +216,50 @@ describe('the ledger', () => {
     for await (const chunk of socket.setEncoding('utf8')) reply += chunk;
     expect(reply).toMatch(/^HTTP\/1\.1 201 /);
     await stopped;
+  });
+});
+
+describe('while the database fails over', () => {
+  let line: TcpProxy;
+
+  beforeEach(async () => {
+    await newDatabase();
+    line = await openTcpProxy(server);
+    const url = new URL(databaseUrl);
+    url.port = String(line.port);
+    databaseUrl = url.href;
+  });
+  afterEach(() => line.close());
+
+  // An error event that nobody hears would end the process; vitest reports it.
+  it.each(['before', 'after'] as const)(
+    'refuses the entry whose connection is lost %s its COMMIT, and posts it once when it is sent again',
+    (moment) =>
+      using(async (call) => {
+        const cut = line.cutAt('COMMIT', moment);
+        expect(await call('/entries', lunch)).toMatchObject({
+          status: 503,
+          body: { error: { code: 'unavailable' } },
+        });
+        expect(cut()).toBe(true);
+        expect((await call('/entries', lunch)).status).toBe(moment === 'before' ? 201 : 200);
+        expect((await call('/entries')).body.entries).toHaveLength(1);
+      }),
+  );
+
+  it('gives up a connection to a server that is lost, and continues on another', async () => {
+    // Seconds in which a busy machine can answer a statement.
+    const service = await start(undefined, 3_000);
+    try {
+      const call = (path: string, body?: object) =>
+        fetchJson(`http://127.0.0.1:${service.port}${path}`, body);
+      expect((await call('/entries', loan)).status).toBe(201);
+      line.silence();
+      expect((await call('/entries', lunch)).status).toBe(503);
+      await eventually(async () => (await call('/entries', lunch)).status < 300, { what: 'a posted entry' });
+    } finally {
+      await service.stop();
+    }
   });
 });
 

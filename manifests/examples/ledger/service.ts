@@ -18,6 +18,8 @@ export interface Options {
   readonly now?: () => Date;
   /** How long it waits for the database before it gives up. */
   readonly patienceMs?: number;
+  /** How long it waits for a connection, and for the answer to a statement. */
+  readonly answerMs?: number;
 }
 
 export interface Service {
@@ -29,6 +31,8 @@ export interface Service {
 /** Two replicas, and two more while an update rolls out, stay below the role's limit of five. */
 const CONNECTIONS = 1;
 const ANSWER_WITHIN_MS = 10_000;
+/** A server that is there ends a statement itself, and its connection remains of use. */
+const GRACE_MS = 1_000;
 const DRAIN_MS = 10_000;
 /**
  * Longer than a proxy before this one keeps a connection that is idle (90 s in Kubernetes' API server): a request that
@@ -39,15 +43,7 @@ const IDLE_MS = 100_000;
 /** Waits for the database, brings its schema up to date, and only then listens: who answers is of use. */
 export async function startService(options: Options): Promise<Service> {
   const { log, now = () => new Date() } = options;
-  const pool = new Pool({
-    connectionString: options.databaseUrl,
-    max: CONNECTIONS,
-    connectionTimeoutMillis: ANSWER_WITHIN_MS,
-    statement_timeout: ANSWER_WITHIN_MS,
-    application_name: 'ledger',
-  });
-  // An error event without a listener would end this process when the server closes an idle connection.
-  pool.on('error', (error) => log({ event: 'connection lost', error: error.message }));
+  const pool = openPool(options);
   try {
     await migrateWhenReady(pool, options);
     const api: Api = {
@@ -72,6 +68,23 @@ export async function startService(options: Options): Promise<Service> {
     await pool.end();
     throw error;
   }
+}
+
+function openPool({ databaseUrl, log, answerMs = ANSWER_WITHIN_MS }: Options): Pool {
+  const pool = new Pool({
+    connectionString: databaseUrl,
+    max: CONNECTIONS,
+    connectionTimeoutMillis: answerMs,
+    statement_timeout: answerMs,
+    // A server whose node is lost does not even say that a statement took too long.
+    query_timeout: answerMs + GRACE_MS,
+    application_name: 'ledger',
+  });
+  // An error event without a listener would end this process when the server closes a connection that is idle,
+  pool.on('error', (error) => log({ event: 'connection lost', error: error.message }));
+  // or one that is in use. There the statement fails as well, and its caller is told.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
 }
 
 async function migrateWhenReady(pool: Pool, { log, patienceMs = 120_000 }: Options): Promise<void> {

@@ -14,6 +14,7 @@ const other = definitionDigest({ ...definition, host: 'api.other.org' });
 const HELD = { envelope: 'e', definition: other, source: 'u/1' };
 const BOUND = { ...HELD, definition: wanted };
 const REFLECTED = { ...BOUND, reflected: true };
+const LEFT_OUT = { ...BOUND, envelope: '', withdrawn: true };
 const source = (changes: Partial<Source> = {}): Source => ({
   version: 'u/1',
   entry: undefined,
@@ -53,6 +54,23 @@ const rows: readonly Row[] = [
     HELD,
     source({ ...written, entry: `${other} 2`, changed: true }),
     'reentry',
+  ],
+
+  ['was left out for a while', LEFT_OUT, source(), 'seal'],
+  ['was left out for a while, and its Secret has gone', LEFT_OUT, undefined, 'missing'],
+  ['was left out, and entered for another since', LEFT_OUT, source({ entry: other }), 'reentry'],
+  ['was left out when it was for another', { ...LEFT_OUT, definition: other }, source(), 'reentry'],
+  [
+    'was left out when it was for another, and entered for this since',
+    { ...LEFT_OUT, definition: other },
+    source({ ...written, entry: wanted }),
+    'seal',
+  ],
+  [
+    'was left out when it was for another, and its Secret has gone',
+    { ...LEFT_OUT, definition: other },
+    undefined,
+    'missing',
   ],
 
   ['came back from its host', REFLECTED, source(), 'reflected'],

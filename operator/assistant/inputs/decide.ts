@@ -31,7 +31,7 @@ export type InputVerdict =
  * Decides about one stored input. A value may be used only for the definition that it was entered for. For a changed
  * definition, or after its host has returned it, a person must enter it again, by the Secret's annotation or with
  * another value. Secrets are also written for other reasons (labels, backups, re-encryption, tools that create them
- * again), and none of those counts as an entry.
+ * again), and none of those counts as an entry; nor does a manifest that leaves an input out and has it again later.
  */
 export function decideInput(
   definition: Definition,
@@ -42,10 +42,10 @@ export function decideInput(
   const isHeld = sealed !== undefined && (sealed.reflected === true || sealed.definition !== wanted);
   // A value that was entered for another definition leaves the sealed one of this definition in use.
   const isForThis = source?.entry === undefined || source.entry.split(' ', 1)[0] === wanted;
-  if (source && isForThis && (isHeld ? isEntered(sealed, source) : source.version !== sealed?.source))
-    return 'seal';
-  if (!sealed) return source ? 'reentry' : 'missing';
-  if (sealed.reflected) return 'reflected';
+  const isNew = sealed?.withdrawn === true || source?.version !== sealed?.source;
+  if (source && isForThis && (isHeld ? isEntered(sealed, source) : isNew)) return 'seal';
+  if (sealed?.reflected) return 'reflected';
+  if (!sealed || sealed.withdrawn) return source ? 'reentry' : 'missing';
   return isHeld ? 'reentry' : 'bound';
 }
 

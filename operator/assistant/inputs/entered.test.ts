@@ -22,8 +22,8 @@ test('a Secret with the type and label of a stored input of this Capsule is acce
 });
 
 test('a value of the maximum length is accepted, also with a byte order mark, and nothing is added to it', () => {
-  const longest = judge(made({ data: { value: encoded('h'.repeat(8192)) } }));
-  expect('value' in longest && longest.value.reveal().length).toBe(8192);
+  const longest = judge(made({ data: { value: encoded('h'.repeat(4096)) } }));
+  expect('value' in longest && longest.value.reveal().length).toBe(4096);
   const marked = judge(made({ data: { value: encoded('\ufeffhorse') } }));
   expect('value' in marked && marked.value.reveal()).toBe('\ufeffhorse');
   const labels = { 'platform.space/capsule': 'home' };
@@ -97,6 +97,16 @@ describe('a Secret that an Assistant names', () => {
   });
 });
 
+test('a value that somebody has entered and that cannot be used is told from one that is missing', () => {
+  const isEntered = (value: string | Buffer) => {
+    const judged = judge(made({ data: { value: encoded(value) } }));
+    return 'isEntered' in judged && judged.isEntered;
+  };
+  expect(['horse\n', Buffer.of(0xff), 'h'.repeat(4097)].map(isEntered)).toEqual([true, true, true]);
+  expect(isEntered('')).toBe(false);
+  expect(judge(made({ data: {} }))).toMatchObject({ reason: 'InputInvalid', isEntered: false });
+});
+
 describe('it is refused', () => {
   const labelled = (labels: Record<string, string>) => ({ metadata: { name: 'bank', labels } });
   test.each<[string, SecretObject | undefined, string, string]>([
@@ -116,10 +126,10 @@ describe('it is refused', () => {
       'platform.space/capsule=home',
     ],
     ['without its key', made({ data: { other: encoded('horse') } }), 'InputInvalid', '"value"'],
-    ['when it is empty', made({ data: { value: '' } }), 'InputInvalid', '1 to 8192'],
+    ['when it is empty', made({ data: { value: '' } }), 'InputInvalid', '1 to 4096'],
     ['with a newline at its end', made({ data: { value: encoded('horse\n') } }), 'InputInvalid', 'newline'],
     ['when it is no text', made({ data: { value: encoded(Buffer.of(0xff)) } }), 'InputInvalid', 'UTF-8'],
-    ['when it is too long', made({ data: { value: encoded('h'.repeat(8193)) } }), 'InputInvalid', '8192'],
+    ['when it is too long', made({ data: { value: encoded('h'.repeat(4097)) } }), 'InputInvalid', '4096'],
   ])('%s', (_, secret, reason, says) => {
     const finding = judge(secret);
     expect(finding).toMatchObject({ status: 'False', reason, message: expect.stringContaining(says) });

@@ -1,5 +1,5 @@
 import { Secret } from '@space/contracts/secret';
-import type { Manifest } from '@space/manifests';
+import { LONGEST_VALUE, type Manifest } from '@space/manifests';
 import { type Finding, no } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import type { Assistant, SecretObject } from '../../kinds.ts';
@@ -8,6 +8,8 @@ import { ANNOTATION, LABEL, STORED_INPUT_TYPE } from '../../names.ts';
 /** The value of a stored input, and the version of the Secret that it was read from. */
 export interface StoredInput {
   readonly secret: string;
+  /** The key in the Secret. */
+  readonly at: string;
   readonly uid: string;
   readonly resourceVersion: string;
   /** What the value was entered for, if the Secret says so. */
@@ -17,15 +19,19 @@ export interface StoredInput {
   readonly changed?: boolean;
 }
 
+/** Why there is no value. */
+export interface Problem extends Finding {
+  /** Whether somebody has entered one, which cannot be used. */
+  readonly isEntered?: boolean;
+}
+
 export interface StoredInputs {
   /** Values that could be read, by the manifest's key. */
   readonly values: ReadonlyMap<string, StoredInput>;
   /** The reasons for missing values, by the manifest's key. */
-  readonly problems: ReadonlyMap<string, Finding>;
+  readonly problems: ReadonlyMap<string, Problem>;
 }
 
-/** Longer than any header that servers accept, in characters. */
-const LONGEST_VALUE = 8192;
 /** Control characters, which a header line cannot carry; the usual mistake is a newline at the end. */
 const CONTROL = /\p{Cc}/u;
 
@@ -50,7 +56,7 @@ export async function readStoredInputs(
     }),
   );
   const values = new Map<string, StoredInput>();
-  const problems = new Map(unbound.map((key) => [key, unboundInputs(unbound)]));
+  const problems = new Map<string, Problem>(unbound.map((key) => [key, unboundInputs(unbound)]));
   for (const found of read) {
     if (!found) continue;
     if ('value' in found.judged) values.set(found.key, found.judged);
@@ -83,7 +89,7 @@ interface InputView {
 }
 
 /** The value, or the reason why there is none. No message repeats anything from the Secret. */
-export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInput | Finding {
+export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInput | Problem {
   const { name } = ref;
   if (!secret) {
     return no(
@@ -106,13 +112,15 @@ export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInpu
   }
   const value = decoded(data?.[ref.key]);
   if (value === undefined || value === '' || value.length > LONGEST_VALUE || CONTROL.test(value)) {
-    return no(
+    const finding = no(
       'InputInvalid',
       `Key "${ref.key}" of Secret "${name}" is not a valid value for the stored input "${key}": it must exist and have 1 to ${LONGEST_VALUE} characters of UTF-8, without control characters such as a newline at the end.`,
     );
+    return { ...finding, isEntered: Boolean(data?.[ref.key]) };
   }
   return {
     secret: name,
+    at: ref.key,
     uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     entry: metadata.annotations?.[ANNOTATION.enteredFor],

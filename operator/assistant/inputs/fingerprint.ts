@@ -2,7 +2,20 @@ import { randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Secret } from '@space/contracts/secret';
 
-const derive = promisify<string, Buffer, number, Buffer>(scrypt);
+/** Makes of some work one that is done once at a time, in the order of the calls. */
+export function oneByOne<Args extends readonly unknown[], T>(
+  work: (...args: Args) => Promise<T>,
+): (...args: Args) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (...args) => {
+    const next = last.then(() => work(...args));
+    last = next.catch(() => undefined);
+    return next;
+  };
+}
+
+/** Whoever causes many derivations takes one processor and one thread at most. */
+const derive = oneByOne(promisify<string, Buffer, number, Buffer>(scrypt));
 
 /**
  * So few bytes that millions of guesses share the fingerprint of a value: whoever reads a fingerprint cannot confirm a

@@ -16,7 +16,7 @@ const another: Definition = { ...definition, host: 'api.other.org' };
 const VALUE = 'S3cret-of-the-bank';
 
 const stored = (changes: Partial<StoredInput> = {}): StoredInput => ({
-  ...{ secret: 'bank', uid: 'u', resourceVersion: '2', entry: undefined },
+  ...{ secret: 'bank', at: 'value', uid: 'u', resourceVersion: '2', entry: undefined },
   value: new Secret(VALUE),
   ...changes,
 });
@@ -45,7 +45,7 @@ describe('a value in a Secret that was written after it was sealed for another d
     const fingerprint = await fingerprintOf(new Secret(VALUE));
     const old = sealedFor(another, { fingerprint });
     expect(await changed(stored(), old)).toBe(false);
-    const other = stored({ value: new Secret('another-S3cret') });
+    const other = stored({ resourceVersion: '3', value: new Secret('another-S3cret') });
     expect(await changed(other, old)).toBe(true);
 
     const compared = await compareInputs(known({ bank: other }, { bank: old }), { bank: definition });
@@ -61,6 +61,20 @@ describe('a value in a Secret that was written after it was sealed for another d
   it('is another without a fingerprint if the Secret was created since', async () => {
     expect(await changed(stored(), sealedFor(another))).toBe(false);
     expect(await changed(stored({ uid: 'v' }), sealedFor(another))).toBe(true);
+  });
+
+  it('is compared once for each version of its Secret and each key in it', async () => {
+    const other = new Secret('another-S3cret');
+    const old = sealedFor(another, { fingerprint: await fingerprintOf(new Secret(VALUE)) });
+    const seventh = { resourceVersion: '7', value: other };
+    expect(await changed(stored({ resourceVersion: '7' }), old)).toBe(false);
+    // No Secret has another value in the same version, so this shows that it is not compared.
+    expect(await changed(stored(seventh), old)).toBe(false);
+    expect(await changed(stored({ ...seventh, resourceVersion: '8' }), old)).toBe(true);
+    expect(await changed(stored({ ...seventh, at: 'next' }), old)).toBe(true);
+    expect(await changed(stored({ ...seventh, uid: 'v' }), old)).toBe(true);
+    const anew = sealedFor(another, { fingerprint: await fingerprintOf(other) });
+    expect(await changed(stored({ resourceVersion: '7' }), anew)).toBe(true);
   });
 
   it('is not compared if that decides nothing', async () => {
@@ -97,6 +111,14 @@ describe('the condition', () => {
     expect(reason).toBe('InputInvalid');
     expect(message).toMatch(/^The value of the stored input "bank" .+\.$/);
     expect(message).not.toContain('ab.');
+  });
+
+  it('names a value that cannot be used also if an earlier one is sealed, but not a Secret that is gone or empty', () => {
+    const finding = no('InputInvalid', 'Key "value" of Secret "bank" is not a valid value.');
+    const ofProblem = (isEntered: boolean) =>
+      judged(known({}, { bank: sealedFor(definition) }, new Map([['bank', { ...finding, isEntered }]])));
+    expect(ofProblem(true)).toEqual(finding);
+    expect(ofProblem(false).status).toBe('True');
   });
 
   it('names an input that has to be entered again, and with which annotation', () => {

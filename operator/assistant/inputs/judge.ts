@@ -40,12 +40,25 @@ export async function compareInputs(known: EnteredInputs, definitions: Definitio
   return { entered: { ...entered, values }, sealed };
 }
 
+/**
+ * Results of comparisons by fingerprint and by where the value was read, so that a Secret which was written costs one
+ * derivation and not one in each reconcile. Nothing in it is derived from a value.
+ */
+const compared = new Map<string, boolean>();
+const MOST_COMPARED = 10_000;
+
 async function isAnother(old: SealedInput, value: StoredInput): Promise<boolean> {
   if (old.source === versionOf(value)) return false;
   // An earlier operator stored no fingerprint. Then only a Secret that was created since shows that the value may be
   // another.
   if (old.fingerprint === undefined) return !old.source.startsWith(`${value.uid}/`);
-  return differs(old.fingerprint, value.value);
+  const place = [old.fingerprint, versionOf(value), value.at].join(' ');
+  const known = compared.get(place);
+  if (known !== undefined) return known;
+  const result = await differs(old.fingerprint, value.value);
+  if (compared.size >= MOST_COMPARED) compared.clear();
+  compared.set(place, result);
+  return result;
 }
 
 /**
@@ -61,7 +74,10 @@ const howToEnter = (keys: readonly string[], definitions: Definitions): string =
   return `with the console, or write it into its Secret, annotated with ${marks.join(', ')}`;
 };
 
-/** The condition `InputsBound`. A value that was sealed stays bound when its Secret has gone. */
+/**
+ * The condition `InputsBound`. A value that was sealed stays bound when its Secret has gone, or is empty; one that was
+ * entered since and cannot be used is told.
+ */
 export function judgeInputs(known: EnteredInputs, definitions: Definitions): Finding {
   const judged = Object.entries(definitions).map(([key, definition]) => ({
     key,
@@ -70,6 +86,9 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
   const keysWith = (verdict: string) => judged.filter((one) => one.verdict === verdict).map(({ key }) => key);
   const [reentry, missing, reflected] = [keysWith('reentry'), keysWith('missing'), keysWith('reflected')];
   for (const [key, definition] of Object.entries(definitions)) {
+    // Otherwise the value of before would go on in silence, in the place of the one that somebody has entered.
+    const problem = known.entered.problems.get(key);
+    if (problem?.isEntered) return no(problem.reason, problem.message);
     const value = known.entered.values.get(key)?.value.reveal();
     const fault = value === undefined ? undefined : valueFault(definition, value);
     if (fault !== undefined) return no('InputInvalid', `The value of the stored input "${key}" ${fault}.`);

@@ -52,7 +52,9 @@ test('an input that its host returned stays disabled while the manifest does not
   );
   expect(usable).toEqual({ other: 'new' });
   const text = (key: string) => Buffer.from(written[key] ?? '', 'base64').toString();
-  expect([text('bank'), text('bank.reflected'), written['gone']]).toEqual(['e', 'true', null]);
+  expect([text('bank'), text('bank.reflected')]).toEqual(['e', 'true']);
+  // Of the other one there is no value any more.
+  expect([written['gone'], text('gone.withdrawn')]).toEqual(['', 'true']);
   // Named again, it is not used.
   const again = judgeInputs(
     { entered: { values: new Map(), problems: new Map() }, sealed: { secret: undefined, inputs } } as never,

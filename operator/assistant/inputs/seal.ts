@@ -1,5 +1,6 @@
 import { definitionDigest } from '@space/manifests';
 import type { Context } from '../../context.ts';
+import type { Assistant } from '../../kinds.ts';
 import { aboutOf, type Workload } from '../identity.ts';
 import type { StoredInput } from './entered.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -10,12 +11,21 @@ import { type SealedInput, type SealedInputs, writeSealed } from './sealed.ts';
 export type Envelopes = Readonly<Record<string, string>>;
 
 /** More than a manifest may name; the Secret has room for them. */
-const MOST_REFLECTED = 32;
+const MOST_LEFT_OUT = 32;
 
 const inKeyOrder = (inputs: Readonly<Record<string, SealedInput>>): string =>
   JSON.stringify(Object.entries(inputs).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Seals what was entered since the last reconcile. Returns the envelopes for exactly the manifest's definitions. */
+/** Assistants, as they were read, that ask for no input and have no sealed value left to remove. */
+const cleared = new WeakSet<Assistant>();
+
+/** Whether the sealed values of an Assistant without inputs need not be read again. */
+export const isCleared = (assistant: Assistant): boolean => cleared.has(assistant);
+
+/**
+ * Seals what was entered since the last reconcile, and forgets the values of inputs that the manifest no longer has.
+ * Returns the envelopes for exactly the manifest's definitions.
+ */
 export async function ensureSealed(
   context: Context,
   workload: Workload,
@@ -26,7 +36,9 @@ export async function ensureSealed(
   const inputs = await sealEntered(context, workload, known, signal);
   if (inKeyOrder(inputs) !== inKeyOrder(before))
     await writeSealed(context, workload, { secret, inputs }, signal);
-  return usableOf(inputs, workload.egress.policy.inputs);
+  const { assistant, egress } = workload;
+  if (Object.keys(egress.policy.inputs).length === 0) cleared.add(assistant);
+  return usableOf(inputs, egress.policy.inputs);
 }
 
 /** The sealed inputs with the values that were entered for the manifest's definitions. */
@@ -39,11 +51,7 @@ async function sealEntered(
   const about = aboutOf(assistant, manifest.platform.id);
   const definitions = egress.policy.inputs;
   const before = known.sealed.inputs;
-  // Also of an input that the manifest does not name now, lest leaving it out and naming it again count as an entry.
-  const reflected = Object.entries(before).filter(
-    ([key, input]) => input.reflected && !Object.hasOwn(definitions, key),
-  );
-  const inputs: Record<string, SealedInput> = Object.fromEntries(reflected.slice(0, MOST_REFLECTED));
+  const inputs: Record<string, SealedInput> = leftOut(before, definitions);
   for (const [key, definition] of Object.entries(definitions)) {
     const value = known.entered.values.get(key);
     const old = before[key];
@@ -59,11 +67,28 @@ async function sealEntered(
   return inputs;
 }
 
+/**
+ * What is kept of inputs that the manifest does not name now, lest leaving one out and naming it again count as an
+ * entry: that a host returned the value, or what the value was entered for, without the value.
+ */
+function leftOut(before: SealedInputs['inputs'], definitions: Definitions): SealedInputs['inputs'] {
+  const without = Object.entries(before)
+    .filter(([key]) => !Object.hasOwn(definitions, key))
+    .toSorted(([, a], [, b]) => Number(b.reflected ?? false) - Number(a.reflected ?? false))
+    .slice(0, MOST_LEFT_OUT);
+  return Object.fromEntries(
+    without.map(([key, input]) => [
+      key,
+      input.reflected || input.withdrawn ? input : { ...input, envelope: '', withdrawn: true },
+    ]),
+  );
+}
+
 /** The envelopes whose values were entered for these definitions, and were not returned by their host. */
 function usableOf(inputs: SealedInputs['inputs'], definitions: Definitions): Envelopes {
-  const usable = Object.entries(inputs).filter(([key, { definition, reflected }]) => {
+  const usable = Object.entries(inputs).filter(([key, { definition, reflected, withdrawn }]) => {
     const wanted = definitions[key];
-    return !reflected && wanted !== undefined && definition === definitionDigest(wanted);
+    return !reflected && !withdrawn && wanted !== undefined && definition === definitionDigest(wanted);
   });
   return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));
 }

@@ -18,6 +18,8 @@ export interface SealedInput {
   readonly fingerprint?: string;
   /** Whether the host returned the value, so that it is no longer used. */
   readonly reflected?: boolean;
+  /** Whether the manifest has left the input out since. There is no envelope any more, only what it was entered for. */
+  readonly withdrawn?: boolean;
 }
 
 export interface SealedInputs {
@@ -41,13 +43,16 @@ export async function readSealed(
     .flatMap((key) => {
       const part = (name: string) => fromBase64(data[`${key}${name}`] ?? '');
       const [envelope, definition, source] = [part(''), part('.definition'), part('.source')];
-      if (!envelope || !definition || !source) return [];
       const [entry, fingerprint, reflected] = [part('.entry'), part('.fingerprint'), part('.reflected')];
+      const withdrawn = part('.withdrawn') !== '';
+      if (envelope === '' && !withdrawn) return [];
+      if (!definition || !source) return [];
       const input: SealedInput = {
         ...{ envelope, definition, source },
         ...(entry ? { entry } : {}),
         ...(fingerprint ? { fingerprint } : {}),
         ...(reflected ? { reflected: true } : {}),
+        ...(withdrawn ? { withdrawn } : {}),
       };
       return [[key, input] as const];
     });
@@ -65,13 +70,14 @@ export async function writeSealed(
   const { capsule } = assistant.spec;
   const data = Object.fromEntries(
     Object.entries(inputs).flatMap(
-      ([key, { envelope, definition, source, entry, fingerprint, reflected }]) => [
+      ([key, { envelope, definition, source, entry, fingerprint, reflected, withdrawn }]) => [
         [key, toBase64(envelope)],
         [`${key}.definition`, toBase64(definition)],
         [`${key}.source`, toBase64(source)],
         ...(entry ? [[`${key}.entry`, toBase64(entry)]] : []),
         ...(fingerprint ? [[`${key}.fingerprint`, toBase64(fingerprint)]] : []),
         ...(reflected ? [[`${key}.reflected`, toBase64('true')]] : []),
+        ...(withdrawn ? [[`${key}.withdrawn`, toBase64('true')]] : []),
       ],
     ),
   );

@@ -17,7 +17,7 @@ import { workloadNamespace } from '../identity.ts';
 import type { Bindings, DatabaseAccess } from '../pod-spec.ts';
 import { deploymentObject } from '../pod-template.ts';
 import { tellWiderPowers, widerPowers } from '../powers.ts';
-import { AGAIN_MS, askAgain, refusedForSandbox } from '../retry.ts';
+import { askAgain, refusedForSandbox } from '../retry.ts';
 import { sweepDocuments } from './documents.ts';
 import type { FilesAccess } from './files.ts';
 
@@ -69,8 +69,8 @@ export async function ensureDeployment(
     await sweepDocuments(context, workload, signal);
     return { finding };
   }
-  const asked = await askAgain(context, stores.deployments.get(key), signal);
-  return { finding, output: asked ? { requeueAfterMs: AGAIN_MS } : undefined };
+  const requeueAfterMs = await askAgain(context, workload.assistant, stores.deployments.get(key), signal);
+  return { finding, output: requeueAfterMs === undefined ? undefined : { requeueAfterMs } };
 }
 
 /** What the pod needs beside its spec, or a finding about the first part that is missing. */
@@ -117,10 +117,10 @@ async function applyDeployment(
 ): Promise<void> {
   const { workload, deployment } = facts;
   const wider = await widerPowers(context, workload, deployment, signal);
+  if (wider !== undefined) await tellWiderPowers(context, workload, wider, signal);
   const live = context.stores.deployments.get(makeKey(desired.metadata.namespace, desired.metadata.name));
   const applied = await context.writer.apply(DEPLOYMENT, desired, live, signal);
   if (applied === 'restored') tellRestored(context, facts);
-  if (wider !== undefined) tellWiderPowers(context, workload, wider);
 }
 
 /**

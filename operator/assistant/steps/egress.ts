@@ -26,8 +26,12 @@ export async function ensureEgress(
   signal: AbortSignal,
 ): Promise<Step<EgressBinding>> {
   const { policy, finding } = workload.egress;
-  if (finding.reason === 'NotNeeded')
-    return { finding, retry: await narrowEgress(context, workload, policy, signal) };
+  if (finding.reason === 'NotNeeded') {
+    const retry = await narrowEgress(context, { workload, pods }, policy, signal);
+    // A value that was sealed for an earlier manifest must not be bound again by a later one.
+    await ensureSealed(context, workload, { entered, sealed }, signal);
+    return { finding, retry };
+  }
   try {
     const principalDigest = await ensureEgressPrincipal(context, workload, signal);
     const envelopes = await ensureSealed(context, workload, { entered, sealed }, signal);
@@ -72,11 +76,12 @@ function policyPut(
 
 /**
  * Closes access that the manifest no longer asks for, also while something else prevents the manifest from taking
- * effect. Returns the error of a replica that has to be called again.
+ * effect. What stays open follows the pods, since running ones are replaced meanwhile. Returns the error of a replica
+ * that has to be called again.
  */
 export async function narrowEgress(
   context: Context,
-  { assistant, manifest }: Workload,
+  { workload: { assistant, manifest }, pods }: Pick<RunFacts, 'workload' | 'pods'>,
   policy: EgressPolicy,
   signal: AbortSignal,
 ): Promise<unknown> {
@@ -87,6 +92,7 @@ export async function narrowEgress(
       generation: assistant.metadata.generation ?? 0,
       allowed_hosts: policy.allowedHosts,
       stored_inputs: Object.fromEntries(definitions.map(([key, input]) => [key, definitionDigest(input)])),
+      addresses: addressesOfPods(pods),
     },
     signal,
   );

@@ -10,6 +10,7 @@ import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Refused } from '../../refusals.ts';
 import { fromBase64 } from '../../runtime/base64.ts';
 import { ApiError } from '../../runtime/errors.ts';
+import { hasEnded } from '../pods.ts';
 
 /**
  * The greatest age of the selection that grants are made for: in a Capsule that has selected a set, and in one that has
@@ -113,7 +114,7 @@ async function annotatePods(
   const annotations = { [ANNOTATION.granted]: resourceVersion };
   for (const pod of pods) {
     const { uid, deletionTimestamp } = pod.metadata;
-    if (deletionTimestamp !== undefined) continue;
+    if (deletionTimestamp !== undefined || hasEnded(pod)) continue;
     try {
       await context.writer.merge(POD, pod, { metadata: { uid, annotations } }, signal);
     } catch (error) {
