@@ -86,7 +86,7 @@ function onlyAskedByName(origins: Origins, answers: Answers): RequestHandler {
     throw new PageError(
       421,
       'This is not the address of the console',
-      'Ask your administrator for its address.',
+      'Ask your administrator for its address. A port-forward is reached at https://localhost:8443; other addresses have to be named in console.origins of the chart.',
     );
   });
   return (request, response, next) => (origins.isOurs(request.headers) ? next() : refuse(request, response));

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../operator/testing/manifest.ts';
 import type { Browser } from './testing/browser.ts';
+import { accountOf, untilInForce } from './testing/in-force.ts';
 import {
   CAPSULE_ADMINS,
   DEPLOYERS,
@@ -142,6 +143,7 @@ async function guest(name: string, here: readonly object[], everywhere: readonly
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', ...metadata },
     subjects: [{ kind: 'ServiceAccount', name, namespace: 'home' }],
   });
+  await untilInForce(environment.policyServer, { user: accountOf(name, 'home') }, everywhere, 'home');
   return environment.signedInWith(token, all.origin);
 }
 

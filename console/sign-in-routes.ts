@@ -22,7 +22,10 @@ export function requireOurPage(origins: Origins, request: Request): void {
   if (!origins.isFromOurPage(request.headers)) throw foreignForm();
 }
 
-/** Other sites can make a browser load this as an image or in a frame, which must not use up attempts to sign in. */
+/**
+ * Other sites can make a browser load this as an image or in a frame, which must not use up attempts to sign in. Nor may a
+ * page that renews itself in the background get a form, whose key would take the place of that of a form in a window.
+ */
 function requireWindow({ headers }: Request): void {
   const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
   if (mode !== 'navigate' || dest !== 'document')
@@ -38,6 +41,7 @@ export function serveSignIn(
   app.get(
     '/sign-in',
     answers.outside(async (request, response) => {
+      requireWindow(request);
       answers.alone(response, await signIn.begin(request, response, queryOf(request).get('to') ?? undefined));
     }),
   );

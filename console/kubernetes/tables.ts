@@ -21,7 +21,7 @@ export interface Row {
   readonly version: string;
   /** The number of a Capsule's Assistants, and of those that are Ready. */
   readonly assistants: string;
-  readonly running: string;
+  readonly assistantsReady: string;
   readonly databaseUsed: string;
   readonly storageUsed: string;
 }
@@ -118,7 +118,7 @@ function rowOf(cell: (column: string) => string): Row {
     capsule: cell('Capsule'),
     version: cell('Version'),
     assistants: cell('Assistants'),
-    running: cell('Running'),
+    assistantsReady: cell('Assistants Ready'),
     databaseUsed: cell('Database Used'),
     storageUsed: cell('Storage Used'),
   };

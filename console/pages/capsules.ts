@@ -14,10 +14,10 @@ async function capsulesPage(visit: Visit): Promise<Page> {
   const list = longTable(visit, {
     heads: ['Capsule', 'State', 'Assistants', 'Database', 'Files', 'Created'],
     rows,
-    line: ({ name, created, ready, reason, running, assistants, databaseUsed, storageUsed }) => [
+    line: ({ name, created, ready, reason, assistantsReady, assistants, databaseUsed, storageUsed }) => [
       html`<a href="${Url.path`/capsules/${name}`}">${name}</a>`,
       readiness(ready === 'True', reason),
-      html`<span class="whole">${running || 0} of ${assistants || 0} ready</span>`,
+      html`<span class="whole">${assistantsReady || 0} of ${assistants || 0} ready</span>`,
       databaseUsed || '–',
       storageUsed || '–',
       moment(created),

@@ -14,7 +14,7 @@ const rowsOf = (count: number): readonly Row[] =>
     capsule: '',
     version: '',
     assistants: '',
-    running: '',
+    assistantsReady: '',
     databaseUsed: '',
     storageUsed: '',
   }));

@@ -129,7 +129,7 @@ describe('a manifest of an attacker', () => {
       expect(await page.locator('main script, main img').count(), path).toBe(0);
       expect(await page.content()).not.toContain('\u202e');
     }
-    await expect.poll(() => page.getByText('⟨U+202E⟩').first().isVisible()).toBe(true);
+    await page.getByText('⟨U+202E⟩').first().waitFor();
     await page.getByText('has letters that look like others: U+0430').first().waitFor();
     expect([...new Set(asked)]).toEqual([scene.environment.origin]);
     expect(said).toEqual([]);

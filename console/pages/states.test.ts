@@ -64,10 +64,14 @@ async function keepSet(name: string): Promise<void> {
   if (!page.text.includes(name)) throw new Error(page.text);
 }
 
-/** While a server is unavailable. */
-async function without(line: TcpProxy, port: number, act: () => Promise<void>): Promise<void> {
+/** A page that follows what happens would show a change before the form is sent. */
+const unfollowed = (page: Page) => page.route('**/live?*', (route) => route.abort());
+
+/** While a server is unavailable. A page that follows what happens would be renewed once the server is back. */
+async function without(page: Page, line: TcpProxy, port: number, path: string): Promise<void> {
+  await unfollowed(page);
   line.lead(await freePort());
-  await act().finally(() => line.lead(port));
+  await page.goto(path).finally(() => line.lead(port));
 }
 
 interface State {
@@ -126,6 +130,7 @@ const STATES: Readonly<Record<string, State>> = {
   'credential sets that somebody else has changed meanwhile': {
     says: 'Somebody changed the sets after you opened the page',
     async reach(page) {
+      await unfollowed(page);
       await page.goto(CREDENTIALS);
       await keepSet('of-another');
       await sendForm(page, CREATE, keys());
@@ -175,8 +180,7 @@ const STATES: Readonly<Record<string, State>> = {
   'a manifest that is another by the time that it is approved': {
     says: 'The manifest has changed',
     async reach(page) {
-      // A page that follows would have shown the other manifest before it is approved.
-      await page.route('**/live?*', (route) => route.abort());
+      await unfollowed(page);
       await page.goto(POST);
       await made.patch('assistants', 'post', { spec: { manifest: wide('yet.another.org') } });
       await sendForm(page, `${POST}/approve`);
@@ -218,6 +222,9 @@ const STATES: Readonly<Record<string, State>> = {
   'a token that nobody knows': {
     says: 'The API server does not know this token.',
     async reach(page) {
+      // A page that follows what happens would be sent to the form, too, once its session is gone, and have another key
+      // than this one in the browser. The form itself follows nothing.
+      await page.goto('/sign-in');
       await page.context().clearCookies();
       await page.goto('/sign-in');
       await sendForm(page, '/sign-in', { token: 'of-nobody' });
@@ -240,17 +247,11 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'a broker that is unavailable': {
     says: 'The credential sets cannot be shown now',
-    reach: (page) =>
-      without(toBroker, portOf(whole.brokerUrl), async () => void (await page.goto(CREDENTIALS))),
+    reach: (page) => without(page, toBroker, portOf(whole.brokerUrl), CREDENTIALS),
   },
   'an API server that is unavailable': {
     says: 'The API server is unavailable',
-    reach: (page) =>
-      without(
-        toApi,
-        portOf(whole.environment.policyServer.server.url),
-        async () => void (await page.goto('/capsules')),
-      ),
+    reach: (page) => without(page, toApi, portOf(whole.environment.policyServer.server.url), '/capsules'),
   },
 };
 

@@ -1,4 +1,4 @@
-import { definitionDigest, definitionOf, type Manifest } from '@space/manifests';
+import { definitionDigest, definitionOf, LONGEST_VALUE, type Manifest } from '@space/manifests';
 import { foreign, hostName, outside, state } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
@@ -109,7 +109,7 @@ function inputForm(
     visit,
     action,
     html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}<div class="field"><label for="${id}">${isSet ? 'New value' : 'Value'}</label>${said}
-<input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="8192" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
+<input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="${LONGEST_VALUE}" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
 <p class="quiet" id="${id}-help">It is stored and never shown again. The Assistant does not receive it.</p></div>
 <button class="${stands ? '' : 'plain'}">${isSet ? 'Replace' : 'Store'}</button>`,
   );

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { CONTENT_SECURITY_POLICY } from '../http/headers.ts';
 import { Browser, withoutOurs } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
@@ -78,7 +79,10 @@ describe('signing in', () => {
     const { origin } = await environment.start({ SIGN_INS_PER_MINUTE: '3' });
     const who = new Browser(origin);
     for (let i = 0; i < 3; i += 1) expect((await signIn(who, 'wrong')).status).toBe(422);
-    expect((await signIn(who, environment.tokens.viewer)).status).toBe(429);
+    // On a busy machine the three may take as long as it takes to have another one.
+    await eventually(async () => (await signIn(who, environment.tokens.viewer)).status === 429, {
+      what: 'no attempt to be left',
+    });
   });
 
   it('reports if the API server is unavailable, or refuses the console’s request', async () => {
@@ -272,6 +276,16 @@ describe('a form', () => {
     expect(mine.cookies.has(SESSION)).toBe(false);
   });
 
+  it('to sign in is not given to a page that renews itself after its session has ended', async () => {
+    const renewing = {
+      'sec-fetch-site': 'same-origin',
+      'sec-fetch-mode': 'cors',
+      'sec-fetch-dest': 'empty',
+    };
+    const answer = await browser().once('GET', '/sign-in', undefined, renewing);
+    expect([answer.status, answer.headers['set-cookie']]).toEqual([403, undefined]);
+  });
+
   it('to sign in may be open in two windows, and either is accepted', async () => {
     for (const which of [0, 1]) {
       const who = browser();
@@ -284,12 +298,15 @@ describe('a form', () => {
   it('that is far too long leaves its connection usable for the next request', async () => {
     const { origin } = environment;
     const agent = new Agent({ connections: 1, pipelining: 1 });
+    let connections = 0;
+    agent.on('connect', () => {
+      connections += 1;
+    });
     const who = new Browser(origin, agent);
     const long = await who.once('POST', '/sign-in', `a=${'x'.repeat(3_000_000)}`, { origin });
     expect(long.status).toBe(413);
-    const begun = performance.now();
     expect((await who.get('/sign-in')).status).toBe(200);
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(connections).toBe(1);
     await agent.close();
   });
 
@@ -298,10 +315,9 @@ describe('a form', () => {
     const begun = log.length;
     const { hostname, port, host } = new URL(origin);
     const socket = connect(Number(port), hostname);
-    socket.write(
-      `POST /sign-in HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nto`,
-    );
-    await setTimeout(200);
+    await once(socket, 'connect');
+    const begins = `POST /sign-in HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nto`;
+    await new Promise<void>((resolve) => socket.write(begins, () => resolve()));
     socket.destroy();
     const told = () => log.slice(begun).find((line) => line.includes('"method":"POST"'));
     await expect.poll(told, { timeout: 60_000 }).toContain('request refused');

@@ -8,6 +8,7 @@ import { freePort } from '../../testing/ports.ts';
 import { readConfig } from '../config.ts';
 import { type Console, startConsole } from '../service.ts';
 import { Browser } from './browser.ts';
+import { accountOf, rulesAt, untilInForce } from './in-force.ts';
 import { routesOf } from './routes-of.ts';
 
 export const ROLES = ['nobody', 'viewer', 'deployer', 'capsule-admin', 'admin'] as const;
@@ -74,11 +75,14 @@ export async function startEnvironment(
     await create(`/api/v1/namespaces/${SPACE}/serviceaccounts`, named(role));
     const token = await tokenOf(SPACE, role);
     if (role === 'nobody') return token;
+    const name = `${SPACE}-space-${role}`;
     await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
       ...named(`${role}-of-the-space`),
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `${SPACE}-space-${role}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
       subjects: [{ kind: 'ServiceAccount', name: role, namespace: SPACE }],
     });
+    const rules = await rulesAt(policyServer, `${RBAC}/clusterroles/${name}`);
+    await untilInForce(policyServer, { user: accountOf(role, SPACE) }, rules, SPACE);
     return token;
   }
 
@@ -127,6 +131,7 @@ export async function startEnvironment(
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
       subjects: [{ kind: 'ServiceAccount', name: to, namespace: SPACE }],
     });
+    await untilInForce(policyServer, { user: accountOf(to, SPACE) }, rules, namespace);
   }
 
   async function administer(account: string): Promise<void> {
@@ -135,16 +140,16 @@ export async function startEnvironment(
       ['runtime', 'clusterrolebindings'],
       ['cluster', 'clusterrolebindings'],
     ] as const;
-    for (const [role, where] of bindings)
+    for (const [role, where] of bindings) {
+      const name = `${SPACE}-space-${role}`;
       await create(`${RBAC}/${where}`, {
         ...named(`${account}-${role}`),
-        roleRef: {
-          apiGroup: 'rbac.authorization.k8s.io',
-          kind: 'ClusterRole',
-          name: `${SPACE}-space-${role}`,
-        },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
         subjects: [{ kind: 'ServiceAccount', name: account, namespace: SPACE }],
       });
+      const rules = await rulesAt(policyServer, `${RBAC}/clusterroles/${name}`);
+      await untilInForce(policyServer, { user: accountOf(account, SPACE) }, rules, SPACE);
+    }
   }
 
   async function signedInWith(token: string, at = origin): Promise<Browser> {

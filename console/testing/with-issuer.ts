@@ -1,6 +1,7 @@
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from './browser.ts';
 import type { Started, TestEnvironment } from './environment.ts';
+import { rulesAt, untilInForce } from './in-force.ts';
 import { startIssuer, type TestIssuer } from './issuer.ts';
 
 /** A console with a real issuer, and the settings that it was started with. */
@@ -69,9 +70,12 @@ export async function bindGroup(
   group: string,
   role: string,
 ): Promise<void> {
+  const name = `home-space-${role}`;
   await policyServer.create(`${RBAC}/namespaces/home/rolebindings`, {
     metadata: { name: `group-${group}` },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `home-space-${role}` },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
     subjects: [{ kind: 'Group', name: `oidc:${group}`, apiGroup: 'rbac.authorization.k8s.io' }],
   });
+  const rules = await rulesAt(policyServer, `${RBAC}/clusterroles/${name}`);
+  await untilInForce(policyServer, { groups: [`oidc:${group}`] }, rules, 'home');
 }

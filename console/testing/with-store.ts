@@ -2,6 +2,7 @@ import { newToken } from '@space/broker-kit';
 import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import { startEnvironment, type TestEnvironment } from './environment.ts';
+import { accountOf, untilInForce } from './in-force.ts';
 
 /** The same with a real object-storage broker behind it, and a real S3 server that a Capsule may bring keys to. */
 export interface WithStore {
@@ -32,14 +33,17 @@ export async function startWithStore(settings: Readonly<Record<string, string>> 
         data: { principal: Buffer.from(principal).toString('base64') },
       });
       readable.push(name);
+      const rules = (resourceNames: readonly string[]) => [
+        { apiGroups: [''], resources: ['secrets'], resourceNames, verbs: ['get'] },
+      ];
       await environment.policyServer.server.client.call({
         method: 'PATCH',
         path: '/apis/rbac.authorization.k8s.io/v1/namespaces/home-system/roles/home-console-principals',
         contentType: 'application/merge-patch+json',
-        body: {
-          rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: readable, verbs: ['get'] }],
-        },
+        body: { rules: rules(readable) },
       });
+      const user = accountOf('home-console', 'home-system');
+      await untilInForce(environment.policyServer, { user }, rules([name]), 'home-system');
       return principal;
     },
     async close() {
