@@ -90,6 +90,14 @@ it.each([
     args: ['--capsule', 'household', '--secret', 'egress-keys', '--identity', 'FILE'],
     missing: '--capsule and --secret cannot be used together',
   },
+  {
+    args: ['--capsule', 'household', '--identity', 'FILE', '--drill'],
+    missing: '--drill can only be used for a whole Space',
+  },
+  {
+    args: [...WHOLE, '--secret', 'egress-keys', '--identity', 'FILE', '--drill'],
+    missing: '--drill can only be used for a whole Space',
+  },
 ])('a restore that lacks an option names it: $missing', ({ args, missing }) => {
   const { status, stderr } = restored(...args);
   expect(status).toBe(2);

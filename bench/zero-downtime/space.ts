@@ -23,11 +23,19 @@ const { namespace, servicesNamespace: services } = NAMES;
 const TUNNEL = 'rates.outside-bank.org';
 const INPUT = 'api.outside-bank.org';
 const WITHIN_MS = 15 * 60_000;
+/**
+ * One Assistant sends what many would, and twice as much while two of its pods overlap. The chart's limits for one would refuse
+ * that (429), whatever is being maintained.
+ */
+const LIMITS = {
+  ...{ connections: 512, tunnels: 128, requests: 256, perSecond: 400, burst: 800 },
+  capsule: { connections: 1024, tunnels: 256, requests: 256, perSecond: 400 },
+};
 
 export interface SpaceUnderLoad {
   readonly kube: Kube;
   readonly release: Release;
-  /** Values of a release whose gateway can reach the outside host. */
+  /** Values of a release whose gateway can reach the outside host, with limits for the load. */
   readonly outside: object;
   /** The name of both the Capsule and the Assistant. */
   readonly name: string;
@@ -93,7 +101,7 @@ async function nodeToDrain(kube: Kube, { furtherNodes = [] }: Cluster): Promise<
   return free.name;
 }
 
-/** Starts an outside host for tunnels and stored inputs; returns the gateway's values for it. */
+/** Starts an outside host for tunnels and stored inputs; returns the values of a Space for it and for the load. */
 async function openOutside({ node }: Cluster, closers: (() => Promise<unknown>)[]): Promise<object> {
   const pki = await makePki();
   closers.push(pki.remove);
@@ -105,7 +113,14 @@ async function openOutside({ node }: Cluster, closers: (() => Promise<unknown>)[
   if (outside === undefined) throw new Error('the cluster cannot provide a host outside it');
   closers.push(async () => outside[Symbol.asyncDispose]());
   const [address] = outside.addresses;
-  return { egress: { extraCA: pki.authority, hosts: { [TUNNEL]: address, [INPUT]: address } } };
+  return {
+    egress: {
+      extraCA: pki.authority,
+      hosts: { [TUNNEL]: address, [INPUT]: address },
+      limits: LIMITS,
+    },
+    objectStore: { shares: { streams: 160 } },
+  };
 }
 
 async function objectsOf(cluster: Cluster, name: string, rates: object): Promise<readonly object[]> {
@@ -135,7 +150,7 @@ async function objectsOf(cluster: Cluster, name: string, rates: object): Promise
       ...{ apiVersion: 'platform.space/v1', kind: 'Assistant', metadata: { name, namespace } },
       spec: {
         ...{ capsule: name, image, port: 8080 },
-        resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '384Mi' } },
+        resources: { requests: { cpu: '500m', memory: '128Mi' }, limits: { memory: '384Mi' } },
         env: [
           { name: 'LOAD_RATES', value: JSON.stringify(rates) },
           { name: 'TUNNEL_HOST', value: TUNNEL },

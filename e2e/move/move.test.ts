@@ -92,7 +92,7 @@ it('closes, copies with secrets on the standard input only, switches, and reques
     annotated('capsule', 'household'),
     annotated('assistant', 'ledger'),
   ]);
-  expect(written).toEqual([`${URLS.from}\n${URLS.to}\n`]);
+  expect(written).toEqual([`${URLS.from}\n${URLS.to}\nspc_1\n`]);
   expect(pods.size).toBe(0);
 });
 

@@ -133,6 +133,7 @@ async function told(
 
 async function copyAll(about: Move, pod: KubeObject, { copies = [], from = 'main' }: Answer) {
   const { capsule, steps, to, signal } = about;
+  const roles = copies.map(({ from: url }) => new URL(url).username).join(' ');
   try {
     return await steps.run('copy and compare its databases', async (step) => {
       const left = copies.values();
@@ -141,7 +142,13 @@ async function copyAll(about: Move, pod: KubeObject, { copies = [], from = 'main
       const work = async () => {
         for (const copy of left) {
           signal.throwIfAborted();
-          bytes += await copied(about, pod, withAuthority(copy.from, from), withAuthority(copy.to, to));
+          bytes += await copied(
+            about,
+            pod,
+            withAuthority(copy.from, from),
+            withAuthority(copy.to, to),
+            roles,
+          );
           databases += 1;
           step.note(`${databases} of ${copies.length}`);
         }
@@ -158,10 +165,16 @@ async function copyAll(about: Move, pod: KubeObject, { copies = [], from = 'main
   }
 }
 
-async function copied({ kube }: Move, pod: KubeObject, from: string, to: string): Promise<number> {
+async function copied(
+  { kube }: Move,
+  pod: KubeObject,
+  from: string,
+  to: string,
+  roles: string,
+): Promise<number> {
   const { name, namespace = '' } = pod.metadata;
   const exec = ['exec', '-i', '-n', namespace, name, '-c', 'copy', '--'];
-  const { code, stdout, stderr } = await kube.run([...exec, ...COPY], `${from}\n${to}\n`);
+  const { code, stdout, stderr } = await kube.run([...exec, ...COPY], `${from}\n${to}\n${roles}\n`);
   if (code !== 0) throw new MoveProblem(`database ${new URL(from).username}: ${reasonIn(stderr)}`);
   return JSON.parse(stdout).bytes;
 }

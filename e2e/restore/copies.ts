@@ -74,6 +74,45 @@ function unreadable(message: string, cause?: unknown): RestoreProblem {
   );
 }
 
+/** From `first` on, a restore follows the files of this timeline. */
+export interface Stretch {
+  readonly timeline: number;
+  /** A file's position in the order of the log. */
+  readonly first: number;
+}
+
+/** How a restore reaches a moment. */
+export interface Way {
+  /** The label of the copy that it begins with. */
+  readonly label: string;
+  /** The timeline, as pgBackRest's option takes it. */
+  readonly target: string;
+  /** The oldest comes first. */
+  readonly stretches: readonly Stretch[];
+}
+
+/** The format of PostgreSQL's `recovery_target_time`. */
+export const asServerTime = (at: string) => at.replace('T', ' ').replace(/Z$/, '+00');
+
+/** @throws RestoreProblem if a restore has left the log between each copy and the moment */
+export async function wayTo(place: Place, at: string | undefined): Promise<Way> {
+  const said = await repository(place, 'way', ...(at === undefined ? [] : [asServerTime(at)])).catch(
+    (cause: unknown) => {
+      const reason = cause instanceof RestoreProblem ? cause.message : 'the backup cannot be read';
+      throw new RestoreProblem(`${reason}. ${UNCHANGED}`, { cause });
+    },
+  );
+  const [label = '', target = '', ...stretches] = said.trim().split(' ');
+  return {
+    label,
+    target,
+    stretches: stretches.map((one) => {
+      const [timeline = 1, first = 0] = one.split(':').map(Number);
+      return { timeline, first };
+    }),
+  };
+}
+
 export const UNCHANGED = 'Nothing was changed';
 const NONE = `the backup has no copy of the database: check backup.s3.bucket and backup.s3.prefix, or the log of container backup in pod postgres-0. ${UNCHANGED}`;
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from '../space/chart.ts';
 import { createKube, finish, type Kube } from '../space/kube.ts';
@@ -31,8 +32,8 @@ const namespace = (name: string, annotations = {}): KubeObject => ({
 });
 const AT = '2026-11-21T10:30:00.000Z';
 const MARK = 'platform.space/restoring';
-const refused = (at: string | undefined = undefined) =>
-  refuseExistingSpace({ kube, helm, space: 'home', at }, objects);
+const refused = (at: string | undefined = undefined, drill = false) =>
+  refuseExistingSpace({ kube, helm, space: 'home', at, drill }, objects);
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-restore-living-'));
@@ -79,6 +80,10 @@ it('a restore that was begun is continued to the same moment, and to no other', 
     await expect(refused(other)).rejects.toThrow(
       `another restore of home, to ${AT}, was interrupted: run that one again, or delete the namespaces home-services and home-system`,
     );
+  await expect(refused(AT, true)).rejects.toThrow(`another restore of home, to ${AT}, was interrupted`);
+  await kube.apply(namespace('home-services', { [MARK]: `${AT} (a drill)` }));
+  expect(await refused(AT, true)).toBe(true);
+  await expect(refused(AT)).rejects.toThrow(`to ${AT} (a drill), was interrupted`);
   await kube.run(['annotate', 'namespace', 'home-services', `${MARK}-`]);
 });
 
@@ -117,8 +122,11 @@ it('a Secret is restored where it was lost, and not overwritten where it exists'
 
 it('people’s objects are restored with all their content, and without annotations that asked for one action', async () => {
   await kube.run(['apply', '--server-side', '-f', join(CHART, 'crds')]);
+  // A kind is served a moment after it is established.
   for (const kinds of ['capsules', 'assistants'])
-    await kube.run(['wait', '--for=condition=Established', '--timeout=120s', `crd/${kinds}.platform.space`]);
+    await eventually(async () => (await kube.run(['get', kinds, '-n', 'home'])).code === 0, {
+      what: `${kinds} to be served`,
+    });
   const metadata = (name: string, labels: object, annotations: object) => ({
     ...{ name, namespace: 'home', labels, annotations },
   });

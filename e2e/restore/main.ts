@@ -28,6 +28,8 @@ const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FIL
                          changed, the identities of earlier recipients on further lines
   --key FILE             the key of the bucket with the backup: a line access-key=… and a line secret-key=…
   --at TIME              the moment to restore, such as 2026-11-21T10:30:00Z (default: the end of the backup)
+  --drill                tries the backup in another cluster while the Space goes on: what is restored makes no backup, and starts no
+                         Assistant
   --accept-sets CAPSULE  keeps the Capsule's own S3 credential sets in use as they were at that moment, even if they were changed
                          later; without it such sets stay closed until somebody decides; may be repeated
   --accept-lost CAPSULE  restores the Capsule without databases if the server that had them no longer has them; may be repeated
@@ -91,6 +93,7 @@ const { values: options } = commandLine(USAGE, {
     capsule: { type: 'string' },
     as: { type: 'string' },
     secret: { type: 'string' },
+    drill: { type: 'boolean', default: false },
     'accept-sets': { type: 'string', multiple: true, default: [] },
     'accept-lost': { type: 'string', multiple: true, default: [] },
     space: { type: 'string', default: 'home' },
@@ -112,7 +115,7 @@ const kubeOf = ({ kubectl, kubeconfig }: Begun) => createKube(kubectl, kubeconfi
 
 async function wholeSpace(
   begun: Begun,
-  { values, key = '', 'accept-sets': accepted, 'accept-lost': acceptedLost }: Options,
+  { values, key = '', drill, 'accept-sets': accepted, 'accept-lost': acceptedLost }: Options,
 ): Promise<object> {
   const { helm, kubeconfig, namespace } = begun;
   return restoreSpace({
@@ -120,6 +123,7 @@ async function wholeSpace(
     kube: kubeOf(begun),
     helm: (...args) => finish(helm, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args]),
     chart: CHART,
+    drill,
     accepted,
     acceptedLost,
     now: () => Date.now(),
@@ -183,6 +187,8 @@ function missing(): string {
   const { capsule, secret, identity, key, values, as } = options;
   if (capsule !== undefined && secret !== undefined) return '--capsule and --secret cannot be used together';
   if (identity === undefined) return '--identity FILE is missing';
+  // One part is restored into the running Space, where nothing is only tried.
+  if (isPartDrilled) return '--drill can only be used for a whole Space';
   if (as !== undefined) return '--as can only be used with --capsule';
   const lacking = [
     ...(values.length === 0 ? ['--values FILE'] : []),
@@ -193,7 +199,8 @@ function missing(): string {
 
 const isWhole = options.key !== undefined && options.values.length > 0 && options.as === undefined;
 const isOne = (options.capsule === undefined) !== (options.secret === undefined);
-if (options.identity === undefined || !(isOne || isWhole)) {
+const isPartDrilled = options.drill && (options.capsule ?? options.secret) !== undefined;
+if (options.identity === undefined || isPartDrilled || !(isOne || isWhole)) {
   console.error(`${missing()}\n${USAGE}`);
   process.exitCode = 2;
 } else {

@@ -13,6 +13,8 @@ export interface Restore extends Destination {
   readonly namespace: string;
   /** The moment to restore; undefined for the end of the backup. */
   readonly at: string | undefined;
+  /** Whether the backup is only tried, while its Space goes on elsewhere. */
+  readonly drill: boolean;
   /** Identities of the recipient that the state was sealed for. */
   readonly identities: readonly string[];
   /** Capsules whose own S3 credentials stay in use although they were set back. */

@@ -7,6 +7,7 @@ import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from '../space/chart.ts';
 import { finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
+import { DRILL_VALUES, requireServersOfItsOwn } from './drill.ts';
 import {
   bucketBackupPod,
   claimOf,
@@ -18,7 +19,7 @@ import {
   statefulSet,
   statePod,
 } from './pods.ts';
-import { BACKUP, EXTERNAL } from './testing/values.ts';
+import { BACKUP, EXTERNAL, SERVER_B } from './testing/values.ts';
 
 let directory: string;
 let helm: string;
@@ -28,8 +29,18 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-async function render(values: object): Promise<readonly KubeObject[]> {
-  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, '--values', '-'];
+async function render(values: object, ...further: readonly string[]): Promise<readonly KubeObject[]> {
+  const args = [
+    'template',
+    'home',
+    CHART,
+    '--namespace',
+    'home',
+    ...SOME_IMAGES,
+    '--values',
+    '-',
+    ...further,
+  ];
   const { code, stdout, stderr } = await finish(helm, args, JSON.stringify(values));
   if (code !== 0) throw new Error(stderr);
   return parseAllDocuments(stdout)
@@ -137,5 +148,42 @@ describe('the pods that fill the volumes of a Space', () => {
   it('are refused for values without a backup', async () => {
     const objects = await render({});
     expect(() => destinationSecret(objects)).toThrow(/these values have no backup/);
+  });
+});
+
+describe('a drill', () => {
+  it('installs a Space that neither copies nor archives anything', async () => {
+    const writers = (objects: readonly KubeObject[]) => [
+      ...objects.filter(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup'),
+      ...statefulSet(objects, 'postgres')!['spec'].template.spec.containers.filter(
+        ({ name }: { readonly name: string }) => name === 'backup',
+      ),
+    ];
+    expect(writers(await render(BACKUP))).toHaveLength(2);
+    expect(writers(await render(BACKUP, ...DRILL_VALUES))).toEqual([]);
+  });
+
+  it.each<[string, object, string]>([
+    ['PostgreSQL', { ...EXTERNAL, objectStore: {} }, 'postgres.external'],
+    ['further servers', { postgres: { servers: [SERVER_B] } }, 'postgres.servers'],
+    [
+      'S3 server',
+      { objectStore: EXTERNAL.objectStore, existingSecrets: { s3Root: 's3' } },
+      'objectStore.external',
+    ],
+  ])('does not use the %s of the running Space', async (_, values, named) => {
+    const { existingSecrets = {} } = values as { readonly existingSecrets?: object };
+    const objects = await render({
+      ...BACKUP,
+      ...values,
+      existingSecrets: { ...BACKUP.existingSecrets, ...existingSecrets },
+    });
+    expect(() => requireServersOfItsOwn(objects)).toThrow(`(${named}), whose data the drill would change`);
+  });
+
+  it('uses the chart’s own servers', async () => {
+    expect(() => requireServersOfItsOwn([])).toThrow('postgres.external');
+    const objects = await render(BACKUP);
+    expect(() => requireServersOfItsOwn(objects)).not.toThrow();
   });
 });

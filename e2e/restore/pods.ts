@@ -1,5 +1,6 @@
 /** The pods that fill a Space's volumes before its first pod starts, made from what the chart would run. */
 import type { KubeObject } from '../space/kube-object.ts';
+import { asServerTime } from './copies.ts';
 import { RestoreProblem } from './problem.ts';
 import type { Known } from './state.ts';
 
@@ -200,9 +201,6 @@ export function databasePod(objects: Rendered, at: string | undefined): KubeObje
     containers: [forTask(server, { command })],
   });
 }
-
-/** The format of PostgreSQL's `recovery_target_time`. */
-const asServerTime = (at: string) => at.replace('T', ' ').replace(/Z$/, '+00');
 
 /**
  * The pod that restores the objects: into the external S3 server, or into the Space's, which runs beside it

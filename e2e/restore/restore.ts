@@ -8,6 +8,7 @@ import type { KubeObject } from '../space/kube-object.ts';
 import { endHalfDone, forceFlags } from '../space/release.ts';
 import { rolledOut } from '../space/rollout.ts';
 import { refuseFuture } from './copies.ts';
+import { asDrill, DRILL_LEAVES_OUT, DRILL_VALUES, requireServersOfItsOwn } from './drill.ts';
 import { exchangeCredentials } from './exchange.ts';
 import { fill, removePod } from './fill.ts';
 import { asRestored } from './marks.ts';
@@ -49,7 +50,7 @@ const MARK = 'platform.space/restoring';
 const LATEST = 'the end of the backup';
 
 export async function restoreSpace(about: Restore): Promise<Restored> {
-  const { steps, at } = about;
+  const { steps, at, drill } = about;
   refuseFuture(at, about.now());
   const objects = await steps.run('render the chart', () => render(about));
   const isBegun = await steps.run('check whether the Space exists', () =>
@@ -75,7 +76,7 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
   const places = [`${about.space}-services`, `${about.space}-system`];
   await steps.run('wait for the pods of the Space', (step) => rolledOut(about.kube, places, step));
   return steps.run('apply Capsules and Assistants', async () => {
-    const people = await applyPeoples(about, found);
+    const people = await applyPeoples(about, drill ? asDrill(found) : found);
     await unmark(about);
     const { registered, setBack, accepted } = exchanged;
     const count = (kind: string) => people.filter((one) => one.kind === kind).length;
@@ -91,13 +92,16 @@ export async function restoreSpace(about: Restore): Promise<Restored> {
       without: registered.map(({ capsule }) => capsule).filter((capsule) => !names.has(capsule)),
       setBack,
       accepted,
-      notRestored: notRestored({
-        ...exchanged,
-        ...compared,
-        state: state.then,
-        at,
-        notice: noticeIn(bucket),
-      }),
+      notRestored: [
+        ...(drill ? [DRILL_LEAVES_OUT] : []),
+        ...notRestored({
+          ...exchanged,
+          ...compared,
+          state: state.then,
+          at,
+          notice: noticeIn(bucket),
+        }),
+      ],
     };
   });
 }
@@ -109,28 +113,34 @@ function noticeIn(report: string): string | undefined {
 
 const isEmbedded = (objects: Rendered) => statefulSet(objects, 'postgres') !== undefined;
 
-async function render({ helm, parse, space, chart, values }: Restore): Promise<Rendered> {
+async function render({ helm, parse, space, chart, values, drill }: Restore): Promise<Rendered> {
   const { code, stdout, stderr } = await helm('template', space, chart, ...flags(values));
   if (code !== 0) throw new RestoreProblem(`the chart does not accept these values: ${stderr.trim()}`);
   const objects = parse(stdout);
   destinationSecret(objects); // refuses values without a backup
+  if (drill) requireServersOfItsOwn(objects);
   return objects;
 }
 
 const flags = (values: readonly string[]) => values.flatMap((file) => ['--values', file]);
+
+/** What the mark says of a restore; one that was begun as a drill is not continued as another. */
+const markOf = ({ at, drill }: Pick<Restore, 'at' | 'drill'>) =>
+  `${at ?? LATEST}${drill ? ' (a drill)' : ''}`;
 
 /**
  * A Space that exists, or whose volumes are left, is not overwritten. Returns whether this same restore was begun
  * before.
  */
 export async function refuseExistingSpace(
-  { kube, helm, space, at }: Pick<Restore, 'kube' | 'helm' | 'space' | 'at'>,
+  about: Pick<Restore, 'kube' | 'helm' | 'space' | 'at' | 'drill'>,
   objects: Rendered,
 ): Promise<boolean> {
+  const { kube, helm, space } = about;
   const services = `${space}-services`;
   const mark = (await kube.get('namespace', services))?.metadata.annotations?.[MARK];
   if (mark !== undefined) {
-    if (mark !== (at ?? LATEST))
+    if (mark !== markOf(about))
       throw new RestoreProblem(
         `another restore of ${space}, to ${mark}, was interrupted: run that one again, or delete the namespaces ${services} and ${space}-system and start over`,
       );
@@ -153,7 +163,7 @@ export async function refuseExistingSpace(
 
 /** Creates the namespaces with the marks by which Helm adopts them. */
 async function prepare(about: Restore, objects: Rendered): Promise<void> {
-  const { kube, space, namespace, at } = about;
+  const { kube, space, namespace } = about;
   const owner = {
     'meta.helm.sh/release-name': space,
     'meta.helm.sh/release-namespace': namespace,
@@ -169,7 +179,7 @@ async function prepare(about: Restore, objects: Rendered): Promise<void> {
   await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } });
   const services = `${space}-services`;
   for (const one of objects.filter(({ kind }) => kind === 'Namespace'))
-    await kube.apply(owned(one, one.metadata.name === services ? { [MARK]: at ?? LATEST } : {}));
+    await kube.apply(owned(one, one.metadata.name === services ? { [MARK]: markOf(about) } : {}));
   for (const one of authorities(objects)) await kube.apply(owned(one));
   await kube.apply(destination(about, objects, services));
 }
@@ -243,7 +253,7 @@ async function applyAll(kube: Kube, objects: readonly KubeObject[]): Promise<voi
     await kube.apply(...objects.slice(from, from + AT_ONCE).map((object) => asRestored(object)));
 }
 
-async function install({ kube, helm, space, chart, values }: Restore): Promise<void> {
+async function install({ kube, helm, space, chart, values, drill }: Restore): Promise<void> {
   const { code, stdout } = await helm('status', space, '--output', 'json');
   await endHalfDone(helm, space, code === 0 ? JSON.parse(stdout).info.status : undefined);
   must(await kube.run(['apply', '--server-side', '--force-conflicts', '-f', `${chart}/crds`]));
@@ -256,6 +266,7 @@ async function install({ kube, helm, space, chart, values }: Restore): Promise<v
       '--skip-crds',
       ...(await forceFlags(helm)),
       ...flags(values),
+      ...(drill ? DRILL_VALUES : []),
     ),
   );
 }

@@ -86,6 +86,18 @@ describe('a Space with a backup', () => {
       });
   });
 
+  it('ends a run that hangs, which would hold back all others, after a day or as long as the values say', async () => {
+    const jobIn = (among: readonly KubeObject[]) => find('CronJob', 'backup', among)!['spec'];
+    expect(jobIn(objects)).toMatchObject({
+      concurrencyPolicy: 'Forbid',
+      jobTemplate: { spec: { activeDeadlineSeconds: 86_400 } },
+    });
+    const longer = await render(...SOME_BACKUP, '--set', 'backup.longestHours=48');
+    expect(jobIn(longer).jobTemplate.spec.activeDeadlineSeconds).toBe(172_800);
+    const none = await template(...SOME_BACKUP, '--set', 'backup.longestHours=0');
+    expect(none.stderr).toMatch(/longestHours/);
+  });
+
   it('gives the API server’s token to the container that calls it, and the Space’s S3 key to the other', () => {
     const { initContainers, containers, automountServiceAccountToken } = carrier();
     const mounts = ([{ volumeMounts }]: [{ volumeMounts: { name: string }[] }]) =>

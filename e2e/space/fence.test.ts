@@ -37,6 +37,7 @@ const guarded = {
 const mark = { 'platform.space/owner-uid': 'a Capsule' };
 const configMap = named('note');
 const secret = named('note');
+const changed = { data: { token: 'eA==' } };
 const attester = {
   name: 'attest',
   image: ATTESTER,
@@ -121,7 +122,8 @@ beforeAll(async () => {
   await create('/api/v1/namespaces', named('cabin', { 'platform.space/space': 'cabin' }));
   await create('/api/v1/namespaces', named(STRIPPED, {}, mark));
   for (const name of SERVICES_SECRETS) await create(core('home-services', 'secrets'), named(name));
-  await create(core('home-system', 'secrets'), named('capsule-household-database'));
+  for (const name of ['capsule-household-database', 'console-session', 'egress-provisioner'])
+    await create(core('home-system', 'secrets'), named(name));
   await create(core('home', 'secrets'), named('bank-key'));
   await create(core('cabin', 'secrets'), named('capsule-household-database'));
   await create(core(CAPSULE, 'secrets'), named('ledger-database'));
@@ -164,7 +166,14 @@ describe('the operator may', () => {
     ],
     ['write into the namespace of its Capsule', 'POST', core(CAPSULE, 'configmaps'), configMap],
     ['bind its role on Secrets there', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
-    ['keep Secrets in its own namespace', 'POST', core('home-system', 'secrets'), secret],
+    [
+      'keep a principal in its own namespace',
+      'POST',
+      core('home-system', 'secrets'),
+      named('capsule-cellar-objectstore'),
+    ],
+    ['keep sealed inputs there', 'POST', core('home-system', 'secrets'), named('egress-household.ledger')],
+    ['change a principal there', 'PATCH', core('home-system', 'secrets/capsule-household-database'), changed],
     ['probe the sandbox from its own namespace', 'POST', core('home-system', 'pods'), probe()],
     [
       'probe the network from there, told of its node',
@@ -243,6 +252,20 @@ describe('the operator may not write', () => {
       'POST',
       bindings(OTHER_CAPSULE),
       bindSecrets,
+    ],
+    ['make a Secret there of another name', 'POST', core('home-system', 'secrets'), secret],
+    [
+      'change the key of the console’s sessions',
+      'PATCH',
+      core('home-system', 'secrets/console-session'),
+      changed,
+    ],
+    ['change its own token', 'PATCH', core('home-system', 'secrets/egress-provisioner'), changed],
+    [
+      'delete the key of the console’s sessions',
+      'DELETE',
+      core('home-system', 'secrets/console-session'),
+      undefined,
     ],
     ['make a pod that is no probe', 'POST', core('home-system', 'pods'), probe({}, {})],
     [
@@ -564,7 +587,7 @@ describe('an operator that does not hold the Lease does not', () => {
       { ...named('w'), spec: { podSelector: {} } },
     ],
     ['bind its role', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
-    ['keep a principal', 'POST', core('home-system', 'secrets'), secret],
+    ['keep a principal', 'POST', core('home-system', 'secrets'), named('capsule-late-database')],
     ['probe', 'POST', core('home-system', 'pods'), probe()],
     ['name a principal to the console', 'PATCH', CONSOLE_ROLE, { rules: [] }],
     ['change a Capsule', 'PATCH', `${ours}/capsules/kept`, noted],
@@ -656,7 +679,7 @@ it('without a Lease nobody is kept from writing by it', async () => {
   await policyServer.server.client.call({ method: 'DELETE', path });
   const asked: readonly [string, object][] = [
     [core(CAPSULE, 'configmaps'), configMap],
-    [core('home-system', 'secrets'), secret],
+    [core('home-system', 'secrets'), named('capsule-early-database')],
   ];
   for (const [at, body] of asked)
     await eventually(async () => (await early('POST', at, body)).status === 201, { what: `it writes ${at}` });

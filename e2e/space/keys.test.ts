@@ -14,6 +14,7 @@ import { type Cluster, clusterOf } from '../../operator/keys/cluster.ts';
 import { keepKeys } from '../../operator/keys/keep.ts';
 import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish } from './kube.ts';
@@ -158,11 +159,20 @@ describe('the keys of a Space', () => {
     const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SERVICES}/roles/home-keys`;
     const { rules } = await get<{ rules: { verbs: string[] }[] }>(path);
     await merge(path, { rules: rules.map((rule) => ({ ...rule, verbs: ['patch'] })) });
-    const failure = await keep().catch((error: unknown) => error);
+    // A changed Role is in force a moment later.
+    const failure = await eventually(
+      () =>
+        keep().then(
+          () => undefined,
+          (error: unknown) => error,
+        ),
+      { what: 'the verbs to be gone' },
+    );
     expect(String(failure)).toMatch(/403 .*home-keys" cannot get resource "configmaps"/);
     expect(adviceOn(failure)).toMatch(/Restore its Roles with helm upgrade/);
     await merge(path, { rules });
-    expect(await keep()).toEqual({ refused: 0, told: [] });
+    const outcome = await eventually(() => keep(), { what: 'the verbs to be back' });
+    expect(outcome).toEqual({ refused: 0, told: [] });
     expect(await everything()).toEqual(made);
   });
 

@@ -69,9 +69,11 @@ describe('alert rules', () => {
     expect(await promtool('test', 'rules', file)).toBe('');
   }, 900_000);
 
-  it('each says what to do, and of which Space', () => {
+  it('each says what to do, and of which Space, and stands in the runbook', async () => {
     const { groups } = objects.find(({ kind }) => kind === 'PrometheusRule')?.['spec'] ?? {};
+    const runbook = await readFile(join(ROOT, 'docs/operations.md'), 'utf8');
     for (const { alert, labels, annotations } of groups[0].rules) {
+      expect(runbook).toContain(`\`${alert}\``);
       expect([alert, labels.space, annotations.description.length > 40]).toEqual([alert, 'home', true]);
       expect(annotations.summary).toContain('Space home');
     }
@@ -107,7 +109,7 @@ describe('the dashboard', () => {
     expect(asked.length).toBeGreaterThan(20);
     const strange = asked.filter((name) => {
       const base = name.replace(/_(bucket|count|sum)$/, '');
-      return !known.has(name) && !known.has(base) && !/^(process|kube)_/.test(name);
+      return !known.has(name) && !known.has(base) && !/^(process|kube|kubelet)_/.test(name);
     });
     expect(strange).toEqual([]);
   });

@@ -7,7 +7,7 @@ import { createSteps } from '../progress/index.ts';
 import { applyExamples, bringUpSpace, type EngineImages } from '../space/index.ts';
 import { createKube, type Kube } from '../space/kube.ts';
 import { readOptions } from '../space/options.ts';
-import { enginesOfChart, type OwnEngines, startEngines } from './engines.ts';
+import { enginesOfChart, givenPostgres, type OwnEngines, startEngines } from './engines.ts';
 import { apiPortOf, layoutAsked } from './layouts.ts';
 import type { Installed } from './support/installed.ts';
 
@@ -30,7 +30,7 @@ try {
     let own: OwnEngines | undefined;
     const prepare = (kube: Kube, images: EngineImages) =>
       steps.run('engines of one’s own', async () => {
-        own = await startEngines(kube, release.space, images);
+        own = await startEngines(kube, release.space, images, await givenPostgres());
         return own;
       });
     const running = await bringUpSpace(

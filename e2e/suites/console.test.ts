@@ -81,7 +81,11 @@ it('has the Capsule’s pages, and its credential sets from the broker, once it 
   await kube.remove('namespace', taken);
   await gone('namespace', taken);
   await ready('capsule', home);
-  expect((await admin.get('/')).text).not.toContain(`Capsule ${home} `);
+  // The console learns of it by a watch.
+  await until(
+    'the Capsule to need no repair',
+    async () => !(await admin.get('/')).text.includes(`Capsule ${home} `),
+  );
   for (const path of ['', `/assistants/${home}-inside`])
     expect((await admin.get(`/capsules/${home}${path}`)).text).toContain(home);
   const sets = await until('the broker to answer the console', async () => {

@@ -42,7 +42,7 @@ const FETCH = `
     const [name, token] = line.split(' ');
     const url = name.startsWith('INPUT_') ? process.env[name.split('/')[0]] + name.slice(name.indexOf('/')) : name;
     const headers = token ? { authorization: 'Bearer ' + process.env[token] } : {};
-    const signal = AbortSignal.timeout(8000);
+    const signal = AbortSignal.timeout(60_000);
     const answer = await fetch(url, { headers, signal }).then((r) => r.text(), (e) => String(e.cause?.code ?? e.name));
     return [line, answer];
   });

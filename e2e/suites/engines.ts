@@ -1,4 +1,5 @@
 /** Where the suites look for the servers that keep a Space's data, and how a Space gets ones that its release does not run. */
+import { readFile } from 'node:fs/promises';
 import type { EngineImages } from '../space/index.ts';
 import type { Kube } from '../space/kube.ts';
 import { startOwnPostgres } from '../space/testing/own-postgres.ts';
@@ -33,13 +34,33 @@ export interface OwnEngines {
 
 export const placeOfEngines = (space: string) => `engines-of-${space}`;
 
-/** A PostgreSQL as a provider hands it out, and an S3 server: in a namespace of their own, for one Space. */
-export async function startEngines(kube: Kube, space: string, images: EngineImages): Promise<OwnEngines> {
+/** A PostgreSQL for one Space that runs in the cluster already, where `psql -U postgres` in its pod is its superuser. */
+interface GivenPostgres extends Omit<Engine, 'image'> {
+  /** The value `postgres.external` of a release. */
+  readonly external: object;
+  /** The password of `space_broker` and `space_objectstore`. */
+  readonly password: string;
+}
+
+/** What the file says that SPACE_OWN_POSTGRES names. */
+export async function givenPostgres(): Promise<GivenPostgres | undefined> {
+  const file = process.env['SPACE_OWN_POSTGRES'];
+  return file === undefined ? undefined : (JSON.parse(await readFile(file, 'utf8')) as GivenPostgres);
+}
+
+/** A PostgreSQL as a provider hands it out, if none is given, and an S3 server: in a namespace of their own, for one Space. */
+export async function startEngines(
+  kube: Kube,
+  space: string,
+  images: EngineImages,
+  given?: GivenPostgres,
+): Promise<OwnEngines> {
   const namespace = placeOfEngines(space);
-  const [postgres, s3] = await Promise.all([
-    startOwnPostgres(kube, namespace, images.postgres),
-    startProvider(kube, namespace, images.s3),
-  ]);
+  const started = async (): Promise<GivenPostgres> => {
+    const { external, password } = await startOwnPostgres(kube, namespace, images.postgres);
+    return { namespace, pod: 'pg', service: 'pg', external, password };
+  };
+  const [postgres, s3] = await Promise.all([given ?? started(), startProvider(kube, namespace, images.s3)]);
   const { 'access-key-id': id, 'secret-access-key': key } = s3.fields;
   const secret = (name: string, stringData: object) => ({
     apiVersion: 'v1',
@@ -49,7 +70,12 @@ export async function startEngines(kube: Kube, space: string, images: EngineImag
   });
   return {
     engines: {
-      postgres: { namespace, pod: 'pg', service: 'pg', image: images.postgres },
+      postgres: {
+        namespace: postgres.namespace,
+        pod: postgres.pod,
+        service: postgres.service,
+        image: images.postgres,
+      },
       s3: { namespace, pod: 's3', service: 's3', image: images.s3 },
     },
     values: {

@@ -11,6 +11,7 @@ import {
   kube,
   namespaceOf,
   podsOf,
+  programPod,
   ready,
   runningPod,
   services,
@@ -96,6 +97,23 @@ async function probe(
 }
 
 /**
+ * The same again until each open target was reached, which may take more than one try on a busy machine; at once if one
+ * of the others was.
+ */
+function probeUntilOpen(
+  namespace: string,
+  pod: string,
+  open: readonly string[],
+  others: readonly string[] = [],
+): Promise<Record<string, string>> {
+  return until(`${open.join()} to be reached`, async () => {
+    const ends = await probe(namespace, pod, [...open, ...others]);
+    const isReached = (target: string) => ends[target] === 'connected';
+    return open.every(isReached) || others.some(isReached) ? ends : undefined;
+  });
+}
+
+/**
  * Waits until each target was reached by a node, where tests may enter nodes. A node has no walls, and no policy keeps it
  * from its own pods. A Service with pods on two nodes is tried again while it leads each node to a pod of the other.
  */
@@ -118,8 +136,10 @@ async function reachedByNodes(targets: readonly string[]): Promise<void> {
   });
 }
 
-const podAddress = async (namespace: string, selector: string) =>
-  (await kube.list('pods', namespace, selector))[0]?.status.podIP as string;
+const assistantAddress = async (namespace: string, id: string): Promise<string> =>
+  (await runningPod(namespace, id)).status.podIP;
+const programAddress = async (namespace: string, component: string): Promise<string> =>
+  (await programPod(namespace, component)).status.podIP;
 const serviceAddress = async (namespace: string, name: string) =>
   (await kube.get('service', name, namespace))?.spec.clusterIP as string;
 
@@ -174,7 +194,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
       `${await serviceAddress('default', 'kubernetes')} 443`,
       `${await serviceAddress('kube-system', 'kube-dns')} 53`,
       `${address} 8080`,
-      `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
+      `${await assistantAddress(otherNamespace, 'inside')} 8080`,
     ];
     const command = ['perl', '-e', FROM_THE_FIRST, allowed, ...forbidden];
     await kube.apply(assistant(one, 'first', { command }, `${one}-first`));
@@ -217,24 +237,24 @@ describe('an Assistant behind its Capsule’s walls', () => {
     ];
     const closed = [
       `${await serviceAddress(services, 'db-broker')} 8080`,
-      `${await podAddress(services, 'platform.space/component=db-broker')} 8080`,
-      `${await podAddress(services, 'platform.space/component=db-broker')} 9090`,
+      `${await programAddress(services, 'db-broker')} 8080`,
+      `${await programAddress(services, 'db-broker')} 9090`,
       `${await serviceAddress(services, 'objectstore-broker')} 8080`,
-      `${await podAddress(services, 'platform.space/component=objectstore-broker')} 8080`,
-      `${await podAddress(services, 'platform.space/component=objectstore-broker')} 9090`,
+      `${await programAddress(services, 'objectstore-broker')} 8080`,
+      `${await programAddress(services, 'objectstore-broker')} 9090`,
       `${await serviceAddress(s3.namespace, s3.service)} 7070`,
       `${(await kube.get('pod', s3.pod, s3.namespace))?.status.podIP} 7070`,
       `${await serviceAddress('default', 'kubernetes')} 443`,
       `${await serviceAddress('kube-system', 'kube-dns')} 53`,
-      `${await podAddress(system, 'platform.space/component=operator')} 8081`,
-      `${await podAddress(system, 'platform.space/component=operator')} 9090`,
+      `${await programAddress(system, 'operator')} 8081`,
+      `${await programAddress(system, 'operator')} 9090`,
       `${await serviceAddress(otherNamespace, 'inside')} 8080`,
-      `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
+      `${await assistantAddress(otherNamespace, 'inside')} 8080`,
     ];
     expect(closed.join()).not.toContain('undefined');
     // Each of them is there, and would answer.
     await reachedByNodes(closed);
-    expect(await probe(namespace, pod, [...open, ...closed])).toEqual({
+    expect(await probeUntilOpen(namespace, pod, open, closed)).toEqual({
       ...Object.fromEntries(open.map((target) => [target, 'connected'])),
       ...Object.fromEntries(closed.map((target) => [target, 'timeout'])),
     });
@@ -259,12 +279,12 @@ describe('an Assistant behind its Capsule’s walls', () => {
     await using outside = await node.outside({ ports: [8080] });
     const target = `${outside.addresses[0]} 8080`;
 
-    expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
+    expect(await probeUntilOpen('default', free, [target])).toEqual({ [target]: 'connected' });
     expect(await probe(namespace, pod, [target])).toEqual({ [target]: 'timeout' });
 
     // The host reports connections with a delay: once a later one is reported, every earlier one has been.
     const before = (await outside.connections()).length;
-    expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
+    expect(await probeUntilOpen('default', free, [target])).toEqual({ [target]: 'connected' });
     await until(
       'the later connection to be known',
       async () => (await outside.connections()).length > before,
@@ -302,7 +322,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
         return pod?.status.containerStatuses?.[0]?.state.running !== undefined;
       });
     }
-    expect(Object.values(await probe(installed.namespace, marked, targets))).toEqual(['connected']);
+    expect(Object.values(await probeUntilOpen(installed.namespace, marked, targets))).toEqual(['connected']);
     expect(Object.values(await probe(installed.namespace, stranger, targets))).toEqual(['timeout']);
     for (const name of [marked, stranger]) await kube.remove('pod', name, installed.namespace);
   });

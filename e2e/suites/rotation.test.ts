@@ -52,7 +52,7 @@ it('an administrator marks a rotation, an annotation asks for it, and it is serv
   expect(asked.code).toBe(0);
   const path = '{.metadata.annotations.platform\\.space/rotated}';
   const served = await kube.run([
-    ...['wait', '-n', namespace, 'secret/inside-database', '--timeout=60s'],
+    ...['wait', '-n', namespace, 'secret/inside-database', '--timeout=600s'],
     `--for=jsonpath=${path}=2026-11-21`,
   ]);
   expect(served).toMatchObject({ code: 0 });

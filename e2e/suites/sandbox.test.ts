@@ -128,15 +128,10 @@ describe('the sandbox gate', () => {
     }
     await kube.run(['annotate', 'namespace', namespace, 'platform.space/open-']);
     const names = policies.map((policy) => policy.metadata.name).sort();
-    await expect
-      .poll(
-        async () =>
-          (await kube.list('networkpolicies', namespace)).map((policy) => policy.metadata.name).sort(),
-        {
-          timeout: 60_000,
-        },
-      )
-      .toEqual(names);
+    await until('the network policies to be back', async () => {
+      const now = (await kube.list('networkpolicies', namespace)).map((policy) => policy.metadata.name);
+      return now.sort().join() === names.join();
+    });
     await kube.apply(runtimeClass('gvisor', 'runsc'));
     await ready('capsule', home);
   });

@@ -80,7 +80,7 @@ describe('the example Assistant', async () => {
         other,
         2,
         expect.stringMatching(
-          /no pg_hba.conf entry|permission denied for database|not currently accepting connections/,
+          /no pg_hba.conf entry|pg_hba.conf rejects connection|permission denied for database|not currently accepting connections/,
         ),
       ]);
     }

@@ -17,14 +17,25 @@ const RATES: Readonly<Record<string, number>> = JSON.parse(process.env['LOAD_RAT
 const BODY = 'x'.repeat(1_024);
 const OBJECTS = 64;
 const PATIENCE_MS = 30_000;
-const TICK_MS = 20;
+const TICK_MS = 50;
+/** The kubelet replaces the token long before it expires. */
+const TOKEN_MS = 5_000;
 
 // During a rollout two pods share the role's five connections, and one is left for reading the tallies.
 const pool = new Pool({ connectionString: DATABASE_URL, max: 2, idleTimeoutMillis: 0 });
 pool.on('error', () => undefined);
 
 const tallies = createTallies();
-const token = async () => (await readFile(OBJECT_STORE_TOKEN_FILE ?? '', 'utf8')).trim();
+// It is not read for each request, since gVisor opens a file by another process.
+let token = '';
+let tokenReadAt = Number.NEGATIVE_INFINITY;
+async function tokenOf(): Promise<string> {
+  if (performance.now() - tokenReadAt > TOKEN_MS) {
+    tokenReadAt = performance.now();
+    token = (await readFile(OBJECT_STORE_TOKEN_FILE ?? '', 'utf8')).trim();
+  }
+  return token;
+}
 
 async function answered(url: string, init: RequestInit, status: number): Promise<void> {
   const reply = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
@@ -40,13 +51,13 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   put: async () =>
     answered(
       `${OBJECT_STORE_URL}/v1/objects/data/zero-${number % OBJECTS}`,
-      { method: 'PUT', body: BODY, headers: { authorization: `Bearer ${await token()}` } },
+      { method: 'PUT', body: BODY, headers: { authorization: `Bearer ${await tokenOf()}` } },
       200,
     ),
   get: async () =>
     answered(
       `${OBJECT_STORE_URL}/v1/objects/data/known`,
-      { headers: { authorization: `Bearer ${await token()}` } },
+      { headers: { authorization: `Bearer ${await tokenOf()}` } },
       200,
     ),
   input: () =>
@@ -117,7 +128,7 @@ await pool.query(`CREATE TABLE IF NOT EXISTS hit (number bigint);
 await KINDS['get']?.().catch(() => undefined);
 await answered(
   `${OBJECT_STORE_URL}/v1/objects/data/known`,
-  { method: 'PUT', body: BODY, headers: { authorization: `Bearer ${await token()}` } },
+  { method: 'PUT', body: BODY, headers: { authorization: `Bearer ${await tokenOf()}` } },
   200,
 );
 

@@ -1,6 +1,6 @@
 /** The copy that the scratch server of a restore begins with, and the databases that are left out of it. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { copiesIn, copyFor } from '../copies.ts';
+import { asServerTime, copiesIn, copyFor, wayTo } from '../copies.ts';
 import { outputOf, type Place } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Places } from './model.ts';
@@ -16,9 +16,10 @@ const ARCHIVED_WITHIN_MS = 300_000;
 
 /**
  * Makes the server archive what it has written, so that the log reaches every past moment. A transaction of its own
- * ends the log, since a server that recovers knows only by a later transaction that it has reached a moment.
+ * ends the log, since a server that recovers knows only by a later transaction that it has reached a moment. Returns the file
+ * of the log that it is in.
  */
-export async function archiveNow(server: Place, signal: AbortSignal): Promise<void> {
+export async function archiveNow(server: Place, signal: AbortSignal): Promise<string> {
   await querySuperuser(server, 'postgres', 'SELECT pg_current_xact_id();');
   const wal = await querySuperuser(server, 'postgres', 'SELECT pg_walfile_name(pg_switch_wal());');
   // A server that recovers forgets its statistics; a file of its log it marks as archived before it removes it, and not otherwise.
@@ -33,6 +34,7 @@ export async function archiveNow(server: Place, signal: AbortSignal): Promise<vo
       );
     await wait(PROGRESS_MS, undefined, { signal });
   }
+  return wal;
 }
 
 /**
@@ -45,13 +47,14 @@ export async function findCopy(
   capsule: string,
 ): Promise<readonly string[]> {
   const [others, { all }] = await Promise.all([othersDatabases(server, capsule), copiesIn(scratch)]);
-  const { label } = copyFor(all, at);
+  copyFor(all, at); // refuses a moment before the first copy
+  const { label, target } = await wayTo(scratch, at);
   const [copy] = (await copiesIn(scratch, label)).all;
   const left = new Set(others);
   const without = (copy?.['database-ref'] ?? [])
     .filter(({ oid }) => left.has(String(oid)))
     .map(({ oid }) => `--db-exclude=${oid}`);
-  return [`--set=${label}`, ...without];
+  return [`--set=${label}`, `--target-timeline=${target}`, ...without];
 }
 
 /**
@@ -63,7 +66,7 @@ export async function startScratch(
   at: string | undefined,
   copy: readonly string[],
 ): Promise<string> {
-  const time = at === undefined ? '' : at.replace('T', ' ').replace(/Z$/, '+00');
+  const time = at === undefined ? '' : asServerTime(at);
   const said = await outputOf(scratch, [...SCRATCH, time, ...copy]);
   return said.trim().split('\n').at(-1) ?? '';
 }

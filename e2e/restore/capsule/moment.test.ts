@@ -9,11 +9,20 @@ import { reachMoment } from './moment.ts';
 
 const KNOWN = { version: '0.2.0', schemas: { database: 9, objectStore: 8 } };
 
+const nameOf = (file: string) => `00000001000000000000000${file}`;
+
 /**
  * What a restore of one Capsule asks before it changes anything, in a Space whose registry says this about the
  * Capsule.
  */
-async function reached(server: string, databases: readonly object[] = []) {
+async function reached(
+  server: string,
+  {
+    databases = [],
+    archived = ['3', '4', '5'],
+    at,
+  }: { databases?: readonly object[]; archived?: readonly string[]; at?: string } = {},
+) {
   const identity = await generateIdentity();
   const namespaces = { release: 'home', system: 'home-system', services: 'home-services' };
   const metadata = { name: 'household', namespace: 'home' };
@@ -28,17 +37,29 @@ async function reached(server: string, databases: readonly object[] = []) {
     objects: 1,
   } as const;
   const sealed = await seal(header, [capsule], await identityToRecipient(identity));
-  const copy = { label: 'a', timestamp: { start: 1, stop: 2 }, 'database-ref': [] };
+  const archive = { start: nameOf('3'), stop: nameOf('4') };
+  const copy = {
+    label: 'a',
+    archive,
+    database: { id: 1 },
+    timestamp: { start: 1, stop: 2 },
+    'database-ref': [],
+  };
+  const files = archived.map((file) => [`${nameOf(file)}-${'ab'.repeat(20)}.zst`, { type: 'file', time: 3 }]);
   const stanza = {
     status: { code: 0 },
     repo: [{ status: { code: 0, message: '' } }],
-    archive: [],
+    archive: [{ id: '17-1', database: { id: 1 } }],
     backup: [copy],
   };
   const answers: readonly (readonly [RegExp, string])[] = [
     [/backup\.mjs state/, Buffer.from(sealed).toString('base64')],
     [/backup\.mjs list/, '{}'],
     [/repository\.sh copies/, JSON.stringify([stanza])],
+    [/repository\.sh way/, 'a current 1:0'],
+    [/repository\.sh files/, JSON.stringify(Object.fromEntries(files))],
+    [/repository\.sh committed/, '2026-11-21 10:20:00.5'],
+    [/pg_switch_wal/, nameOf('5')],
     [/scratch\.sh/, 'done'],
     [/last_archived_wal/, 't'],
     [/pg_database/, '[]'],
@@ -59,7 +80,7 @@ async function reached(server: string, databases: readonly object[] = []) {
       kubectl: ['kubectl'],
       space: 'home',
       namespace: 'home',
-      at: undefined,
+      at,
     },
     ...{ capsule: 'household', as: 'attic', identities: [identity], signal: new AbortController().signal },
     ...{ steps: createSteps({ output: { write: () => true } as never }), now: () => 0 },
@@ -75,7 +96,7 @@ async function reached(server: string, databases: readonly object[] = []) {
 
 it('restores the databases of a Capsule of main that the registry has', async () => {
   const databases = [{ app: 'ledger', name: 'spc_1' }];
-  const { then } = await reached('main', databases);
+  const { then } = await reached('main', { databases });
   expect(await then).toMatchObject({ databases, tenant: { capsule: { metadata: { name: 'attic' } } } });
 });
 
@@ -83,4 +104,22 @@ it('a Capsule of another server is refused, and not mistaken for one without dat
   const { then, asked } = await reached('b');
   await expect(then).rejects.toThrow(/were on the PostgreSQL server b at that moment/);
   expect(asked.filter((program) => program.includes('ALTER'))).toEqual([]);
+});
+
+it('without a moment, a log with a gap is refused before a server is started', async () => {
+  const { then, asked } = await reached('main', { archived: ['3', '4', '6'] });
+  await expect(then).rejects.toThrow(
+    /lacks the file 000000010000000000000005 of the log, .* Give a time before 2026-11-21T10:20:00\.500Z, with --at/,
+  );
+  expect(asked.filter((program) => program.includes('scratch.sh'))).toEqual([]);
+});
+
+it('so is a log whose end the server has dropped, though it says that it has archived it', async () => {
+  const { then } = await reached('main', { archived: ['3', '4'] });
+  await expect(then).rejects.toThrow(/lacks the file 000000010000000000000005 of the log/);
+});
+
+it('with a moment, the server that recovers says whether the log reaches it', async () => {
+  const { then } = await reached('main', { archived: ['3', '4', '6'], at: '2026-11-21T10:30:00.000Z' });
+  expect(await then).toMatchObject({ reached: 'done' });
 });

@@ -1,6 +1,7 @@
 /** What existed at a moment, and all reasons to refuse a restore to it. */
 import { fetchedState } from '../fetched.ts';
 import { outputOf, type Place } from '../place.ts';
+import { requireWhole } from '../preflight/log.ts';
 import { RestoreProblem } from '../problem.ts';
 import type { Known } from '../state.ts';
 import { archiveNow, findCopy, startScratch } from './copies.ts';
@@ -17,12 +18,12 @@ export async function reachMoment(
   places: Places,
   isBegun: boolean,
 ): Promise<PastCapsule> {
-  const { kube, capsule, as, at, steps, signal } = about;
+  const { kube, capsule, as, at, steps } = about;
   // These two wait for different programs.
   const [state, copy] = await Promise.all([
     steps.run('decrypt the state', () => fetchedState(places.objects, about, at, known)),
     steps.run('choose a copy of the database', () => findCopy(places, at, capsule)),
-    steps.run('archive the log', () => archiveNow(places.server, signal)),
+    archiveLog(about, places),
     requirePoints(places.objects),
   ]);
   const found = tenantIn(state, capsule);
@@ -41,6 +42,12 @@ export async function reachMoment(
     databases.map(({ name }) => name),
   );
   return { tenant, taken: state.taken, reached, databases, files };
+}
+
+/** To a moment, the server that recovers reports by itself that the log does not reach it; to the end, it reports nothing. */
+async function archiveLog({ at, steps, signal }: CapsuleRestore, places: Places): Promise<void> {
+  const end = await steps.run('archive the log', () => archiveNow(places.server, signal));
+  if (at === undefined) await steps.run('check the log', () => requireWhole(places.scratch, end));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Place } from '../place.ts';
-import { following, requireDatabase, segmentsIn } from './log.ts';
+import { following, onWay, requireDatabase, requireWhole, segmentsIn } from './log.ts';
 
 /** What pgBackRest 2.55 reports about a full copy, an incremental one, and the log of both. */
 const FULL = '20261124-143215F';
@@ -36,6 +36,8 @@ interface Backup {
   readonly broken?: readonly string[];
   /** Printed instead of JSON. */
   readonly text?: string;
+  /** The timelines and their first files, if a restore left the first one. */
+  readonly timelines?: string;
 }
 
 const LOG = { '3': 740, '4': 743, '5': 744, '6': 745, '7': 749, '8': 752, '9': 753, A: 765 };
@@ -44,7 +46,13 @@ const pathOf = (file: string) =>
 
 /** A backup that `repository.sh` can be asked about. */
 function placeOf({ status, copies = [COPY, SECOND], text, ...backup }: Backup): Place {
-  const { sizes = {}, log = LOG, committed = { '8': 749, '9': 753, A: 765 }, broken = [] } = backup;
+  const {
+    timelines = '1:0',
+    sizes = {},
+    log = LOG,
+    committed = { '8': 749, '9': 753, A: 765 },
+    broken = [],
+  } = backup;
   const answer = (command: string, of = ''): string | undefined => {
     if (command === 'copies')
       return (
@@ -58,6 +66,12 @@ function placeOf({ status, copies = [COPY, SECOND], text, ...backup }: Backup): 
           },
         ])
       );
+    if (command === 'way') {
+      if (timelines === '') return undefined;
+      const moment = of === '' ? Number.POSITIVE_INFINITY : Date.parse(of) / 1_000;
+      const made = copies as readonly (typeof COPY)[];
+      return `${made.findLast(({ timestamp }) => timestamp.stop <= moment)?.label} current ${timelines}\n`;
+    }
     if (command === 'committed') {
       const file = Object.keys(log).find((one) => of.endsWith(pathOf(one))) ?? '';
       if (broken.includes(file)) return undefined;
@@ -105,6 +119,11 @@ describe('the database of a backup', () => {
     ['the end', undefined, {}],
     ['a moment before a transaction', at(1_795_530_760), {}],
     ['a moment that the first copy alone is from before', at(1_795_530_741), { sizes: { [LATER]: 1_000 } }],
+    [
+      'the end on the timeline that follows, though the one before has later files',
+      undefined,
+      { timelines: '1:0 2:9' },
+    ],
     [
       'a moment before a gap in the log',
       at(1_795_530_741),
@@ -200,12 +219,69 @@ describe('the database of a backup', () => {
       { committed: {} },
       /nothing after 2026-11-24T14:32:45\.000Z/,
     ],
+    [
+      'has a gap in its log before the end',
+      undefined,
+      { log: { '7': 749, '8': 752, A: 765 } },
+      /lacks the file 000000010000000000000009 of the log, and the server has written later ones, .* Give a time before 2026-11-24T14:32:29\.000Z, with --at, .*Nothing was changed$/,
+    ],
+    [
+      'has a gap in its log after files without a transaction',
+      undefined,
+      { log: { '7': 749, '8': 752, A: 765 }, committed: {} },
+      /lacks the file 000000010000000000000009 of the log, .* Give a time before the copy 20261124-143215F_20261124-143223I of the database, with --at/,
+    ],
+    [
+      'is only on a timeline that restores have left',
+      at(1_795_530_760),
+      { timelines: '' },
+      /^it does not open\. Nothing was changed$/,
+    ],
+    [
+      'has its log only on the timeline that a restore left',
+      at(1_795_530_755),
+      { timelines: '1:0 2:9' },
+      /nothing after 2026-11-24T14:32:29\.000Z/,
+    ],
   ])('is refused where it %s', async (_, moment, backup, says) => {
     await expect(requireDatabase(placeOf(backup), moment)).rejects.toThrow(says);
   });
 });
 
-it('files of the log are ordered over all timelines and logs, up to the first missing one', () => {
+describe('the log of a running server', () => {
+  const END = '00000001000000000000000A';
+
+  it.each<[string, Backup]>([
+    ['follows its newest copy without a gap', {}],
+    ['has a gap only before its newest copy', { log: { '3': 740, '7': 749, '8': 752, '9': 753, A: 765 } }],
+    ['has files that were archived since', { log: { ...LOG, B: 766 } }],
+  ])('is whole where it %s', async (_, backup) => {
+    await requireWhole(placeOf(backup), END);
+  });
+
+  it.each<[string, Backup, RegExp]>([
+    [
+      'has a gap',
+      { log: { '7': 749, '8': 752, A: 765 } },
+      /lacks the file 000000010000000000000009 of the log, and the server has written later ones, .* Give a time before 2026-11-24T14:32:29\.000Z, with --at, .*Nothing was changed$/,
+    ],
+    [
+      'lacks what was archived last, since the server has dropped that',
+      { log: { '7': 749, '8': 752, '9': 753 } },
+      /lacks the file 00000001000000000000000A of the log, .* Give a time before 2026-11-24T14:32:33\.000Z/,
+    ],
+    [
+      'lacks a file that its newest copy needs',
+      { log: { '8': 752, '9': 753, A: 765 } },
+      /the backup lacks a part of the log that the copy .* of the database needs/,
+    ],
+    ['follows no copy', { copies: [] }, /has no copy of the database/],
+  ])('is refused where it %s', async (_, backup, says) => {
+    await expect(requireWhole(placeOf(backup), END)).rejects.toThrow(says);
+  });
+});
+
+it('files of the log are ordered over timelines and logs on the way, up to the first missing one', () => {
   const name = (timeline: string, log: string, segment: string) =>
     `x/${timeline}${log}${segment}-${'0'.repeat(40)}.zst`;
   const [one, two] = ['00000001', '00000002'];
@@ -214,11 +290,16 @@ it('files of the log are ordered over all timelines and logs, up to the first mi
     name(one, '00000000', '000000FF'),
     name(two, '00000000', '000000FF'),
     name(two, '00000001', '00000000'),
+    name(one, '00000001', '00000000'),
+    name(one, '00000001', '00000001'),
     name(two, '00000001', '00000002'),
   ];
   const files = Object.fromEntries(names.map((path) => [path, { type: 'file', size: 1, time: 7 }]));
+  const all = segmentsIn({ ...files, 'x/00000002.history': { type: 'file' } });
   const archive = { start: `${one}00000000000000FE`, stop: `${one}00000000000000FF` };
-  const run = following(segmentsIn({ ...files, 'x/00000002.history': { type: 'file' } }), { archive });
-  expect(run.map(({ number }) => number)).toEqual([256, 255, 255, 254]);
-  expect(run[0]).toMatchObject({ path: names[3], put: 7_000 });
+  const pathsOn = (...stretches: { timeline: number; first: number }[]) =>
+    following(onWay(all, stretches), { archive }).map(({ path }) => names.indexOf(path));
+  expect(pathsOn({ timeline: 1, first: 0 }, { timeline: 2, first: 255 })).toEqual([3, 2, 0]);
+  expect(pathsOn({ timeline: 1, first: 0 })).toEqual([5, 4, 1, 0]);
+  expect(all[0]).toMatchObject({ timeline: 1, number: 254, put: 7_000 });
 });

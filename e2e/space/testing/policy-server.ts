@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { type ApiServer, startApiServer } from '../../../testing/api-server.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { findTool } from '../../cluster/tools.ts';
 import { CHART, SOME_IMAGES, someImage } from '../chart.ts';
 import { finish } from '../kube.ts';
@@ -96,6 +97,12 @@ export async function startPolicyServer(
   try {
     await create('/apis/node.k8s.io/v1/runtimeclasses', { ...named('gvisor'), handler: 'runsc' });
     for (const space of spaces) await install(space, space === spaces[0]);
+    // Kinds are served a moment after their definitions were created.
+    for (const kind of ['capsules', 'assistants'])
+      await eventually(
+        () => server.client.call({ method: 'GET', path: `/apis/platform.space/v1/${kind}` }).then(() => true),
+        { what: `${kind} to be served` },
+      );
   } catch (error) {
     await stop();
     throw error;

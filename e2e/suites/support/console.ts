@@ -3,6 +3,7 @@ import { Browser, type Shown } from '../../../console/testing/browser.ts';
 import { launchChromium } from '../../../console/testing/chromium.ts';
 import { type Forwarding, portForward } from '../../space/port-forward.ts';
 import { installed, kube, system } from './space.ts';
+import { until } from './until.ts';
 
 /** The console, reached through `kubectl port-forward`. */
 export interface Forwarded {
@@ -14,8 +15,14 @@ export interface Forwarded {
 /** An address that the chart knows. The port on this machine is any free one. */
 export const ORIGIN = 'https://localhost:8443';
 
-/** A port of this machine that leads to the console. */
-const forwardPages = (): Promise<Forwarding> => portForward(installed, system, 'console', 8443);
+/** A port of this machine that leads to the console. Of a pod that a rollout replaced nothing is left in the way. */
+async function forwardPages(): Promise<Forwarding> {
+  await until('the pods of the console to be those of its last rollout', async () => {
+    const pods = await kube.list('pods', system, 'platform.space/component=console');
+    return pods.every(({ metadata }) => metadata.deletionTimestamp === undefined);
+  });
+  return portForward(installed, system, 'console', 8443);
+}
 
 /** A token to sign in with as this account. */
 export async function tokenOf(account: string): Promise<string> {

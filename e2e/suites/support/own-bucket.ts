@@ -1,6 +1,6 @@
 import * as provider from '../../space/testing/provider.ts';
 import type { Engine } from '../engines.ts';
-import { installed, kube, runningPod } from './space.ts';
+import { installed, kube, programPod, runningPod } from './space.ts';
 import { until } from './until.ts';
 
 export type { Provider } from '../../space/testing/provider.ts';
@@ -30,7 +30,7 @@ const OPERATE = `
 export function credentialsOf(space: string, capsule: string) {
   const namespace = `${space}-system`;
   return async (operation: string, body: object): Promise<[number, Record<string, unknown>]> => {
-    const [pod] = await kube.list('pods', namespace, 'platform.space/component=operator');
+    const pod = await programPod(namespace, 'operator');
     const secret = await kube.get('secret', `capsule-${capsule}-objectstore`, namespace);
     const input = {
       url: `https://objectstore-broker.${space}-services.svc:8080/v1/capsules/credentials/${operation}`,
@@ -38,12 +38,7 @@ export function credentialsOf(space: string, capsule: string) {
       body: { capsule_id: capsule, ...body },
     };
     const trusting = ['env', 'NODE_EXTRA_CA_CERTS=/etc/space/ca/ca.crt', 'node', '-e', OPERATE];
-    const { stdout, stderr } = await kube.exec(
-      namespace,
-      pod?.metadata.name ?? '',
-      trusting,
-      JSON.stringify(input),
-    );
+    const { stdout, stderr } = await kube.exec(namespace, pod.metadata.name, trusting, JSON.stringify(input));
     if (stdout === '') throw new Error(stderr);
     return JSON.parse(stdout);
   };

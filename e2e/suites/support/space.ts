@@ -30,6 +30,7 @@ export interface Condition {
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
+  readonly observedGeneration?: number;
 }
 
 export const conditionOf = (object: KubeObject | undefined, type: string): Condition | undefined =>
@@ -118,13 +119,20 @@ export const namespaceOf = async (capsuleName: string): Promise<string> =>
 export const podsOf = (namespace: string, id: string) =>
   kube.list('pods', namespace, `platform.space/assistant=${id}`);
 
-export async function runningPod(namespace: string, id: string): Promise<KubeObject> {
-  return until(`a running pod of ${id}`, async () =>
-    (await podsOf(namespace, id)).find(
+/** A pod that runs and is not being deleted: beside it, one that a rollout replaced may still exist. */
+const running = (namespace: string, selector: string): Promise<KubeObject> =>
+  until(`a running pod with ${selector}`, async () =>
+    (await kube.list('pods', namespace, selector)).find(
       (pod) => pod.status.phase === 'Running' && pod.metadata.deletionTimestamp === undefined,
     ),
   );
-}
+
+export const runningPod = (namespace: string, id: string) =>
+  running(namespace, `platform.space/assistant=${id}`);
+
+/** A running pod of a program of the Space: `operator`, `egress` and so on. */
+export const programPod = (namespace: string, component: string) =>
+  running(namespace, `platform.space/component=${component}`);
 
 export const gone = (kind: string, name: string, namespace?: string) =>
   until(`${kind} ${name} to be gone`, async () => (await kube.get(kind, name, namespace)) === undefined);
