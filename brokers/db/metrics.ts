@@ -37,6 +37,7 @@ export interface BrokerMetrics {
   readonly unarchived: Level;
   readonly lastCopy: Level;
   readonly logGap: Level;
+  readonly copyDamaged: Level;
   readonly oldestMove: Level;
   readonly stuckSessions: Level;
   readonly sessionsKilled: Level;
@@ -132,6 +133,7 @@ function seriesOf(families: Families, own: Own): BrokerMetrics {
     unarchived: level(families.unarchived),
     lastCopy: level(families.lastCopy),
     logGap: level(families.logGap),
+    copyDamaged: level(families.copyDamaged),
     oldestMove: level(families.oldestMove),
     oldestTransaction: level(families.oldestTransaction),
   };
@@ -234,6 +236,10 @@ function sizeFamilies(gauge: Make<Gauge>) {
     logGap: gauge(
       'space_db_log_gap',
       '1 if the backup of the Space lacks a file of the write-ahead log since the last complete copy; 0 otherwise.',
+    ),
+    copyDamaged: gauge(
+      'space_db_copy_damaged',
+      '1 if the last complete copy of the server for the backup of the Space has pages that do not match their checksum; 0 otherwise.',
     ),
     oldestMove: gauge(
       'space_db_oldest_move_seconds',

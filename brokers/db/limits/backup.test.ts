@@ -12,9 +12,12 @@ describe.each<PostgresMajor>(['15', '16', '17', '18'])('a backup of PostgreSQL %
   let fixture: Fixture;
 
   /** As backup.sh does. */
-  const record = (copied: string, missing: string) => {
+  const record = (copied: string, missing: string, damaged = '') => {
     const url = new URL(intoDatabase(fixture.server.superuserUrl, 'space_registry'));
-    const options = { search_path: 'pg_catalog', 'space.copied': copied, 'space.missing': missing };
+    const options = {
+      ...{ search_path: 'pg_catalog', 'space.copied': copied },
+      ...{ 'space.missing': missing, 'space.damaged': damaged },
+    };
     const set = Object.entries(options).map(([name, value]) => `-c ${name}=${value}`);
     url.searchParams.set('options', set.join(' '));
     return query(url.href, RECORD);
@@ -23,10 +26,15 @@ describe.each<PostgresMajor>(['15', '16', '17', '18'])('a backup of PostgreSQL %
     new Date(Date.now() - hours * 3_600_000).toISOString().replace(/[-:]|\.\d+/g, '');
   const told = async () => {
     await fixture.broker.round('sizes');
-    const [lastCopy, gap] = await Promise.all(
-      ['space_db_last_copy_seconds', 'space_db_log_gap'].map((name) => fixture.broker.metric(name)),
+    const [lastCopy, gap, damaged] = await Promise.all(
+      ['space_db_last_copy_seconds', 'space_db_log_gap', 'space_db_copy_damaged'].map((name) =>
+        fixture.broker.metric(name),
+      ),
     );
-    return { hours: Math.floor((lastCopy?.get('') ?? -1) / 3_600), gap: gap?.get('') };
+    return {
+      ...{ hours: Math.floor((lastCopy?.get('') ?? -1) / 3_600), gap: gap?.get('') },
+      damaged: damaged?.get(''),
+    };
   };
   const settled = (mode: 'on' | 'off') =>
     fixture.sql(`ALTER SYSTEM SET archive_mode = ${mode}`).then(async () => {
@@ -41,7 +49,7 @@ describe.each<PostgresMajor>(['15', '16', '17', '18'])('a backup of PostgreSQL %
   afterAll(() => fixture.close());
 
   it('is nothing where no program records one', async () => {
-    expect(await told()).toEqual({ hours: 0, gap: 0 });
+    expect(await told()).toEqual({ hours: 0, gap: 0, damaged: 0 });
   });
 
   it('is not recorded in a schema of the broker’s role, whose code would run as superuser', async () => {
@@ -64,20 +72,36 @@ describe.each<PostgresMajor>(['15', '16', '17', '18'])('a backup of PostgreSQL %
 
   it('counts from its begin while it has no copy, then from the newest', async () => {
     await record('', 'unknown');
-    expect(await told()).toEqual({ hours: 0, gap: 0 });
+    expect(await told()).toEqual({ hours: 0, gap: 0, damaged: 0 });
     await fixture.registry("UPDATE space_backup.state SET since = now() - interval '50 hours'");
-    expect(await told()).toEqual({ hours: 50, gap: 0 });
+    expect(await told()).toEqual({ hours: 50, gap: 0, damaged: 0 });
     await record(hoursAgo(30), '');
-    expect(await told()).toEqual({ hours: 30, gap: 0 });
+    expect(await told()).toEqual({ hours: 30, gap: 0, damaged: 0 });
   });
 
   it('has a gap until the log has none, and keeps what could not be found out', async () => {
     await record(hoursAgo(30), FILE);
-    expect(await told()).toEqual({ hours: 30, gap: 1 });
+    expect(await told()).toEqual({ hours: 30, gap: 1, damaged: 0 });
     await record('', 'unknown');
-    expect(await told()).toEqual({ hours: 30, gap: 1 });
+    expect(await told()).toEqual({ hours: 30, gap: 1, damaged: 0 });
     await record(hoursAgo(2), '');
-    expect(await told()).toEqual({ hours: 2, gap: 0 });
+    expect(await told()).toEqual({ hours: 2, gap: 0, damaged: 0 });
+  });
+
+  it('is damaged until the newest copy is whole, and keeps what could not be found out', async () => {
+    await record(hoursAgo(2), '', '20261124-143215F');
+    expect(await told()).toEqual({ hours: 2, gap: 0, damaged: 1 });
+    await record('', 'unknown', 'unknown');
+    expect(await told()).toEqual({ hours: 2, gap: 0, damaged: 1 });
+    await record(hoursAgo(1), '');
+    expect(await told()).toEqual({ hours: 1, gap: 0, damaged: 0 });
+  });
+
+  it('is read where an earlier release has recorded it, which knows no damage', async () => {
+    await fixture.registry('ALTER TABLE space_backup.state DROP COLUMN damaged');
+    expect(await told()).toEqual({ hours: 1, gap: 0, damaged: 0 });
+    await record('', 'unknown', '20261124-143215F');
+    expect(await told()).toEqual({ hours: 1, gap: 0, damaged: 1 });
   });
 
   it('is written only when it has changed, since a write makes a file of the log', async () => {
@@ -97,8 +121,8 @@ describe.each<PostgresMajor>(['15', '16', '17', '18'])('a backup of PostgreSQL %
   it('counts no more once the backup is switched off', async () => {
     await record(hoursAgo(90), FILE);
     await settled('off');
-    expect(await told()).toEqual({ hours: 0, gap: 0 });
+    expect(await told()).toEqual({ hours: 0, gap: 0, damaged: 0 });
     await settled('on');
-    expect(await told()).toEqual({ hours: 90, gap: 1 });
+    expect(await told()).toEqual({ hours: 90, gap: 1, damaged: 0 });
   });
 });

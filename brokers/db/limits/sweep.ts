@@ -92,6 +92,7 @@ function showServer({ metrics }: Context, seen: Seen): void {
   metrics.unarchived.set(Math.max(unarchived, seen.waiting));
   metrics.lastCopy.set(seen.lastCopy);
   metrics.logGap.set(seen.logGap);
+  metrics.copyDamaged.set(seen.damaged);
   metrics.oldestMove.set(move);
   metrics.sessionsKilled.set(killed);
   metrics.sharedCatalogues.set(shared.bytes);

@@ -28,8 +28,15 @@ is_outdated() {
   [ "$(date -u -r "$data/restored-to" +%Y%m%d-%H%M%S)" \> "$(newest "$1")" ]
 }
 
-# Tells the database broker of the newest copy, and of the first file that the log lacks since then. Each look at the log lists
-# its files, so it is one an hour, and one after each copy, which begins a log without a gap.
+# The newest complete copy if pgBackRest has found pages in it that do not match their checksum, and nothing otherwise. A file
+# that has not changed since is not read again, and what was found in it then counts in each later copy.
+damaged() {
+  repository --output=json info 2>/dev/null |
+    perl -MJSON::PP -0777 -ne 'for ((map { @{ $_->{backup} } } @{ decode_json $_ })[-1]) { print $_->{label} if $_->{error} }'
+}
+
+# Tells the database broker of the newest copy, of damaged pages in it, and of the first file that the log lacks since then. Each
+# look at the log lists its files, so it is one an hour, and one after each copy, which begins a log without a gap.
 any='^[0-9-]+F(_[0-9-]+[DI])?$'
 minute=0 looked='' missing=unknown
 tell() {
@@ -39,8 +46,9 @@ tell() {
     missing=$(sh "$here/repository.sh" missing) || missing=unknown
   fi
   minute=$((minute + 1))
+  damaged=$(damaged) && [ -n "$copied" ] || damaged=unknown
   options="-c search_path=pg_catalog -c statement_timeout=10s -c space.copied=${copied:+${copied%-*}T${copied#*-}Z}"
-  PGCONNECT_TIMEOUT=10 PGOPTIONS="$options -c space.missing=$missing" psql -XAtq -v ON_ERROR_STOP=1 \
+  PGCONNECT_TIMEOUT=10 PGOPTIONS="$options -c space.damaged=$damaged -c space.missing=$missing" psql -XAtq -v ON_ERROR_STOP=1 \
     -h "$sockets" -p "${PORT:-5432}" -U postgres -d space_registry -f "$here/backup.sql"
 }
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -47,16 +47,26 @@ const begun = (hours: number) =>
 const nameOf = (segment: string, timeline = '1') =>
   `${timeline.padStart(8, '0')}${segment.padStart(16, '0')}`;
 
-/** The newest copy begins with file 3 of the log, and the log has these files. Timeline 2 has left the first one in file 4. */
+interface Backup {
+  /** Copies that are being made. */
+  readonly underWay?: readonly string[];
+  readonly log?: readonly string[];
+  /** Copies with damaged pages. */
+  readonly damaged?: readonly string[];
+  /** The file of the log that a copy begins with, where that is not file 3. */
+  readonly begins?: Readonly<Record<string, string>>;
+}
+
+/** Timeline 2 has left the first one in file 4. */
 function setCopies(
   labels: readonly string[],
-  underWay: readonly string[] = [],
-  log: readonly string[] = [nameOf('3'), nameOf('4')],
+  { underWay = [], log = [nameOf('3'), nameOf('4')], damaged = [], begins = {} }: Backup = {},
 ): void {
   writeFileSync(file('directories'), [...labels, ...underWay, ''].join('\n'));
   const backup = labels.map((label) => ({
-    label,
-    ...{ archive: { start: nameOf('3'), stop: nameOf('3') }, lsn: { start: '0/3000028', stop: '0/3000100' } },
+    ...{ label, error: damaged.includes(label) },
+    ...{ archive: { start: begins[label] ?? nameOf('3'), stop: nameOf('3') } },
+    lsn: { start: '0/3000028', stop: '0/3000100' },
     ...{ database: { id: 1 }, timestamp: { start: 1, stop: 2 } },
   }));
   const stanza = { archive: [{ id: '17-1', database: { id: 1 } }], backup };
@@ -72,6 +82,12 @@ function setCopies(
   }
 }
 
+const environment = () => ({
+  PATH: `${file('bin')}:${process.env['PATH']}`,
+  ...{ BACKUP: directory, BACKUP_DIRECTORY: '/nowhere', PGDATA: directory, SOCKET_DIRECTORY: directory },
+  ...{ BACKUP_HOURS: '24', BACKUP_FULL_DAYS: '7' },
+});
+
 /** Runs until it waits for the next minute; returns the copies that it began, and what it said. */
 async function aMinute(): Promise<{
   asked: readonly string[];
@@ -79,12 +95,7 @@ async function aMinute(): Promise<{
   complained: string;
   told: string;
 }> {
-  const env = {
-    PATH: `${file('bin')}:${process.env['PATH']}`,
-    ...{ BACKUP: directory, BACKUP_DIRECTORY: '/nowhere', PGDATA: directory, SOCKET_DIRECTORY: directory },
-    ...{ BACKUP_HOURS: '24', BACKUP_FULL_DAYS: '7' },
-  };
-  const child = spawn('sh', [SCRIPT], { env });
+  const child = spawn('sh', [SCRIPT], { env: environment() });
   const ended = once(child, 'exit');
   const output = Promise.all([text(child.stdout), text(child.stderr)]);
   await eventually(async () => existsSync(file('waits')), { what: 'the wait for the next minute' });
@@ -138,7 +149,7 @@ describe('a copy of the server', () => {
     ],
     ['is full again if a full one was interrupted', [`${begun(170)}F`], [`${begun(1)}F`], ['backup full']],
   ])('%s', async (_, complete, underWay, wanted) => {
-    setCopies(complete, underWay);
+    setCopies(complete, { underWay });
     expect((await aMinute()).asked).toEqual(wanted);
   });
 
@@ -173,18 +184,18 @@ describe('the database broker is told', () => {
   const later = `${label}_20261125-143223I`;
 
   it.each<[string, readonly string[], readonly string[], string]>([
-    ['of no copy', [], [], 'space.copied= -c space.missing=unknown'],
+    ['of no copy', [], [], 'space.copied= -c space.damaged=unknown -c space.missing=unknown'],
     [
       'of the newest copy and a whole log',
       [label, later],
       [nameOf('2'), nameOf('3'), nameOf('4')],
-      'space.copied=20261125T143223Z -c space.missing=',
+      'space.copied=20261125T143223Z -c space.damaged= -c space.missing=',
     ],
     [
       'of the first file that the log lacks',
       [label],
       [nameOf('3'), nameOf('5'), nameOf('8')],
-      `space.copied=20261124T143215Z -c space.missing=${nameOf('4')}`,
+      `space.copied=20261124T143215Z -c space.damaged= -c space.missing=${nameOf('4')}`,
     ],
     [
       'of one at the end of a directory',
@@ -193,30 +204,46 @@ describe('the database broker is told', () => {
         ...Array.from({ length: 252 }, (_, i) => nameOf((i + 3).toString(16).toUpperCase())),
         nameOf('100000000'),
       ],
-      `space.copied=20261124T143215Z -c space.missing=${nameOf('FF')}`,
+      `space.copied=20261124T143215Z -c space.damaged= -c space.missing=${nameOf('FF')}`,
     ],
     [
       'of one that only a timeline has which a restore has left',
       [label],
       [nameOf('3'), nameOf('4'), nameOf('4', '2'), nameOf('5'), nameOf('6', '2')],
-      `space.copied=20261124T143215Z -c space.missing=${nameOf('5', '2')}`,
+      `space.copied=20261124T143215Z -c space.damaged= -c space.missing=${nameOf('5', '2')}`,
     ],
     [
       'of a log that is gone',
       [label],
       [nameOf('2')],
-      `space.copied=20261124T143215Z -c space.missing=${nameOf('3')}`,
+      `space.copied=20261124T143215Z -c space.damaged= -c space.missing=${nameOf('3')}`,
     ],
   ])('%s', async (_, complete, log, wanted) => {
-    setCopies(complete, [], log);
+    setCopies(complete, { log });
     const { told } = await aMinute();
     expect(told.trimEnd().endsWith(wanted)).toBe(true);
+  });
+
+  it.each<[string, readonly string[], string]>([
+    ['of damaged pages in the newest copy', [later], later],
+    ['of none if only an earlier copy has them', [label], ''],
+  ])('%s', async (_, damaged, wanted) => {
+    setCopies([label, later], { damaged });
+    expect((await aMinute()).told).toContain(`-c space.damaged=${wanted} -c `);
+  });
+
+  it('of no damage that it does not know of', async () => {
+    setCopies([label]);
+    writeFileSync(file('info.json'), '');
+    expect((await aMinute()).told).toContain('-c space.damaged=unknown -c ');
   });
 
   it('of the copies, though the log could not be looked at', async () => {
     setCopies([label]);
     writeFileSync(file('fails-repo-ls'), '');
-    expect((await aMinute()).told).toMatch(/space\.copied=20261124T143215Z -c space\.missing=unknown$/m);
+    expect((await aMinute()).told).toMatch(
+      /space\.copied=20261124T143215Z -c space\.damaged= -c space\.missing=unknown$/m,
+    );
   });
 
   it('again in a minute if its database does not answer, and copies are made all the same', async () => {
@@ -227,5 +254,32 @@ describe('the database broker is told', () => {
       ['backup full'],
       'backup: the database broker could not be told of the copies\n',
     ]);
+  });
+});
+
+describe('a restore to the end begins with', () => {
+  const [first, second, third] = [
+    '20261124-143215F',
+    '20261125-143223F',
+    '20261125-143223F_20261126-143220I',
+  ];
+  const begins = { [second]: nameOf('5'), [third]: nameOf('7') };
+  const log = ['3', '4', '5', '6', '7', '8'].map((segment) => nameOf(segment));
+
+  it.each<[string, string, Backup]>([
+    ['the newest copy', third, { log }],
+    ['the newest one whose pages are whole', first, { log, damaged: [second, third] }],
+    [
+      'a damaged one where the log does not lead past it',
+      third,
+      { log: log.filter((name) => name !== nameOf('6')), damaged: [second, third] },
+    ],
+    ['the newest of damaged ones', third, { log, damaged: [first, second, third] }],
+  ])('%s', (_, wanted, backup) => {
+    setCopies([first, second, third], { ...backup, begins });
+    const said = execFileSync('sh', [join(import.meta.dirname, 'repository.sh'), 'way'], {
+      env: environment(),
+    });
+    expect(said.toString()).toBe(`${wanted} current 1:0\n`);
   });
 });

@@ -4,7 +4,7 @@
 #   way.pl missing PROGRAM…     the first file that the way to the end lacks, while it has later ones
 # Each restore begins a timeline, and what an earlier timeline has beyond that point is on no later one. A moment was on the
 # timeline that was current then. PostgreSQL by itself would follow the latest one, and there such a moment would silently be
-# that of the restore before.
+# that of the restore before. A copy with damaged pages is taken only if no earlier one leads there: the log has what came after.
 use strict;
 use warnings;
 use JSON::PP;
@@ -48,31 +48,39 @@ my $last = $timelines[0];
 for my $of (keys %began) { $last = $of if $of > $last && ($moment eq '' || $began{$of} <= $moment) }
 my $left = $left{$last} // {};
 
-my ($copy) = grep {
+my @leading = grep {
   my $of = $_->{timeline};
   $_->{database}{id} == $database
     && ($of == $last || defined $left->{$of} && position($_->{lsn}{stop}) <= $left->{$of});
 } reverse @copies;
-die "the database was restored before that moment, and the backup has no copy that leads to it\n" unless $copy;
+die "the database was restored before that moment, and the backup has no copy that leads to it\n" unless @leading;
 
 my ($from, @way) = (0);
 for my $of (sort { $a <=> $b } keys %$left) {
-  push @way, "$of:$from";
+  push @way, [$of, $from];
   $from = $left->{$of} >> 24;
 }
-push @way, "$last:$from";
+push @way, [$last, $from];
 if ($asked eq 'missing') {
-  print missing(map { [split /:/] } @way);
+  print missing($leading[0]);
   exit;
 }
+my $copy = $leading[0];
+if ($copy->{error}) {
+  my ($whole) = grep { !$_->{error} } @leading;
+  $copy = $whole if $whole && missing($whole, $copy) eq '';
+}
 my $target = $copy->{timeline} == $last ? 'current' : $last;
-print "$copy->{label} $target ", join(' ', @way), "\n";
+print "$copy->{label} $target ", join(' ', map { join ':', @$_ } @way), "\n";
 
-# The first file that is missing between the copy and the last file on the way. The segments have 16 MiB, 256 a directory.
+# The first file that is missing between a copy and the begin of a later one, or the last file on the way. The segments have 16 MiB,
+# 256 a directory.
 sub missing {
-  my @stretches = reverse @_;
+  my ($since, $until) = @_;
+  my @stretches = reverse @way;
   my $timeline_at = sub { my $number = shift; (grep { $_->[1] <= $number } @stretches)[0][0] };
-  my $first = hex(substr $copy->{archive}{start}, 8, 8) * 256 + hex substr $copy->{archive}{start}, 16;
+  my $first_of = sub { my $name = shift->{archive}{start}; return hex(substr $name, 8, 8) * 256 + hex substr $name, 16 };
+  my $first = $first_of->($since);
   my %there;
   for my $directory (grep { /^[0-9A-F]{16}$/ && hex(substr $_, 8) >= $first >> 8 } keys %$files) {
     for my $name (keys %{ decode_json(ask('--output=json', 'repo-ls', "$archive/$directory")) }) {
@@ -82,6 +90,7 @@ sub missing {
     }
   }
   my ($end) = sort { $b <=> $a } keys %there;
+  $end = $first_of->($until) if $until;
   for my $number ($first .. $end // $first) {
     return sprintf "%08X%08X%08X\n", $timeline_at->($number), $number >> 8, $number & 255 unless $there{$number};
   }
