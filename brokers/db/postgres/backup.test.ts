@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -266,20 +266,34 @@ describe('a restore to the end begins with', () => {
   const begins = { [second]: nameOf('5'), [third]: nameOf('7') };
   const log = ['3', '4', '5', '6', '7', '8'].map((segment) => nameOf(segment));
 
-  it.each<[string, string, Backup]>([
-    ['the newest copy', third, { log }],
-    ['the newest one whose pages are whole', first, { log, damaged: [second, third] }],
+  it.each<[string, string, Backup, string]>([
+    ['the newest copy', third, { log }, ''],
+    [
+      'the newest one whose pages are whole',
+      first,
+      { log, damaged: [second, third] },
+      `a restore begins with ${first}`,
+    ],
     [
       'a damaged one where the log does not lead past it',
       third,
       { log: log.filter((name) => name !== nameOf('6')), damaged: [second, third] },
+      'a restore brings them back, since no earlier copy leads past it',
     ],
-    ['the newest of damaged ones', third, { log, damaged: [first, second, third] }],
-  ])('%s', (_, wanted, backup) => {
+    [
+      'the newest of damaged ones',
+      third,
+      { log, damaged: [first, second, third] },
+      'a restore brings them back, since no earlier copy leads past it',
+    ],
+  ])('%s', (_, wanted, backup, complaint) => {
     setCopies([first, second, third], { ...backup, begins });
-    const said = execFileSync('sh', [join(import.meta.dirname, 'repository.sh'), 'way'], {
+    const { stdout, stderr } = spawnSync('sh', [join(import.meta.dirname, 'repository.sh'), 'way'], {
       env: environment(),
     });
-    expect(said.toString()).toBe(`${wanted} current 1:0\n`);
+    expect([stdout.toString(), stderr.toString()]).toEqual([
+      `${wanted} current 1:0\n`,
+      complaint === '' ? '' : `way: ${third} has damaged pages; ${complaint}\n`,
+    ]);
   });
 });

@@ -68,7 +68,10 @@ if ($asked eq 'missing') {
 my $copy = $leading[0];
 if ($copy->{error}) {
   my ($whole) = grep { !$_->{error} } @leading;
-  $copy = $whole if $whole && missing($whole, $copy) eq '';
+  my $is_whole = $whole && missing($whole, $copy) eq '';
+  my $from = $is_whole ? "a restore begins with $whole->{label}" : 'a restore brings them back, since no earlier copy leads past it';
+  print STDERR "way: $copy->{label} has damaged pages; $from\n";
+  $copy = $whole if $is_whole;
 }
 my $target = $copy->{timeline} == $last ? 'current' : $last;
 print "$copy->{label} $target ", join(' ', map { join ':', @$_ } @way), "\n";
