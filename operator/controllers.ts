@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
 import { sweepOrphans } from './assistant/orphans.ts';
+import { moveEgress } from './assistant/steps/egress.ts';
 import { reconcileConsoleRole } from './capsule/console-role.ts';
 import { reconcileCapsules } from './capsule/controller.ts';
 import type { Context } from './context.ts';
@@ -19,6 +20,8 @@ const CAPSULE_WORKERS = 8;
 const ASSISTANT_WORKERS = 24;
 const PROBE_WORKERS = 4;
 const GATEWAY_WORKERS = 4;
+/** Each call ends within seconds, and pods of a whole Space may come or go at once. */
+const ADDRESS_WORKERS = 24;
 /**
  * How many workers may process low-priority keys, which come from a start or a sweep: enough to use an API server well,
  * and few enough that it still answers others at once.
@@ -37,6 +40,8 @@ export interface Queues {
   readonly assistants: Queue;
   readonly probes: Queue;
   readonly gateways: Queue;
+  /** Assistants whose pods have come or gone. */
+  readonly addresses: Queue;
   readonly roles: Queue;
 }
 
@@ -55,6 +60,7 @@ export function makeQueues(
     }),
     probes: queue('probe'),
     gateways: queue('gateway', { longestRetryMs: LONGEST_GATEWAY_RETRY_MS }),
+    addresses: queue('address', { ownerOf: (key) => assistants.get(key)?.spec.capsule }),
     roles: queue('role'),
   };
   metrics.watchQueues({
@@ -62,6 +68,7 @@ export function makeQueues(
     assistant: queues.assistants,
     probe: queues.probes,
     gateway: queues.gateways,
+    address: queues.addresses,
     role: queues.roles,
   });
   return queues;
@@ -107,6 +114,7 @@ export function makeControllers(options: ControllersOptions): ControllerOptions[
     controller('role', queues.roles, 1, reconcileConsoleRole),
     // This controller starts before that of Assistants, so that few of them are reconciled twice at the start.
     controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
+    controller('address', queues.addresses, ADDRESS_WORKERS, moveEgress),
     controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
     controller('probe', queues.probes, PROBE_WORKERS, (context, key, signal) =>
       reconcileProbe(context, sightings, key, signal),

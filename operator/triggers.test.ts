@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { LABEL } from './names.ts';
+import { ANNOTATION, LABEL } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
+import { makeKey } from './runtime/kube-object.ts';
 import { Queue } from './runtime/queue.ts';
 import { makeStores } from './stores.ts';
 import { manifest } from './testing/manifest.ts';
@@ -17,6 +18,7 @@ test('a change of the gate has a lower priority than changes of users, except if
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
     gateways: new Queue({ clock: systemClock }),
+    addresses: new Queue({ clock: systemClock }),
     roles: new Queue({ clock: systemClock }),
   };
   const triggers = connectTriggers('home', stores, queues);
@@ -47,6 +49,7 @@ test('the event of an own write is as urgent as the reconcile that wrote it, and
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
     gateways: new Queue({ clock: systemClock }),
+    addresses: new Queue({ clock: systemClock }),
     roles: new Queue({ clock: systemClock }),
   };
   connectTriggers('home', stores, queues);
@@ -98,6 +101,7 @@ test('each start of a gateway’s replica triggers a reconcile, ready or not, as
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
     gateways: new Queue({ clock: systemClock }),
+    addresses: new Queue({ clock: systemClock }),
     roles: new Queue({ clock: systemClock }),
   };
   connectTriggers('home', stores, queues);
@@ -142,6 +146,7 @@ test.each(['postgres', 'objectstore', 'egress'])(
       capsules: new Queue({ clock: systemClock }),
       assistants: new Queue({ clock: systemClock }),
       gateways: new Queue({ clock: systemClock }),
+      addresses: new Queue({ clock: systemClock }),
       roles: new Queue({ clock: systemClock }),
     };
     connectTriggers('home', stores, queues);
@@ -177,3 +182,54 @@ test.each(['postgres', 'objectstore', 'egress'])(
     for (const queue of Object.values(queues)) queue.close();
   },
 );
+
+test('the gateway is told where an Assistant’s pods are when one comes, moves or goes, and not of their other changes', async () => {
+  const stores = makeStores();
+  const queues = {
+    capsules: new Queue({ clock: systemClock }),
+    assistants: new Queue({ clock: systemClock }),
+    gateways: new Queue({ clock: systemClock }),
+    addresses: new Queue({ clock: systemClock }),
+    roles: new Queue({ clock: systemClock }),
+  };
+  stores.assistants.replace([
+    {
+      metadata: { name: 'books', namespace: 'home', uid: 'u', resourceVersion: '1' },
+      spec: { capsule: 'a', image: 'i', manifest: manifest('ledger') },
+    } as never,
+  ]);
+  connectTriggers('home', stores, queues);
+  let version = 1;
+  const pod = (podIP: string | undefined, phase = 'Pending', annotations = { [ANNOTATION.owner]: 'u' }) => {
+    version += 1;
+    const labels = { [LABEL.space]: 'home', [LABEL.capsule]: 'a', [LABEL.assistant]: 'ledger' };
+    const metadata = { name: 'p', namespace: 'home-a', uid: 'p', resourceVersion: String(version) };
+    return { metadata: { ...metadata, labels, annotations }, status: { phase, ...(podIP ? { podIP } : {}) } };
+  };
+  const isTold = async () => {
+    if (queues.addresses.depth === 0) return false;
+    const key = await queues.addresses.take();
+    if (key !== undefined) queues.addresses.done(key);
+    return key === 'home/books';
+  };
+  const told: boolean[] = [];
+  for (const one of [
+    pod(undefined),
+    pod('10.1.0.1'),
+    pod('10.1.0.1', 'Running'),
+    pod('10.1.0.2', 'Running'),
+  ]) {
+    stores.pods.set(one as never);
+    told.push(await isTold());
+  }
+  stores.pods.set(pod('10.1.0.2', 'Running', { [ANNOTATION.owner]: 'another' }) as never);
+  told.push(await isTold());
+  stores.pods.set(pod('10.1.0.2', 'Failed') as never);
+  told.push(await isTold());
+  stores.pods.set(pod('10.1.0.3') as never);
+  told.push(await isTold());
+  stores.pods.delete(makeKey('home-a', 'p'));
+  told.push(await isTold());
+  expect(told).toEqual([true, true, false, true, true, true, true, true]);
+  for (const queue of Object.values(queues)) queue.close();
+});

@@ -1,3 +1,4 @@
+import { addressesOfPods } from './assistant/pods.ts';
 import { readableIn } from './capsule/console-role.ts';
 import { isReady } from './capsule/status.ts';
 import type { Queues } from './controllers.ts';
@@ -41,6 +42,7 @@ export function connectTriggers(namespace: string, stores: Stores, queues: Wirin
   stores.roles.onChange((change) => onRole(wiring, change));
   stores.services.onChange((change) => onService(wiring, change));
   stores.pods.onChange((change) => onGateway(wiring, change));
+  stores.pods.onChange((change) => onAddress(wiring, change));
   return {
     everything(priority) {
       for (const capsule of stores.capsules.list()) queues.capsules.add(keyOf(capsule), priority);
@@ -132,6 +134,22 @@ function onService(wiring: Wiring, change: Change<Service>): void {
   if (component !== undefined && ADDRESSED.has(component) && before !== now)
     addAssistants(wiring, wiring.stores.assistants.list(), priorityOf(change));
 }
+
+/** The gateway knows pods by their addresses. */
+function onAddress({ stores, queues }: Wiring, { before, now }: Change<Pod>): void {
+  for (const pod of [before, now]) {
+    const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = pod?.metadata.labels ?? {};
+    if (capsule === undefined || id === undefined || placeOf(before) === placeOf(now)) continue;
+    for (const assistant of stores.assistants.by('claim', pair(capsule, id)))
+      queues.addresses.add(keyOf(assistant), 'live');
+  }
+}
+
+/** Whose pod it is, and where. */
+const placeOf = (pod: Pod | undefined): string =>
+  JSON.stringify(
+    pod && [pod.metadata.labels, pod.metadata.annotations?.[ANNOTATION.owner], addressesOfPods([pod])],
+  );
 
 /** A replica that has started has no policy, and one that serves must have all of them. */
 function onGateway(wiring: Wiring, change: Change<Pod>): void {

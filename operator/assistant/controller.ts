@@ -93,7 +93,7 @@ function refusedOutcome(error: unknown): Outcome {
 
 /** Takes the steps that the plan allows, the finalizer first. */
 async function carryOut(context: Context, facts: Facts, plan: Plan, signal: AbortSignal): Promise<Outcome> {
-  const { assistant, claim, deployment, pods, workload } = facts;
+  const { assistant, claim, deployment, workload } = facts;
   const finalizer = { resource: ASSISTANT, name: ASSISTANT_FINALIZER };
   if (plan.accepted) await addFinalizer(context.writer, finalizer, assistant, signal);
   // Access that the manifest no longer asks for ends at once, whatever delays the other steps: the pods of an Assistant
@@ -103,12 +103,7 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
   const kept = keeps ? await keepEgress(context, { ...facts, workload }, signal) : NOTHING_KEPT;
   const retry =
     workload && (plan.accepted || owns) && !plan.run && !keeps
-      ? await narrowEgress(
-          context,
-          { workload, pods },
-          plan.suspended ? CLOSED : workload.egress.policy,
-          signal,
-        )
+      ? await narrowEgress(context, workload, plan.suspended ? CLOSED : workload.egress.policy, signal)
       : kept.retry;
   if (plan.suspended || plan.restoring || mustStop(context, facts)) {
     await scaleToZero(context, facts, signal);

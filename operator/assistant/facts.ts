@@ -18,6 +18,7 @@ import { readStoredInputs } from './inputs/entered.ts';
 import { compareInputs, type EnteredInputs, judgeInputs } from './inputs/judge.ts';
 import { isCleared } from './inputs/seal.ts';
 import { readSealed } from './inputs/sealed.ts';
+import { podsOf } from './pods.ts';
 
 /** Everything that a reconcile decides by, read and compiled once before anything is decided or done. */
 export interface Facts extends EnteredInputs {
@@ -176,12 +177,11 @@ function runningParts(
 ): Pick<Facts, 'deployment' | 'pods' | 'without' | 'unready'> {
   if (id === undefined) return { deployment: undefined, pods: [], without: new Set(), unready: new Set() };
   const { names, stores } = context;
-  const isOwn = (object: Deployment | Pod) => object.metadata.annotations?.[ANNOTATION.owner] === uid;
   const deployment = stores.deployments.get(makeKey(namespace, id));
-  const pods = stores.pods.by('assistant', pair(capsule, id)).filter(isOwn);
+  const pods = podsOf(stores, { uid, capsule, id });
   const nodes = pods.flatMap(({ spec }) => stores.nodes.get(spec?.nodeName ?? '') ?? []);
   return {
-    deployment: deployment && isOwn(deployment) ? deployment : undefined,
+    deployment: deployment?.metadata.annotations?.[ANNOTATION.owner] === uid ? deployment : undefined,
     pods,
     without: namesOf(nodes.filter((node) => reports(node, names.handler) === false)),
     unready: namesOf(nodes.filter((node) => !isReady(node))),

@@ -2,7 +2,17 @@ import type { Context } from '../context.ts';
 import { POD, type Pod } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, workloadSecretName } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
+import { pair, type Stores } from '../stores.ts';
 import type { Leaving } from './identity.ts';
+
+/** The pods of the Assistant with this UID, by their labels and the annotation of their owner. */
+export const podsOf = (
+  { pods }: Pick<Stores, 'pods'>,
+  { uid, capsule, id }: { readonly uid: string | undefined; readonly capsule: string; readonly id: string },
+): readonly Pod[] =>
+  pods
+    .by('assistant', pair(capsule, id))
+    .filter(({ metadata }) => metadata.annotations?.[ANNOTATION.owner] === uid);
 
 const ENDED = new Set(['Failed', 'Succeeded']);
 

@@ -6,6 +6,7 @@ const replica = { key: 'start-1', address: '10.0.0.1', serving: true };
 const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'u1' };
 const narrow = { ...about, generation: 1, allowed_hosts: [], stored_inputs: {} };
 const signal = new AbortController().signal;
+const nowhere = () => [];
 
 test('a policy that a replica has is not sent again, and nothing is remembered of a removed Assistant', async () => {
   const asked: string[] = [];
@@ -14,12 +15,12 @@ test('a policy that a replica has is not sent again, and nothing is remembered o
     return { instance: 'start-1' } as never;
   };
   const gateways = egressGateways(() => [replica], call);
-  await gateways.narrow(narrow, signal);
-  await gateways.narrow(narrow, signal);
+  await gateways.narrow(narrow, nowhere, signal);
+  await gateways.narrow(narrow, nowhere, signal);
   expect([asked, gateways.settled(replica, about)]).toEqual([['policy.narrow'], true]);
   await gateways.remove(about, signal);
   expect(gateways.settled(replica, about)).toBeUndefined();
-  await gateways.narrow(narrow, signal);
+  await gateways.narrow(narrow, nowhere, signal);
   expect(asked).toEqual(['policy.narrow', 'policy.remove', 'policy.narrow']);
 });
 
@@ -35,12 +36,16 @@ test('a replica of an earlier release, which knows no addresses in a narrowing, 
   const earlier = call((request) => {
     if ('addresses' in request) throw new ReplicaError('invalid_request');
   });
-  expect((await egressGateways(() => [replica], earlier).narrow(moving, signal)).problem).toBeUndefined();
+  expect(
+    (await egressGateways(() => [replica], earlier).narrow(narrow, () => moving.addresses, signal)).problem,
+  ).toBeUndefined();
   expect(asked.splice(0)).toEqual([moving, narrow]);
   const refusing = call(() => {
     throw new ReplicaError('conflict');
   });
-  expect((await egressGateways(() => [replica], refusing).narrow(moving, signal)).problem).toBeDefined();
+  expect(
+    (await egressGateways(() => [replica], refusing).narrow(narrow, () => moving.addresses, signal)).problem,
+  ).toBeDefined();
   expect(asked).toEqual([moving]);
 });
 
@@ -51,7 +56,123 @@ test('inputs that a gateway names but was not sent are ignored', async () => {
     (async () => answer) as never,
   );
   const about = { capsule_id: 'home', app_id: 'a', assistant_uid: 'u', revision: 'r' };
-  const put = { ...about, stored_inputs: { bank: { definition: {}, envelope: 'e' } } };
-  const { reentry } = await gateways.put(put as never, new AbortController().signal);
+  const put = { ...about, allowed_hosts: [], stored_inputs: { bank: { definition: {}, envelope: 'e' } } };
+  const { reentry } = await gateways.put(put as never, nowhere, signal);
   expect(reentry).toEqual(['bank']);
+});
+
+/** Replicas that answer, or not, when they are told to. */
+function replicasWithPods() {
+  const [a, b] = ['a', 'b'].map((key) => ({ key, address: `10.0.0.${key}`, serving: true }));
+  const said: string[] = [];
+  const held = new Map<string, PromiseWithResolvers<void>>();
+  let pods: readonly string[] = ['10.1.0.1'];
+  const call = (async (
+    { key }: { key: string },
+    operation: string,
+    { addresses }: { addresses?: readonly string[] },
+    signal: AbortSignal,
+  ) => {
+    said.push(`${key} ${operation} ${addresses?.join() ?? '-'}`);
+    await Promise.race([held.get(key)?.promise, once(signal)]);
+    return { revision: 'r', reentry: [], resealed: {} };
+  }) as unknown as CallReplica;
+  const gateways = egressGateways(() => [a, b].filter((one) => one !== undefined), call);
+  return {
+    gateways,
+    said: () => said.splice(0),
+    addresses: () => pods,
+    go: (...addresses: string[]) => {
+      pods = addresses;
+    },
+    hold: (key: string) => held.set(key, Promise.withResolvers()),
+    release: (key: string) => {
+      held.get(key)?.resolve();
+      held.delete(key);
+    },
+  };
+}
+const once = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+
+const put = { ...about, generation: 1, revision: 'r', principals: [], stored_inputs: {} };
+const open = { ...put, allowed_hosts: ['a.org'] };
+
+test('the address of a new pod is sent while another replica, or the reconcile of its Assistant, is stuck', async () => {
+  const { gateways, said, addresses, go, hold, release } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1']);
+  hold('b');
+  const reconcile = gateways.put({ ...open, generation: 2 }, addresses, signal);
+  await expect.poll(said).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1']);
+  go('10.1.0.1', '10.1.0.2');
+  const moved = gateways.move(about, addresses, signal);
+  await expect.poll(said).toEqual(['a policy.put 10.1.0.1,10.1.0.2']);
+  release('b');
+  await Promise.all([reconcile, moved]);
+  expect(said()).toEqual(['b policy.put 10.1.0.1,10.1.0.2']);
+  // The reconcile that the pod caused finds everything sent.
+  await gateways.put({ ...open, generation: 2 }, addresses, signal);
+  expect(said()).toEqual([]);
+});
+
+test('a message that was behind another has the addresses of the moment at which it is sent', async () => {
+  const { gateways, said, addresses, go, hold, release } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  said();
+  hold('a');
+  go('10.1.0.2');
+  const moved = gateways.move(about, addresses, signal);
+  await expect.poll(said).toEqual(['a policy.put 10.1.0.2', 'b policy.put 10.1.0.2']);
+  const reconcile = gateways.put({ ...open, generation: 2 }, addresses, signal);
+  go('10.1.0.3');
+  release('a');
+  await Promise.all([moved, reconcile]);
+  expect(said().toSorted()).toEqual(['a policy.put 10.1.0.3', 'b policy.put 10.1.0.3']);
+  await gateways.move(about, addresses, signal);
+  expect(said()).toEqual([]);
+});
+
+test('addresses alone give a replica no policy, bring none back, and are not sent for one that opens nothing', async () => {
+  const { gateways, said, addresses, go } = replicasWithPods();
+  await gateways.move(about, addresses, signal);
+  expect(said()).toEqual([]);
+  await gateways.put(open, addresses, signal);
+  await gateways.narrow(narrow, addresses, signal);
+  said();
+  go('10.1.0.2');
+  await gateways.move(about, addresses, signal);
+  expect(said()).toEqual([]);
+  await gateways.narrow({ ...narrow, allowed_hosts: ['a.org'] }, addresses, signal);
+  said();
+  go('10.1.0.3');
+  await gateways.move({ ...about, assistant_uid: 'another' }, addresses, signal);
+  expect(said()).toEqual([]);
+  await gateways.move(about, addresses, signal);
+  expect(said()).toEqual(['a policy.narrow 10.1.0.3', 'b policy.narrow 10.1.0.3']);
+  await gateways.remove(about, signal);
+  said();
+  go('10.1.0.4');
+  await gateways.move(about, addresses, signal);
+  expect(said()).toEqual([]);
+});
+
+test('a replica that did not take the addresses is sent everything again', async () => {
+  const { gateways, said, addresses, go, hold, release } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  said();
+  hold('a');
+  go('10.1.0.2');
+  const abort = new AbortController();
+  const moved = gateways.move(about, addresses, abort.signal);
+  await expect.poll(said).toEqual(['a policy.put 10.1.0.2', 'b policy.put 10.1.0.2']);
+  abort.abort(new Error('the lead is lost'));
+  await moved;
+  expect([gateways.settled({ key: 'a' }, about), gateways.settled({ key: 'b' }, about)]).toEqual([
+    false,
+    true,
+  ]);
+  release('a');
+  await gateways.put(open, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.2']);
 });

@@ -3,6 +3,7 @@ import type { Secret } from '@space/contracts/secret';
 import { canonicalJson, type Definition } from '@space/manifests';
 import { sha256 } from '../runtime/digest.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
+import { type Policy, type ReplicaRecord, recordOf } from './replica-record.ts';
 
 /** How many replicas have acknowledged a policy. */
 export interface Acknowledged {
@@ -22,10 +23,22 @@ type Put = Omit<PolicyPut, 'stored_inputs'> & {
   >;
 };
 
+/** The present addresses of an Assistant's pods, which are read when a message is sent. */
+export type Addresses = () => readonly string[];
+
 /** All replicas of the egress gateway together. A policy that a replica has acknowledged is not sent again. */
 export interface Gateways {
-  put(put: Put, signal: AbortSignal): Promise<Acknowledged>;
-  narrow(narrow: PolicyNarrow, signal: AbortSignal): Promise<Acknowledged>;
+  put(put: Omit<Put, 'addresses'>, addresses: Addresses, signal: AbortSignal): Promise<Acknowledged>;
+  narrow(
+    narrow: Omit<PolicyNarrow, 'addresses'>,
+    addresses: Addresses,
+    signal: AbortSignal,
+  ): Promise<Acknowledged>;
+  /**
+   * Sends each replica the policy that it has of this Assistant with the present addresses. A replica that has none, or
+   * does not answer, gets them with the policy.
+   */
+  move(about: About, addresses: Addresses, signal: AbortSignal): Promise<void>;
   /** Removes the policy for good, since the Assistant is being deleted. */
   remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
   /** Stored inputs that a replica has suspended because their hosts returned the values. */
@@ -55,11 +68,6 @@ interface ReplicaState {
   readonly instance: string;
 }
 
-/**
- * Errors that a replica would return again for the same policy: one Assistant's policy is at fault, not the replica.
- */
-const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'too_large']);
-
 const NOTHING = { reentry: [], resealed: {} };
 
 export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
@@ -79,41 +87,65 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
   };
 }
 
-function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, 'put' | 'narrow' | 'remove'> {
+function policyCalls(
+  record: ReplicaRecord,
+  call: CallReplica,
+): Pick<Gateways, 'put' | 'narrow' | 'move' | 'remove'> {
   return {
-    put: (put, signal) =>
-      record.tellAll(
-        put,
-        sha256(canonicalJson(put)),
-        async (replica) => {
-          const answer = await call(replica, 'policy.put', put as PolicyPut, signal);
-          if (answer.revision !== put.revision) throw new ReplicaError('another revision');
-          return answer;
-        },
-        // Names of inputs are shown to people, so only those of this Assistant are taken.
-        ({ reentry, resealed }) => ({
-          reentry: reentry.filter((key) => Object.hasOwn(put.stored_inputs, key)),
-          resealed,
-        }),
-      ),
-    narrow: (narrow, signal) =>
-      record.tellAll(
-        narrow,
-        `narrow ${sha256(canonicalJson(narrow))}`,
-        (replica) => narrowOne(call, replica, narrow, signal),
-        () => NOTHING,
-      ),
+    put: (put, addresses, signal) => record.tellAll(put, putting(put, call), addresses, signal),
+    narrow: (narrow, addresses, signal) => record.tellAll(narrow, narrowing(narrow, call), addresses, signal),
+    move: record.move,
     async remove({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };
-      const outcome = await record.tellAll(
-        about,
-        `remove ${assistant_uid}`,
-        (replica) => call(replica, 'policy.remove', about, signal),
-        () => NOTHING,
-      );
+      const removing: Policy = {
+        opens: false,
+        at: () => ({
+          digest: `remove ${assistant_uid}`,
+          tell: async (replica, signal) => {
+            await call(replica, 'policy.remove', about, signal);
+            return NOTHING;
+          },
+        }),
+      };
+      const outcome = await record.tellAll(about, removing, () => [], signal);
       // This Assistant is deleted; another one of its name is sent everything again.
       record.forgetTenant(about);
       return outcome;
+    },
+  };
+}
+
+function putting(put: Omit<Put, 'addresses'>, call: CallReplica): Policy {
+  return {
+    opens: put.allowed_hosts.length > 0 || Object.keys(put.stored_inputs).length > 0,
+    at(addresses) {
+      const whole = { ...put, addresses };
+      return {
+        digest: sha256(canonicalJson(whole)),
+        async tell(replica, signal) {
+          const answer = await call(replica, 'policy.put', whole as PolicyPut, signal);
+          if (answer.revision !== put.revision) throw new ReplicaError('another revision');
+          const { reentry, resealed } = answer;
+          // Names of inputs are shown to people, so only those of this Assistant are taken.
+          return { reentry: reentry.filter((key) => Object.hasOwn(put.stored_inputs, key)), resealed };
+        },
+      };
+    },
+  };
+}
+
+function narrowing(narrow: Omit<PolicyNarrow, 'addresses'>, call: CallReplica): Policy {
+  return {
+    opens: narrow.allowed_hosts.length > 0 || Object.keys(narrow.stored_inputs).length > 0,
+    at(addresses) {
+      const whole = { ...narrow, addresses };
+      return {
+        digest: `narrow ${sha256(canonicalJson(whole))}`,
+        async tell(replica, signal) {
+          await narrowOne(call, replica, whole, signal);
+          return NOTHING;
+        },
+      };
     },
   };
 }
@@ -122,15 +154,15 @@ function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, '
 async function narrowOne(
   call: CallReplica,
   replica: Replica,
-  { addresses, ...narrow }: PolicyNarrow,
+  whole: PolicyNarrow,
   signal: AbortSignal,
-) {
-  const whole = addresses === undefined ? narrow : { ...narrow, addresses };
+): Promise<void> {
   try {
-    return await call(replica, 'policy.narrow', whole, signal);
+    await call(replica, 'policy.narrow', whole, signal);
   } catch (error) {
     if (!(error instanceof ReplicaError && error.code === 'invalid_request')) throw error;
-    return call(replica, 'policy.narrow', narrow, signal);
+    const { addresses: _, ...narrow } = whole;
+    await call(replica, 'policy.narrow', narrow, signal);
   }
 }
 
@@ -159,92 +191,4 @@ function inputCalls(
       return (await call(replica, 'input.seal', body, signal)).envelope;
     },
   };
-}
-
-type ReplicaRecord = ReturnType<typeof recordOf>;
-
-/** Records what each replica was sent and what it answered. */
-function recordOf(replicas: () => readonly Replica[]) {
-  /** Policies that were sent, by the replica's process, then by Assistant: a digest and the answer. */
-  const outcomes = new Map<string, Map<string, Outcome>>();
-  /** With the same keys: whether the replica accepted, or finally refused, the last policy. */
-  const settled = new Map<string, Map<string, boolean>>();
-
-  async function tellAll<T>(
-    about: About,
-    digest: string,
-    tell: (replica: Replica) => Promise<T>,
-    outcomeOf: (answer: T) => Pick<Outcome, 'reentry' | 'resealed'>,
-  ): Promise<Acknowledged> {
-    const now = replicas();
-    for (const known of [outcomes, settled])
-      for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
-    const tenant = tenantOf(about);
-    const answers = await Promise.all(
-      now.map(async (replica): Promise<Answered> => {
-        const had = ofReplica(outcomes, replica.key);
-        const answered = ofReplica(settled, replica.key);
-        const known = had.get(tenant);
-        if (known?.digest === digest) return { replica, outcome: known };
-        // Until the replica answers, its policy is unknown.
-        had.delete(tenant);
-        try {
-          const outcome = { digest, ...outcomeOf(await tell(replica)) };
-          had.set(tenant, outcome);
-          answered.set(tenant, true);
-          return { replica, outcome };
-        } catch (problem) {
-          answered.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
-          return { replica, problem };
-        }
-      }),
-    );
-    return acknowledgedOf(answers);
-  }
-
-  return {
-    tellAll,
-    settled: ({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>) =>
-      settled.get(key)?.get(tenantOf(about)),
-    forget({ key }: Pick<Replica, 'key'>): void {
-      outcomes.delete(key);
-      settled.delete(key);
-    },
-    forgetTenant(about: About): void {
-      for (const known of [...outcomes.values(), ...settled.values()]) known.delete(tenantOf(about));
-    },
-  };
-}
-
-/** The answer of one replica, or the error. */
-interface Answered {
-  readonly replica: Replica;
-  readonly outcome?: Outcome;
-  readonly problem?: unknown;
-}
-
-function acknowledgedOf(answers: readonly Answered[]): Acknowledged {
-  const serving = answers.filter(({ replica }) => replica.serving);
-  const acknowledged = answers.flatMap(({ outcome }) => outcome ?? []);
-  const problem = answers.find((one) => one.problem !== undefined)?.problem;
-  return {
-    serving: serving.length,
-    acknowledged: serving.filter(({ outcome }) => outcome).length,
-    reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
-    // The object has no prototype, since a manifest may name an input "constructor".
-    resealed: Object.assign(Object.create(null), ...acknowledged.map(({ resealed }) => resealed)),
-    ...(problem === undefined ? {} : { problem }),
-  };
-}
-
-function ofReplica<T>(all: Map<string, Map<string, T>>, key: string): Map<string, T> {
-  const known = all.get(key) ?? new Map<string, T>();
-  all.set(key, known);
-  return known;
-}
-
-const tenantOf = ({ capsule_id, app_id }: Pick<About, 'capsule_id' | 'app_id'>) => `${capsule_id}/${app_id}`;
-
-interface Outcome extends Pick<Acknowledged, 'reentry' | 'resealed'> {
-  readonly digest: string;
 }

@@ -87,8 +87,8 @@ function lead(): void {
     if (fate === 'fails-before') throw new Error('the API server is away');
     const app_id = assistant.metadata.name ?? '';
     const about = { capsule_id: assistant.spec.capsule, app_id, assistant_uid: app_id };
-    const content = { generation: 1, revision: 'r', principals: [], addresses: [], allowed_hosts: [] };
-    await gateways.put({ ...about, ...content, stored_inputs: {} }, signal);
+    const content = { generation: 1, revision: 'r', principals: [], allowed_hosts: [] };
+    await gateways.put({ ...about, ...content, stored_inputs: {} }, () => [], signal);
     if (fate === 'fails-after') throw new Error('its database does not answer');
     return {};
   };

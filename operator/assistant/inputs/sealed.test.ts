@@ -46,7 +46,8 @@ test('an empty answer of the gateway seals no input, whatever the name of the in
   const replica = { key: 'a', address: '127.0.0.1', serving: true };
   const answer = { revision: 'r', reentry: [], resealed: {} };
   const gateways = egressGateways(() => [replica], (async () => answer) as never);
-  const put = { capsule_id: 'home', app_id: 'a', assistant_uid: 'u', revision: 'r', stored_inputs: {} };
-  const { resealed } = await gateways.put(put as never, new AbortController().signal);
+  const about = { capsule_id: 'home', app_id: 'a', assistant_uid: 'u' };
+  const put = { ...about, revision: 'r', allowed_hosts: [], stored_inputs: {} };
+  const { resealed } = await gateways.put(put as never, () => [], new AbortController().signal);
   expect(resealed[KEY]).toBeUndefined();
 });

@@ -2,18 +2,21 @@ import { canonicalJson, definitionDigest } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../../conditions.ts';
 import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import type { EgressPolicy } from '../../egress/compile.ts';
-import type { Acknowledged } from '../../egress/gateways.ts';
+import type { Acknowledged, Addresses } from '../../egress/gateways.ts';
 import { ReplicaError } from '../../egress/replica.ts';
-import { SECRET } from '../../kinds.ts';
+import { type Assistant, SECRET } from '../../kinds.ts';
 import { ANNOTATION, capsuleNamespace, egressSecretName, sealedSecretName } from '../../names.ts';
+import type { Result } from '../../runtime/controller.ts';
 import { sha256 } from '../../runtime/digest.ts';
+import type { Key } from '../../runtime/kube-object.ts';
 import type { Step } from '../../step.ts';
+import { claimedId, type Stores } from '../../stores.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
 import { aboutOf, type Leaving, type Workload } from '../identity.ts';
 import { markReflected } from '../inputs/reflected.ts';
 import { type Envelopes, ensureSealed, keepResealed } from '../inputs/seal.ts';
-import { addressesOfPods } from '../pods.ts';
+import { addressesOfPods, podsOf } from '../pods.ts';
 import { ensureEgressPrincipal } from './egress-principal.ts';
 
 /**
@@ -22,12 +25,12 @@ import { ensureEgressPrincipal } from './egress-principal.ts';
  */
 export async function ensureEgress(
   context: Context,
-  { workload, pods, entered, sealed, addresses }: RunFacts,
+  { workload, entered, sealed, addresses }: RunFacts,
   signal: AbortSignal,
 ): Promise<Step<EgressBinding>> {
   const { policy, finding } = workload.egress;
   if (finding.reason === 'NotNeeded') {
-    const retry = await narrowEgress(context, { workload, pods }, policy, signal);
+    const retry = await narrowEgress(context, workload, policy, signal);
     // A value that was sealed for an earlier manifest must not be bound again by a later one.
     await ensureSealed(context, workload, { entered, sealed }, signal);
     return { finding, retry };
@@ -35,8 +38,8 @@ export async function ensureEgress(
   try {
     const principalDigest = await ensureEgressPrincipal(context, workload, signal);
     const envelopes = await ensureSealed(context, workload, { entered, sealed }, signal);
-    const put = policyPut(workload, principalDigest, envelopes, addressesOfPods(pods));
-    const outcome = await context.gateways.put(put, signal);
+    const put = policyPut(workload, principalDigest, envelopes);
+    const outcome = await context.gateways.put(put, presentAddresses(context, workload), signal);
     const { resealed } = outcome;
     await keepResealed(context, workload, { sealed, sent: envelopes, resealed }, signal);
     const reflected = await markReflected(context, workload, envelopes, signal);
@@ -56,7 +59,6 @@ function policyPut(
   { assistant, manifest, egress: { policy } }: Workload,
   principalDigest: string,
   envelopes: Envelopes,
-  addresses: readonly string[],
 ) {
   const stored_inputs = Object.fromEntries(
     Object.entries(policy.inputs).flatMap(([key, definition]) => {
@@ -70,7 +72,6 @@ function policyPut(
     ...content,
     generation: assistant.metadata.generation ?? 0,
     revision: sha256(canonicalJson(content)),
-    addresses,
   };
 }
 
@@ -81,10 +82,11 @@ function policyPut(
  */
 export async function narrowEgress(
   context: Context,
-  { workload: { assistant, manifest }, pods }: Pick<RunFacts, 'workload' | 'pods'>,
+  workload: Workload,
   policy: EgressPolicy,
   signal: AbortSignal,
 ): Promise<unknown> {
+  const { assistant, manifest } = workload;
   const definitions = Object.entries(policy.inputs);
   const { problem } = await context.gateways.narrow(
     {
@@ -92,11 +94,33 @@ export async function narrowEgress(
       generation: assistant.metadata.generation ?? 0,
       allowed_hosts: policy.allowedHosts,
       stored_inputs: Object.fromEntries(definitions.map(([key, input]) => [key, definitionDigest(input)])),
-      addresses: addressesOfPods(pods),
     },
+    presentAddresses(context, workload),
     signal,
   );
   return problem;
+}
+
+/** Where the Assistant's pods are, whenever it is asked. */
+const presentAddresses = ({ stores }: Context, { assistant, manifest }: Workload): Addresses =>
+  addressesNow(stores, assistant, manifest.platform.id);
+
+const addressesNow =
+  (stores: Stores, { metadata: { uid }, spec: { capsule } }: Assistant, id: string): Addresses =>
+  () =>
+    addressesOfPods(podsOf(stores, { uid, capsule, id }));
+
+/**
+ * Tells the gateway of pods that have come or gone, whatever else delays a reconcile of their Assistant, such as a
+ * broker that does not answer: a pod that starts must not wait for that.
+ */
+export async function moveEgress(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
+  const { stores, gateways } = context;
+  const assistant = stores.assistants.get(key);
+  const id = assistant && (claimedId(assistant) ?? assistant.status?.manifest?.id);
+  if (assistant === undefined || id === undefined) return {};
+  await gateways.move(aboutOf(assistant, id), addressesNow(stores, assistant, id), signal);
+  return {};
 }
 
 /**
