@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { POD } from './kinds.ts';
+import { POD, type Pod } from './kinds.ts';
+import { LABEL } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { type KubeObject, pathOf } from './runtime/kube-object.ts';
+import type { Change } from './runtime/store.ts';
 
 const SEPARATOR = '_';
 
@@ -28,4 +30,12 @@ export function podIsGone(client: ApiClient, namespace: string, own: { readonly 
     });
     return items.every(({ metadata }) => metadata.uid !== uid);
   };
+}
+
+/** Whether by this change a pod of the operator, which may be the holder, is asked to end or is gone. */
+export function isCandidateEnding(systemNamespace: string, { before, now }: Change<Pod>): boolean {
+  if (before === undefined || before.metadata.deletionTimestamp !== undefined) return false;
+  const { namespace, labels } = before.metadata;
+  const isEnding = now === undefined || now.metadata.deletionTimestamp !== undefined;
+  return isEnding && namespace === systemNamespace && labels?.[LABEL.component] === 'operator';
 }

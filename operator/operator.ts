@@ -13,6 +13,7 @@ import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
 import { forgetGone } from './forget.ts';
 import type { GrantKey } from './grants/sign.ts';
+import { isCandidateEnding } from './holder.ts';
 import { type Inventory, inventoryOf } from './inventory.ts';
 import { Leadership } from './leadership.ts';
 import { ANNOTATION, FIELD_MANAGER, type SpaceNames } from './names.ts';
@@ -103,6 +104,9 @@ export function startOperator(options: OperatorOptions): Operator {
     triggers.everything(urgency(finding));
   });
   for (const reflector of Object.values(reflectors.all)) reflector.onHealth(gate.check);
+  stores.pods.onChange((change) => {
+    if (isCandidateEnding(names.systemNamespace, change)) leadership.lease.expectRelease();
+  });
 
   const context = makeContext(options, { stores, leadership, gate, network, clock });
   forgetGone(stores, context);

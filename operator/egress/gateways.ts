@@ -3,7 +3,7 @@ import type { Secret } from '@space/contracts/secret';
 import { canonicalJson, type Definition } from '@space/manifests';
 import { sha256 } from '../runtime/digest.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
-import { type Policy, type ReplicaRecord, recordOf } from './replica-record.ts';
+import { type Policy, ReplicaRecord } from './replica-record.ts';
 
 /** How many replicas have acknowledged a policy. */
 export interface Acknowledged {
@@ -71,7 +71,7 @@ interface ReplicaState {
 const NOTHING = { reentry: [], resealed: {} };
 
 export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
-  const record = recordOf(replicas);
+  const record = new ReplicaRecord(replicas);
   return {
     ...policyCalls(record, call),
     ...inputCalls(replicas, call),
@@ -82,8 +82,8 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
     async markInStep(replica, instance, signal) {
       await call(replica, 'replica.in_step', { instance }, signal);
     },
-    settled: record.settled,
-    forget: record.forget,
+    settled: (replica, about) => record.settled(replica, about),
+    forget: (replica) => record.forget(replica),
   };
 }
 
@@ -94,7 +94,7 @@ function policyCalls(
   return {
     put: (put, addresses, signal) => record.tellAll(put, putting(put, call), addresses, signal),
     narrow: (narrow, addresses, signal) => record.tellAll(narrow, narrowing(narrow, call), addresses, signal),
-    move: record.move,
+    move: (about, addresses, signal) => record.move(about, addresses, signal),
     async remove({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };
       const removing: Policy = {

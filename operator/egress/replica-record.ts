@@ -33,40 +33,79 @@ interface Answered {
  */
 const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'too_large']);
 
-export type ReplicaRecord = ReturnType<typeof recordOf>;
-
 /**
- * Records what each replica was sent and what it answered. Messages about one Assistant reach a replica one after the
- * other, each with the addresses of the moment at which it is sent, so that none sets them back.
+ * What each replica was sent and what it answered. Messages about one Assistant reach a replica one after the other, each with the
+ * addresses of the moment at which it is sent, so that none sets them back.
  */
-export function recordOf(replicas: () => readonly Replica[]) {
+export class ReplicaRecord {
+  readonly #replicas: () => readonly Replica[];
   /** By the replica's process, then by Assistant. */
-  const outcomes = new Map<string, Map<string, Outcome>>();
+  readonly #outcomes = new Map<string, Map<string, Outcome>>();
   /** With the same keys: whether the replica accepted, or finally refused, the last policy. */
-  const settled = new Map<string, Map<string, boolean>>();
+  readonly #settled = new Map<string, Map<string, boolean>>();
   /** With the same keys: the end of the last message that is under way. */
-  const turns = new Map<string, Map<string, Promise<unknown>>>();
+  readonly #turns = new Map<string, Map<string, Promise<unknown>>>();
 
-  function present(): readonly Replica[] {
-    const now = replicas();
-    for (const known of [outcomes, settled, turns])
-      for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
-    return now;
+  constructor(replicas: () => readonly Replica[]) {
+    this.#replicas = replicas;
   }
 
-  function inTurn<T>(replica: Replica, tenant: string, act: () => Promise<T>): Promise<T> {
-    const own = ofReplica(turns, replica.key);
-    const result = (own.get(tenant) ?? Promise.resolve()).then(act);
+  /** Sends the policy to each replica that does not have it. */
+  async tellAll(
+    about: About,
+    policy: Policy,
+    addresses: Addresses,
+    signal: AbortSignal,
+  ): Promise<Acknowledged> {
+    const answers = await this.#toEach(about, (replica) =>
+      this.#tell(replica, about, policy, addresses, signal),
+    );
+    return acknowledgedOf(answers);
+  }
+
+  /** Sends each replica the policy that it has, if other addresses have come since. */
+  async move(about: About, addresses: Addresses, signal: AbortSignal): Promise<void> {
+    await this.#toEach(about, async (replica) => {
+      const moves = this.#outcomes.get(replica.key)?.get(tenantOf(about))?.moves;
+      if (moves?.uid === about.assistant_uid)
+        await this.#tell(replica, about, moves.policy, addresses, signal);
+    });
+  }
+
+  settled({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>): boolean | undefined {
+    return this.#settled.get(key)?.get(tenantOf(about));
+  }
+
+  forget({ key }: Pick<Replica, 'key'>): void {
+    this.#outcomes.delete(key);
+    this.#settled.delete(key);
+  }
+
+  forgetTenant(about: About): void {
+    for (const known of [...this.#outcomes.values(), ...this.#settled.values()])
+      known.delete(tenantOf(about));
+  }
+
+  #toEach<T>(about: About, act: (replica: Replica) => Promise<T>): Promise<T[]> {
+    const now = this.#replicas();
+    for (const known of [this.#outcomes, this.#settled, this.#turns])
+      for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
+    return Promise.all(now.map((replica) => this.#inTurn(replica, tenantOf(about), () => act(replica))));
+  }
+
+  #inTurn<T>({ key }: Replica, tenant: string, act: () => Promise<T>): Promise<T> {
+    const turns = ofReplica(this.#turns, key);
+    const result = (turns.get(tenant) ?? Promise.resolve()).then(act);
     const end: Promise<unknown> = result
       .catch(() => undefined)
       .then(() => {
-        if (own.get(tenant) === end) own.delete(tenant);
+        if (turns.get(tenant) === end) turns.delete(tenant);
       });
-    own.set(tenant, end);
+    turns.set(tenant, end);
     return result;
   }
 
-  async function tell(
+  async #tell(
     replica: Replica,
     about: About,
     policy: Policy,
@@ -74,60 +113,25 @@ export function recordOf(replicas: () => readonly Replica[]) {
     signal: AbortSignal,
   ): Promise<Answered> {
     const tenant = tenantOf(about);
-    const [had, answered] = [ofReplica(outcomes, replica.key), ofReplica(settled, replica.key)];
+    const outcomes = ofReplica(this.#outcomes, replica.key);
+    const settled = ofReplica(this.#settled, replica.key);
     const message = policy.at(addresses());
-    const known = had.get(tenant);
+    const known = outcomes.get(tenant);
     if (known?.digest === message.digest) return { replica, outcome: known };
     // Until the replica answers, its policy is unknown.
-    had.delete(tenant);
+    outcomes.delete(tenant);
     try {
       const answer = await message.tell(replica, signal);
       const moves = policy.opens ? { uid: about.assistant_uid, policy } : undefined;
       const outcome = { digest: message.digest, ...answer, moves };
-      had.set(tenant, outcome);
-      answered.set(tenant, true);
+      outcomes.set(tenant, outcome);
+      settled.set(tenant, true);
       return { replica, outcome };
     } catch (problem) {
-      answered.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
+      settled.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
       return { replica, problem };
     }
   }
-
-  return {
-    async tellAll(
-      about: About,
-      policy: Policy,
-      addresses: Addresses,
-      signal: AbortSignal,
-    ): Promise<Acknowledged> {
-      const answers = await Promise.all(
-        present().map((replica) =>
-          inTurn(replica, tenantOf(about), () => tell(replica, about, policy, addresses, signal)),
-        ),
-      );
-      return acknowledgedOf(answers);
-    },
-    async move(about: About, addresses: Addresses, signal: AbortSignal): Promise<void> {
-      await Promise.all(
-        present().map((replica) =>
-          inTurn(replica, tenantOf(about), async () => {
-            const moves = outcomes.get(replica.key)?.get(tenantOf(about))?.moves;
-            if (moves?.uid === about.assistant_uid)
-              await tell(replica, about, moves.policy, addresses, signal);
-          }),
-        ),
-      );
-    },
-    settled: ({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>) =>
-      settled.get(key)?.get(tenantOf(about)),
-    forget({ key }: Pick<Replica, 'key'>): void {
-      outcomes.delete(key);
-      settled.delete(key);
-    },
-    forgetTenant(about: About): void {
-      for (const known of [...outcomes.values(), ...settled.values()]) known.delete(tenantOf(about));
-    },
-  };
 }
 
 function acknowledgedOf(answers: readonly Answered[]): Acknowledged {

@@ -111,6 +111,60 @@ test('a candidate does not take it from a holder that renews, and takes it at on
   await second.release();
 });
 
+test('a candidate that is told of a holder’s end takes the Lease when it is released, however rarely it looks otherwise', async () => {
+  const first = contender('first', server.client, { durationMs: 1_000_000, renewMs: 1_000_000 });
+  await first.acquire(NEVER);
+  let looks = 0;
+  const counting: ApiClient = {
+    call(asked) {
+      if (asked.method === 'GET') looks += 1;
+      return server.client.call(asked);
+    },
+    lines: (asked) => server.client.lines(asked),
+  };
+  const often = { lookMs: 1_000_000, releaseLookMs: 50, releaseMs: 1_000_000 };
+  const next = contender('next', counting, { ...PATIENT, ...often });
+  const taken = next.acquire(NEVER);
+  await eventually(async () => looks === 1, { what: 'the first look' });
+  next.expectRelease();
+  await eventually(async () => looks > 4, { what: 'more looks' });
+  expect((await stored()).holderIdentity).toBe('first');
+  await first.release();
+  await taken;
+  next.check();
+  await next.release();
+});
+
+test('a candidate looks as rarely as before when a holder did not end after all', async () => {
+  const clock = fakeClock();
+  let looks = 0;
+  const held = { holderIdentity: 'first', leaseDurationSeconds: 1_000_000 };
+  const client = {
+    call: async () => {
+      looks += 1;
+      return { metadata: { name, uid: 'u', resourceVersion: '1' }, spec: held };
+    },
+  } as unknown as ApiClient;
+  const lease = new Lease({ client, clock, namespace: 'default', name, identity: 'next', lookMs: 1_000 });
+  const end = new AbortController();
+  const ended = lease.acquire(end.signal);
+  const during = async (ms: number) => {
+    const before = looks;
+    for (let passed = 0; passed < ms; passed += 100) {
+      clock.advance(100);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return looks - before;
+  };
+  await during(100);
+  expect(await during(10_000)).toBe(10);
+  lease.expectRelease();
+  expect(await during(10_000)).toBeGreaterThan(90);
+  expect(await during(10_000)).toBeLessThan(12);
+  end.abort();
+  await ended;
+});
+
 test('a holder that is known to be gone is followed at once', async () => {
   // It does not expire, and a renewal between the look and the write of the next one would have that wait.
   const first = contender('first', server.client, { durationMs: 1_000_000, renewMs: 1_000_000 });

@@ -16,6 +16,9 @@ export interface LeaseOptions extends LeaseRef {
   readonly renewMs?: number;
   /** The interval in which a standby reads the Lease. */
   readonly lookMs?: number;
+  /** The same while the holder is about to release it, and for how long that is expected. */
+  readonly releaseLookMs?: number;
+  readonly releaseMs?: number;
   /** Whether a holder can no longer write, so that its Lease need not expire first. */
   readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
   readonly onProblem?: (error: unknown) => void;
@@ -44,9 +47,15 @@ export class Lease {
   #met: string | undefined;
   #renewing: Promise<void> = Promise.resolve();
   #cancelGiveUp = () => {};
+  #wake = new AbortController();
+  #releasedUntil = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaseOptions) {
-    this.#options = { durationMs: 15_000, giveUpMs: 10_000, renewMs: 2_000, lookMs: 1_000, ...options };
+    this.#options = {
+      ...{ durationMs: 15_000, giveUpMs: 10_000, renewMs: 2_000 },
+      ...{ lookMs: 1_000, releaseLookMs: 100, releaseMs: 10_000 },
+      ...options,
+    };
   }
 
   /** Aborts for good when a held Lease is lost. */
@@ -68,8 +77,9 @@ export class Lease {
 
   /** Resolves when the Lease is held; it is then renewed until `release`, or until it is lost. */
   async acquire(signal: AbortSignal): Promise<void> {
-    const { clock, lookMs } = this.#options;
+    const { clock, lookMs, releaseLookMs } = this.#options;
     while (!signal.aborted) {
+      const wake = this.#wake.signal;
       let waitMs = lookMs;
       try {
         waitMs = await this.#tryToTake(signal);
@@ -82,8 +92,18 @@ export class Lease {
         // A conflict means that another process was faster.
         if (!isConflict(error)) this.#options.onProblem?.(error);
       }
-      await sleep(clock, Math.min(waitMs, lookMs * (0.75 + 0.5 * clock.random())), signal);
+      const pauseMs = clock.now() < this.#releasedUntil ? releaseLookMs : lookMs;
+      const pause = AbortSignal.any([signal, wake]);
+      await sleep(clock, Math.min(waitMs, pauseMs * (0.75 + 0.5 * clock.random())), pause);
     }
+  }
+
+  /** Looks at once, and often for a while, since the holder is ending: nobody leads until another process notices. */
+  expectRelease(): void {
+    const { clock, releaseMs } = this.#options;
+    this.#releasedUntil = clock.now() + releaseMs;
+    this.#wake.abort();
+    this.#wake = new AbortController();
   }
 
   /** Releases the Lease, so that another process need not wait. All work of this process must have ended. */
