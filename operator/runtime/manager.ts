@@ -13,8 +13,11 @@ export interface ManagerOptions {
   readonly graceMs?: number;
 }
 
-/** Far less than a pod's termination grace period, so that the Lease is released in time. */
-const GRACE_MS = 5_000;
+/**
+ * Longer than a reconcile takes whose calls are answered. Until the Lease is released nobody leads, and any reconcile may be
+ * aborted.
+ */
+const GRACE_MS = 2_000;
 
 export interface Manager {
   /** Whether the stores are filled, so that the process works or can begin at once. */
