@@ -78,6 +78,9 @@ interface End {
 const BUCKET: End = { what: "the Space's bucket", settings: 'S3_' };
 const BACKUP: End = { what: "the backup's bucket", settings: 'BACKUP_S3_' };
 
+/** The server says itself what is too long: an object that is in the backup must not be refused before. */
+const ANY_HEAD = { any: Number.POSITIVE_INFINITY, storing: Number.POSITIVE_INFINITY };
+
 async function openEnd(
   end: End,
   target: Omit<Target, 'accessKeyId' | 'secretAccessKey'>,
@@ -96,7 +99,8 @@ async function openEnd(
     authority: ca === undefined ? undefined : () => ca,
   });
   const key = { accessKeyId: new Secret(id.trim()), secretAccessKey: new Secret(secret.trim()) };
-  const s3 = clearingDirectories(createS3Client({ ...target, ...key }, pool, undefined, options.longMs));
+  const client = createS3Client({ ...target, ...key }, pool, undefined, options.longMs, ANY_HEAD);
+  const s3 = clearingDirectories(client);
   return { s3: blamed(s3, end), close: () => pool.destroy() };
 }
 

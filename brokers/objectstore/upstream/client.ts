@@ -6,7 +6,7 @@ import { createObjectRequests } from './object-requests.ts';
 import { PATIENCE, type Sends } from './relay.ts';
 import { encodePath } from './sigv4.ts';
 import type { Target } from './target.ts';
-import { createTransport } from './transport.ts';
+import { createTransport, type HeadLimits } from './transport.ts';
 import type { S3Client } from './types.ts';
 import { textOf } from './xml.ts';
 
@@ -18,9 +18,10 @@ export function createS3Client(
   dispatcher: Sends,
   now: () => Date = () => new Date(),
   longMs = LONG_MS,
+  heads?: HeadLimits,
 ): S3Client {
   const patience = { ...PATIENCE, headMs: longMs, pieceMs: longMs, together: true } as const;
-  const transport = createTransport(target, dispatcher, now);
+  const transport = createTransport(target, dispatcher, now, heads);
   const source = (key: string) => `/${target.bucket}/${encodePath(key)}`;
 
   return {

@@ -36,7 +36,8 @@ export function createMultipartRequests(
   return {
     ...multipartLists(transport),
     createUpload: async (key, { headers = {}, signal } = {}) => {
-      const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal, patience: BRIEF };
+      const about = { query: { uploads: '' }, headers, stores: true } as const;
+      const ask: Ask = { method: 'POST', key, ...about, signal, patience: BRIEF };
       const id = textOf(await fields(transport, ask, 'InitiateMultipartUploadResult'), 'UploadId');
       if (id === undefined || id === '') throw new S3Error('answered', 200, 'NoUploadId');
       return id;

@@ -45,7 +45,7 @@ export function createObjectRequests(
   return {
     ...{ list, head, delete: remove },
     put: async (key, body, { headers = {}, signal } = {}) => {
-      const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
+      const answer = await transport.small({ method: 'PUT', key, headers, stores: true, body, signal });
       return { etag: stored(answer.headers['etag']) };
     },
     get: (key, { headers = {}, part, signal, passing }, sinkFor) =>

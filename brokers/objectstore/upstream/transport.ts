@@ -17,6 +17,8 @@ export interface Ask {
   readonly query?: Readonly<Record<string, string>>;
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Set if the headers are stored with an object. */
+  readonly stores?: true;
   readonly body?: Buffer | { readonly stream: Readable; readonly length: number };
   readonly signal?: AbortSignal | undefined;
   readonly patience?: Patience;
@@ -46,9 +48,27 @@ export interface Transport {
 const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 
+/** The most bytes of a request's head. */
+export interface HeadLimits {
+  readonly any: number;
+  /** Of one whose headers are stored with an object. */
+  readonly storing: number;
+}
+
+/**
+ * S3 servers take 8 KiB. A restore stores an object by another request than it was stored by, maybe in a bucket with a longer
+ * name, and needs room for that.
+ */
+const HEAD_LIMITS: HeadLimits = { any: 8_000, storing: 7_400 };
+
 /** Signs requests for one bucket and sends them through the dispatcher. */
-export function createTransport(target: Target, dispatcher: Sends, now: () => Date): Transport {
-  const signed = signing(target, now);
+export function createTransport(
+  target: Target,
+  dispatcher: Sends,
+  now: () => Date,
+  limits = HEAD_LIMITS,
+): Transport {
+  const signed = signing(target, now, limits);
 
   /**
    * Sends the body of a 2xx or 304 answer to the sink, and throws every other answer. With `restarts`, each call of
@@ -124,10 +144,14 @@ async function attempt(ask: Ask, act: () => Promise<void>, begun: () => boolean)
   }
 }
 
-function signing(target: Target, now: () => Date): (ask: Ask) => Dispatcher.RequestOptions {
+function signing(
+  target: Target,
+  now: () => Date,
+  limits: HeadLimits,
+): (ask: Ask) => Dispatcher.RequestOptions {
   const route = routeOf(target);
   const sign = createSigner(target);
-  return ({ method, key, query, headers, body, signal }) => {
+  return ({ method, key, query, headers, body, signal, stores }) => {
     const path = key === undefined ? route.path || '/' : `${route.path}/${encodePath(key)}`;
     const pairs =
       query === undefined
@@ -137,7 +161,7 @@ function signing(target: Target, now: () => Date): (ask: Ask) => Dispatcher.Requ
     const { payload, sent, about } = payloadOf(body);
     const all = [['host', route.host] as const, ...Object.entries(headers ?? {}), ...about];
     const complete = sign({ method, path, query: pairs, headers: all, payload }, now());
-    requireHead(method, `${path}${suffix}`, complete);
+    requireHead(method, `${path}${suffix}`, complete, stores ? limits.storing : limits.any);
     return {
       origin: route.origin,
       method,
@@ -150,16 +174,18 @@ function signing(target: Target, now: () => Date): (ask: Ask) => Dispatcher.Requ
 }
 
 /**
- * The most bytes of a request's head, of which S3 servers take 8 KiB. Everything that is stored with an object is in the head
- * of one request, so the answer to a read has room for it.
+ * Refuses a head that the server would not take, or would store and no answer could contain: everything that is stored with an
+ * object is in the head of one request.
  */
-const HEAD_BYTES = 8_000;
-
-/** Refuses a head that the server would not take, or would store and no answer could contain. */
-function requireHead(method: string, path: string, headers: Readonly<Record<string, string>>): void {
+function requireHead(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  most: number,
+): void {
   let bytes = `${method} ${path} HTTP/1.1\r\n\r\n`.length;
   for (const [name, value] of Object.entries(headers)) bytes += `${name}: ${value}\r\n`.length;
-  if (bytes > HEAD_BYTES) throw new S3Error('answered', 400, 'RequestHeaderSectionTooLarge');
+  if (bytes > most) throw new S3Error('answered', 400, 'RequestHeaderSectionTooLarge');
 }
 
 interface Payload {

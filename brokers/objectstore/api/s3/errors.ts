@@ -143,7 +143,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   QuotaExceeded:
     "The Capsule's storage quota is full. Delete objects or abort uploads in parts, or ask for a larger quota; an overwrite needs space in addition to what it replaces. GET /v1/usage shows what counts.",
   RequestHeaderSectionTooLarge:
-    "An object's key and headers are too long together: a request for them may have about 8 KB. Metadata counts with its full names, twice each.",
+    "An object's key and headers are too long together: a request for them may have about 7 KB. Metadata counts with its full names, twice each.",
   RequestTimeTooSkewed:
     'The clock of the caller is off by more than 15 minutes. Set it by the Date header of this answer.',
   ServiceUnavailable: 'The object store is not available now. Try again.',
