@@ -39,6 +39,17 @@ export class DamagedContentError extends BackupError {
   }
 }
 
+/** The server of the Space's bucket takes no such object; it may take all others. */
+export class RefusedObjectError extends BackupError {
+  readonly code: string;
+
+  constructor(code: string, options?: { cause?: unknown }) {
+    super(`the server of the Space's bucket refuses an object (${code})`, options);
+    this.name = 'RefusedObjectError';
+    this.code = code;
+  }
+}
+
 /** The Space's bucket has an object in its list that its server does not return, or not with its state. */
 export class UnreadableError extends BackupError {
   constructor(key: string, options?: { cause?: unknown }) {

@@ -1,5 +1,6 @@
+import { S3Error } from '../upstream/errors.ts';
 import { type Entry, labelOf } from './entry.ts';
-import { DamagedContentError } from './errors.ts';
+import { DamagedContentError, RefusedObjectError } from './errors.ts';
 import type { Run } from './run.ts';
 import type { Bytes } from './sealer.ts';
 import { upload } from './uploading.ts';
@@ -7,7 +8,21 @@ import { upload } from './uploading.ts';
 /** The largest object that S3 accepts in one request. */
 const MOST_WHOLE = 5 * 1024 ** 3;
 
-/** Restores an object with its headers and in its original parts, so that it gets its original entity tag. */
+/** Codes for an object that this server cannot store, as another one could; of versitygw, whose keys are paths, for some of them. */
+const REFUSED = new Set([
+  'EntityTooLarge',
+  'EntityTooSmall',
+  'ExistingObjectIsDirectory',
+  'KeyTooLongError',
+  'MetadataTooLarge',
+  'ObjectParentIsFile',
+  'RequestHeaderSectionTooLarge',
+]);
+
+/**
+ * Restores an object with its headers and in its original parts, so that it gets its original entity tag.
+ * @throws RefusedObjectError if the server takes no such object
+ */
 export async function restoreObject(
   { space, bucket, vault, signal }: Run,
   entry: Entry,
@@ -16,7 +31,13 @@ export async function restoreObject(
   const { size, headers, content } = entry;
   await vault.readContent(content, signal, async (bytes) => {
     const plain = unlabelled(bytes, labelOf(space, entry), size);
-    await upload(bucket, { key, bytes: plain, length: size, headers, parts: partsOf(entry), signal });
+    const parts = partsOf(entry);
+    await upload(bucket, { key, bytes: plain, length: size, headers, parts, signal }).catch(
+      (error: unknown) => {
+        const isRefused = error instanceof S3Error && error.kind === 'answered' && REFUSED.has(error.code);
+        throw isRefused ? new RefusedObjectError(error.code, { cause: error }) : error;
+      },
+    );
   });
 }
 
