@@ -5,7 +5,7 @@ import { retrying } from './retrying.ts';
 import { type Bytes, going, type Sealer } from './sealer.ts';
 import { upload } from './uploading.ts';
 
-/** The chunks of the first part, and about those of each other part: 8 MiB, so that 78 GiB fit into the 10,000 parts of S3. */
+/** The chunks of the first part: 8 MiB, so that 78 GiB fit into the 10,000 parts of S3. */
 const PART_CHUNKS = 128;
 const PART_BYTES = PART_CHUNKS * CHUNK_BYTES;
 const HEADERS = { 'content-type': 'application/octet-stream' };
@@ -82,7 +82,10 @@ async function inParts(
       const { etag } = await again(() => s3.putPart(key, id, number, part, { signal }));
       done.push({ number, etag });
     };
-    for await (const part of parted(sealing.rest(following, PART_CHUNKS))) await send(done.length + 2, part);
+    // Some servers take no parts of different lengths, except a shorter last one.
+    const length = sealing.firstLength(PART_CHUNKS);
+    for await (const part of parted(sealing.rest(following, PART_CHUNKS), length))
+      await send(done.length + 2, part);
     first.set(await head());
     await send(1, sealing.first(first));
     const inOrder = done.toSorted((a, b) => a.number - b.number);
@@ -95,18 +98,18 @@ async function inParts(
 }
 
 /** Gathers bytes into parts of one length; the last may be shorter. */
-async function* parted(bytes: Bytes): AsyncGenerator<Buffer> {
-  let part = Buffer.allocUnsafe(PART_BYTES);
+async function* parted(bytes: Bytes, length: number): AsyncGenerator<Buffer> {
+  let part = Buffer.allocUnsafe(length);
   let used = 0;
   for await (const piece of bytes)
     for (let at = 0; at < piece.length; ) {
-      const taken = piece.subarray(at, at + PART_BYTES - used);
+      const taken = piece.subarray(at, at + length - used);
       part.set(taken, used);
       used += taken.length;
       at += taken.length;
-      if (used < PART_BYTES) continue;
+      if (used < length) continue;
       yield part;
-      [part, used] = [Buffer.allocUnsafe(PART_BYTES), 0];
+      [part, used] = [Buffer.allocUnsafe(length), 0];
     }
   if (used > 0) yield part.subarray(0, used);
 }

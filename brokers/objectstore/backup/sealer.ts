@@ -3,6 +3,7 @@ import { ConfigError, Secret } from '@space/broker-kit';
 import { Decrypter, Encrypter, identityToRecipient } from 'age-encryption';
 import { BackupError } from './errors.ts';
 import {
+  CHUNK_BYTES,
   decryptPayload,
   encryptBeginning,
   encryptPayload,
@@ -31,6 +32,8 @@ export interface Sealer {
 }
 
 interface SealInParts {
+  /** The number of encrypted bytes of the first part. */
+  firstLength(chunks: number): number;
   /** Encrypts the first part, once. Its length is `chunks` times `CHUNK_BYTES`. */
   first(plain: Uint8Array): Buffer;
   /** Encrypts what follows that many chunks, once; it has at least one byte. */
@@ -78,6 +81,7 @@ export async function createSealer(file: string): Promise<Sealer> {
     sealInParts: async () => {
       const { head, key } = await begin();
       return {
+        firstLength: (chunks) => head.length + chunks * (CHUNK_BYTES + TAG_BYTES),
         first: (plain) => Buffer.concat([head, encryptBeginning(key, plain)]),
         rest: (plain, chunks) => encryptPayload(key, plain, chunks),
       };
