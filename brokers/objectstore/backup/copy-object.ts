@@ -10,8 +10,13 @@ import { isAbsent } from './retrying.ts';
 import type { Run } from './run.ts';
 import type { Bytes } from './sealer.ts';
 
-/** Sizes of the destination's contents by name; copied contents are added. */
+/**
+ * Sizes of the destination's contents by name, of those that this run may need; copied contents are added. One that the newest point
+ * names and the destination has no more is `ABSENT`.
+ */
 export type Contents = NameTable;
+/** Shorter than any content. */
+export const ABSENT = 0;
 
 export interface Copied {
   readonly entry: Entry;
@@ -127,7 +132,7 @@ function contentOf({ space, vault }: Run, contents: Contents, state: ObjectState
 
 /**
  * The name for a state's content. It is always the same, so that contents of a killed run are found. A content of this
- * name with another length is damaged; contents are never overwritten, so the next free name is used.
+ * name with another length is damaged, and the next free name is used.
  */
 function nameIn(
   contents: Contents,
@@ -136,8 +141,8 @@ function nameIn(
 ): { readonly name: string; readonly isThere: boolean } {
   for (let n = 0; ; n += 1) {
     const name = nameOf(n);
-    const there = contents.get(name);
-    if (there === undefined || there === stored) return { name, isThere: there !== undefined };
+    const there = contents.get(name) ?? ABSENT;
+    if (there === ABSENT || there === stored) return { name, isThere: there !== ABSENT };
   }
 }
 

@@ -1,15 +1,15 @@
 import { copier, listedObjects, type Outcome } from './copy-listed.ts';
-import type { Contents } from './copy-object.ts';
+import { ABSENT, type Contents } from './copy-object.ts';
 import { followed } from './earlier.ts';
 import { type Entry, FORMAT } from './entry.ts';
-import { BackupError } from './errors.ts';
+import { BackupError, DamagedPointError } from './errors.ts';
 import { inOrder } from './in-order.ts';
 import { Losses, requireNoLoss } from './losses.ts';
+import { NameTable } from './name-table.ts';
 import { pointName } from './point-names.ts';
 import { entriesOf, readHeader, writePoint } from './points.ts';
 import { isAbsent, retrying } from './retrying.ts';
 import { MARKER, type Run } from './run.ts';
-import { sizesOf } from './vault.ts';
 
 export interface CopyReport {
   readonly point: string;
@@ -49,8 +49,8 @@ export async function copy(run: Run, { begin, acceptedLoss }: CopyOptions = {}):
   const newest = await newestBefore(run, point);
   await begin?.();
   const losses = new Losses();
-  const earlier = followed(losses.reading(newest?.entries ?? none()));
-  const contents = await sizesOf(vault, signal);
+  const earlier = followed(losses.reading(newest?.entries() ?? none()));
+  const contents = await contentsFor(run, newest);
   const tally = new Tally();
   async function* entries(): AsyncGenerator<Entry> {
     const limits = { atOnce, ahead: AHEAD, signal };
@@ -133,7 +133,9 @@ async function requireNoRestore({ bucket, signal }: Run): Promise<void> {
 
 interface Newest {
   readonly name: string;
-  readonly entries: AsyncIterable<Entry>;
+  readonly started: Date;
+  /** Reads them from the beginning. */
+  readonly entries: () => AsyncIterable<Entry>;
 }
 
 /**
@@ -144,12 +146,37 @@ async function newestBefore(run: Run, name: string): Promise<Newest | undefined>
   const { space, vault, signal } = run;
   const newest = (await vault.points(signal)).at(-1);
   if (newest === undefined) return undefined;
-  await readHeader(vault, newest, space, signal);
+  const { header } = await readHeader(vault, newest, space, signal);
   if (newest >= name)
     throw new BackupError(
       `the backup has a point ${newest} and it is ${name} here: set the clock, or remove that point where its clock was wrong`,
     );
-  return { name: newest, entries: entriesOf(vault, newest, space, signal) };
+  return {
+    name: newest,
+    started: new Date(header.started),
+    entries: () => entriesOf(vault, newest, space, signal),
+  };
+}
+
+/** How far the clocks of runs and of the destination may differ. */
+const APART_MS = 86_400_000;
+
+/**
+ * The contents that the newest point names, and those that were stored since it, by a run that was killed. There may be any number
+ * of others, which only older points name: a Capsule leaves one for each state in which a run has found an object.
+ */
+async function contentsFor({ vault, signal }: Run, newest: Newest | undefined): Promise<Contents> {
+  const contents = new NameTable();
+  const since = newest === undefined ? Number.NEGATIVE_INFINITY : newest.started.getTime() - APART_MS;
+  try {
+    for await (const { content } of newest?.entries() ?? none()) contents.set(content, ABSENT);
+  } catch (error) {
+    // The objects of which it does not say anything are looked at again.
+    if (!(error instanceof DamagedPointError)) throw error;
+  }
+  for await (const { name, size, modified } of vault.contents(signal))
+    if (contents.has(name) || Date.parse(modified) >= since) contents.set(name, size);
+  return contents;
 }
 
 async function* none(): AsyncGenerator<Entry> {}

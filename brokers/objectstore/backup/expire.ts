@@ -15,6 +15,8 @@ export interface ExpireReport {
 
 const DAY_MS = 86_400_000;
 const REMOVED_AT_ONCE = 1_000;
+/** The most names in memory at a time. */
+const MOST_NAMES = 2_000_000;
 /** This many points are kept whatever their age, so that a Space without a backup for a month can still be restored. */
 const LEAST_POINTS = 2;
 
@@ -26,7 +28,10 @@ const LEAST_POINTS = 2;
 export async function expire(
   run: Run,
   keepDays: number,
-  { isDaily = false }: { readonly isDaily?: boolean } = {},
+  {
+    isDaily = false,
+    mostNames = MOST_NAMES,
+  }: { readonly isDaily?: boolean; readonly mostNames?: number } = {},
 ): Promise<ExpireReport> {
   const { vault, clock, signal } = run;
   const now = clock.now().getTime();
@@ -40,30 +45,73 @@ export async function expire(
   if (isDaily && !isDue) return { points: 0, contents: 0, contents_bytes: 0, uploads };
 
   const kept = points.filter((point) => !old.includes(point));
-  const named = await contentsNamedBy(run, kept);
-  await vault.remove('points', old, signal);
-  const removed = await removeContents(run, ({ name, modified }) => {
-    // A run that has not ended may name what it has copied.
-    const isOver = Date.parse(modified) < now - DAY_MS;
-    return isOver && !named.has(name);
-  });
+  const removed = { contents: 0, contents_bytes: 0 };
+  let arePointsGone = false;
+  for await (const { part, named } of namedBy(run, kept, mostNames)) {
+    // All kept points have been read now.
+    if (!arePointsGone) await vault.remove('points', old, signal);
+    arePointsGone = true;
+    await removeContents(run, removed, ({ name, modified }) => {
+      // A run that has not ended may name what it has copied.
+      const isOver = Date.parse(modified) < now - DAY_MS;
+      return isOver && isIn(part, name) && !named.has(name);
+    });
+  }
   return { points: old.length, ...removed, uploads };
 }
 
-/** Rejects if a point cannot be read, before anything is removed, since it is unknown which contents that one needs. */
-async function contentsNamedBy({ space, vault, signal }: Run, points: readonly string[]): Promise<NameTable> {
+/** Names by the number that their first digits are: from one on, and below another. */
+type Part = readonly [from: number, below: number];
+const PART_DIGITS = 6;
+const ALL: Part = [0, 16 ** PART_DIGITS];
+
+function isIn([from, below]: Part, name: string): boolean {
+  const number = Number.parseInt(name.slice(0, PART_DIGITS), 16);
+  return number >= from && number < below;
+}
+
+/**
+ * The names of contents in points, at most so many at a time: a Capsule leaves one for each state in which a run has found an object.
+ * The points are read again for each part. Rejects if one cannot be read, before the first part, since it is unknown which contents
+ * that one needs.
+ */
+async function* namedBy(
+  run: Run,
+  points: readonly string[],
+  mostNames: number,
+): AsyncGenerator<{ readonly part: Part; readonly named: NameTable }> {
+  const left: Part[] = [ALL];
+  for (let part = left.pop(); part !== undefined; part = left.pop()) {
+    const named = await namesIn(run, points, part, mostNames);
+    const middle = Math.floor((part[0] + part[1]) / 2);
+    if (named === undefined) left.push([middle, part[1]], [part[0], middle]);
+    else yield { part, named };
+  }
+}
+
+/** Undefined if there are more than `mostNames`, which a part of one number never is said to have. */
+async function namesIn(
+  { space, vault, signal }: Run,
+  points: readonly string[],
+  part: Part,
+  mostNames: number,
+): Promise<NameTable | undefined> {
   const named = new NameTable();
+  const canDivide = part[1] - part[0] > 1;
   for (const point of points)
-    for await (const { content, stored } of entriesOf(vault, point, space, signal))
+    for await (const { content, stored } of entriesOf(vault, point, space, signal)) {
+      if (!isIn(part, content)) continue;
+      if (canDivide && named.size >= mostNames && !named.has(content)) return undefined;
       named.set(content, stored);
+    }
   return named;
 }
 
 async function removeContents(
   { vault, signal }: Run,
+  removed: { contents: number; contents_bytes: number },
   isUnneeded: (content: Content) => boolean,
-): Promise<Pick<ExpireReport, 'contents' | 'contents_bytes'>> {
-  const removed = { contents: 0, contents_bytes: 0 };
+): Promise<void> {
   let names: string[] = [];
   const remove = async () => {
     await vault.remove('objects', names, signal);
@@ -77,7 +125,6 @@ async function removeContents(
     if (names.length === REMOVED_AT_ONCE) await remove();
   }
   await remove();
-  return removed;
 }
 
 /** The last of these points that finished before a time, which a restore to a moment soon after that time begins with. */

@@ -6,7 +6,6 @@ import { listed } from './pieces.ts';
 import { entriesIn, type Plan, type PlanSource, planOf } from './plan.ts';
 import { isAbsent, retrying } from './retrying.ts';
 import { MARKER, type Run } from './run.ts';
-import { sizesOf } from './vault.ts';
 
 export interface RestoreReport extends PlanSource {
   readonly objects: number;
@@ -122,16 +121,22 @@ async function targetOf(run: Run, plan: Plan, makesBucket: boolean): Promise<Tar
 
 /** The sum of a plan. @throws BackupError if the backup lacks a content that the plan needs */
 export async function requireContents({ vault, signal }: Run, plan: Plan): Promise<Total> {
-  const contents = await sizesOf(vault, signal);
-  let [objects, bytes, missing] = [0, 0, 0];
-  let first: string | undefined;
-  for await (const { key, size, content, stored } of entriesIn(plan)) {
+  const needed = new NameTable();
+  let [objects, bytes, there, missing] = [0, 0, 0, 0];
+  for await (const { size, content, stored } of entriesIn(plan)) {
     objects += 1;
     bytes += size;
-    if (contents.get(content) === stored) continue;
-    missing += 1;
-    first ??= key;
+    needed.set(content, stored);
   }
+  for await (const { name, size } of vault.contents(signal))
+    if (needed.get(name) === size && needed.mark(name)) there += 1;
+  let first: string | undefined;
+  if (there < needed.size)
+    for await (const { key, content } of entriesIn(plan)) {
+      if (!needed.mark(content)) continue;
+      missing += 1;
+      first ??= key;
+    }
   if (first !== undefined)
     throw new BackupError(
       `${missing} contents of that time are missing or cut short in the backup, that of ${first} among them: take another time, with --at`,

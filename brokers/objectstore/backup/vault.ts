@@ -4,7 +4,6 @@ import type { S3Client } from '../upstream/types.ts';
 import { CONTENT_NAME } from './entry.ts';
 import { BackupError, DamagedContentError, DestinationError, damagedPoint, unopenedPoint } from './errors.ts';
 import { writeHeadLast } from './head-last.ts';
-import { NameTable } from './name-table.ts';
 import { listed, pieces } from './pieces.ts';
 import { startedOf } from './point-names.ts';
 import { reading } from './reading.ts';
@@ -136,13 +135,6 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
     sealedLength: sealer.sealedLength,
     nameOf: sealer.nameOf,
   };
-}
-
-/** The sizes of all contents by name. */
-export async function sizesOf(vault: Pick<Vault, 'contents'>, signal: AbortSignal): Promise<NameTable> {
-  const sizes = new NameTable();
-  for await (const { name, size } of vault.contents(signal)) sizes.set(name, size);
-  return sizes;
 }
 
 /** Passes bytes on and notes the error of their source, which would pass for one of the decryption. */

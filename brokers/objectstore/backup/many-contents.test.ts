@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { ListedObject, S3Client } from '../upstream/types.ts';
+import { copy } from './copy.ts';
+import { type Entry, labelOf } from './entry.ts';
+import { expire } from './expire.ts';
+import { NameTable } from './name-table.ts';
+import { pointName } from './point-names.ts';
+import { writePoint } from './points.ts';
+import { check } from './restore.ts';
+import type { Run } from './run.ts';
+import type { Vault } from './vault.ts';
+
+/** One Capsule that overwrites its objects between two copies leaves any number of contents in the backup. */
+
+const DAY_MS = 86_400_000;
+const NOW = Date.parse('2026-11-23T18:00:00.000Z');
+const OLD = new Date(NOW - 10 * DAY_MS).toISOString();
+const SPACE = 'test';
+const signal = new AbortController().signal;
+const hash = (text: string) => createHash('sha256').update(text).digest('hex');
+/** Names of contents that only older points have, spread like hashes. */
+const churned = (n: number) =>
+  `${((n * 2_654_435_761) % 2 ** 32).toString(16).padStart(8, '0')}${String(n).padStart(56, '0')}`;
+
+/** A backup in memory. */
+function memory(churn: number) {
+  const points = new Map<string, Buffer>();
+  const contents = new Map<string, { readonly size: number; readonly modified: string }>();
+  const removed = new Set<string>();
+  const about = { points, contents, removed };
+  const vault: Vault = {
+    points: async () => [...points.keys()].sort(),
+    contents: async function* () {
+      for (let n = 0; n < churn; n += 1)
+        if (!removed.has(churned(n))) yield { name: churned(n), size: 100, modified: OLD };
+      for (const [name, one] of contents) yield { name, ...one };
+    },
+    writePoint: async ({ name, entries, header }) => {
+      const rest = await Array.fromAsync(entries);
+      points.set(name, Buffer.concat([await header(), ...rest]));
+    },
+    readPoint: async function* (name) {
+      yield points.get(name) ?? Buffer.alloc(0);
+    },
+    writeContent: async (name, bytes, length) => {
+      await Array.fromAsync(bytes);
+      contents.set(name, { size: length, modified: new Date(NOW).toISOString() });
+    },
+    readContent: () => Promise.reject(new Error('nobody reads a content')),
+    remove: async (kind, names) => {
+      for (const name of names) {
+        if (kind === 'points') points.delete(name);
+        else contents.delete(name);
+        removed.add(name);
+      }
+    },
+    abandonUploads: async () => 0,
+    sealedLength: (length) => length,
+    nameOf: hash,
+  };
+  return { about, vault };
+}
+
+const objectOf = (key: string, modified = OLD): ListedObject => ({
+  key,
+  etag: `"${hash(key).slice(0, 8)}"`,
+  size: 4,
+  modified,
+});
+
+function bucketOf(objects: readonly ListedObject[]): S3Client {
+  const headOf = ({ etag, size, modified }: ListedObject) => ({
+    status: 200,
+    headers: { etag, 'content-length': String(size), 'last-modified': new Date(modified).toUTCString() },
+  });
+  const one = (key: string) => objects.find((object) => object.key === key);
+  const bucket: Pick<S3Client, 'list' | 'get' | 'head'> = {
+    list: async ({ prefix }) => ({
+      objects: objects.filter(({ key }) => key.startsWith(prefix)),
+      ...{ prefixes: [], next: undefined },
+    }),
+    get: async (key, _, sinkFor) => {
+      const object = one(key) ?? objectOf(key);
+      const sink = sinkFor(headOf(object));
+      await new Promise<void>((resolve) => sink.end(Buffer.from('text'), resolve));
+      return headOf(object);
+    },
+    head: async (key) => {
+      const object = one(key);
+      if (object !== undefined) return headOf(object);
+      const { S3Error } = await import('../upstream/errors.ts');
+      throw new S3Error('answered', 404, 'NoSuchKey');
+    },
+  };
+  return bucket as S3Client;
+}
+
+const runOf = (vault: Vault, bucket: S3Client, now = NOW): Run => ({
+  ...{ space: SPACE, bucket, vault, signal, atOnce: 4 },
+  clock: { now: () => new Date(now), pause: async () => undefined },
+});
+
+function entryOf(object: ListedObject): Entry {
+  const { modified: last_modified, key, etag, size } = object;
+  const label = labelOf(SPACE, { key, etag, size, last_modified });
+  const content = hash(`0\n${label.toString()}`);
+  return { key, etag, size, last_modified, headers: {}, content, stored: label.length + size };
+}
+
+/** A point with these objects, whose contents are in the backup. */
+async function pointOf({ about, vault }: ReturnType<typeof memory>, at: number, entries: readonly Entry[]) {
+  const time = new Date(at).toISOString();
+  const header = {
+    format: 1,
+    space: SPACE,
+    started: time,
+    finished: time,
+    objects: entries.length,
+    bytes: 0,
+  } as const;
+  async function* all() {
+    yield* entries;
+  }
+  await writePoint(vault, pointName(new Date(at)), all(), async () => header, signal);
+  for (const { content, stored } of entries)
+    if (!content.includes('0'.repeat(20))) about.contents.set(content, { size: stored, modified: OLD });
+}
+
+/** The most names that a table had. */
+let held = 0;
+const { set } = NameTable.prototype;
+beforeEach(() => {
+  held = 0;
+  vi.spyOn(NameTable.prototype, 'set').mockImplementation(function (this: NameTable, name, value) {
+    set.call(this, name, value);
+    held = Math.max(held, this.size);
+  });
+});
+afterEach(() => void vi.restoreAllMocks());
+
+const CHURN = 5_000;
+const objects = ['c/a', 'c/b', 'c/c'].map((key) => objectOf(key));
+
+test('a copy holds in memory what the newest point and the bucket have, and not all contents of the backup', async () => {
+  const made = memory(CHURN);
+  await pointOf(made, NOW - 3_600_000, objects.map(entryOf));
+  const bucket = bucketOf([...objects, objectOf('c/new', new Date(NOW - 60_000).toISOString())]);
+  expect(await copy(runOf(made.vault, bucket))).toMatchObject({ objects: 4, copied: 1, unreadable: 0 });
+  expect(held).toBeLessThan(10);
+});
+
+test('a copy uses what a killed one has stored, and copies what the newest point has and the backup has lost', async () => {
+  const made = memory(0);
+  await pointOf(made, NOW - 3_600_000, objects.map(entryOf));
+  const added = objectOf('c/new', new Date(NOW - 60_000).toISOString());
+  const { content, stored } = entryOf(added);
+  made.about.contents.set(content, { size: stored, modified: new Date(NOW - 1_800_000).toISOString() });
+  const [lost] = objects.map(entryOf);
+  made.about.contents.delete(lost?.content ?? '');
+  const bucket = bucketOf([...objects, added]);
+  expect(await copy(runOf(made.vault, bucket))).toMatchObject({ objects: 4, copied: 1 });
+  expect(made.about.contents.has(lost?.content ?? '')).toBe(true);
+});
+
+test('what a restore needs is found without all contents of the backup in memory', async () => {
+  const made = memory(CHURN);
+  await pointOf(made, NOW - 3_600_000, objects.map(entryOf));
+  const options = { at: undefined, makesBucket: false, withBucket: false };
+  expect(await check(runOf(made.vault, bucketOf([])), options)).toMatchObject({ objects: 3 });
+  expect(held).toBeLessThan(10);
+  const [, lost] = objects.map(entryOf);
+  made.about.contents.set(lost?.content ?? '', { size: 1, modified: OLD });
+  await expect(check(runOf(made.vault, bucketOf([])), options)).rejects.toThrow(
+    '1 contents of that time are missing or cut short in the backup, that of c/b among them',
+  );
+});
+
+test('contents are removed although the names that points have do not fit into memory at a time', async () => {
+  const made = memory(3_000);
+  // Each kept point has other contents, and what the oldest one has is in no other.
+  for (const [days, from] of [
+    [20, 0],
+    [19, 1_000],
+    [2, 2_000],
+    [1, 2_500],
+  ] as const) {
+    const named = Array.from({ length: from < 2_000 ? 1_000 : 500 }, (_, i) => ({
+      ...entryOf(objectOf(`c/${from + i}`)),
+      ...{ content: churned(from + i), stored: 100 },
+    }));
+    await pointOf(made, NOW - days * DAY_MS, named);
+  }
+  const report = await expire(runOf(made.vault, bucketOf([])), 14, { mostNames: 300 });
+  expect(report).toEqual({ points: 1, contents: 1_000, contents_bytes: 100_000, uploads: 0 });
+  const gone = Array.from({ length: 3_000 }, (_, n) => made.about.removed.has(churned(n)));
+  expect(gone.indexOf(false)).toBe(1_000);
+  expect(gone.lastIndexOf(true)).toBe(999);
+  expect(held).toBeLessThanOrEqual(301);
+});
