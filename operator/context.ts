@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Fingerprints } from './assistant/inputs/fingerprint.ts';
 import type { DatabaseBroker, DatabaseUsage } from './brokers/database.ts';
 import type { ObjectStoreBroker, ObjectsUsage } from './brokers/objects.ts';
 import type { AppUsage, Usages } from './capsule/usages.ts';
@@ -65,6 +66,8 @@ export interface Context {
   readonly appUsages: Usages<AppUsage>;
   /** The selection of each Capsule, by its name, which is read once for all Assistants of the Capsule. */
   readonly selections: Kept<Selection | undefined>;
+  /** Of the values of stored inputs. */
+  readonly fingerprints: Fingerprints;
   /** The time until an object is reconciled again that nothing has changed. */
   readonly sweepMs: () => number;
 }

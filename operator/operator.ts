@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { admissionLook } from './admission.ts';
+import { Fingerprints } from './assistant/inputs/fingerprint.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { fenced } from './brokers/fenced.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
@@ -214,6 +215,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, netwo
     objectUsages: new Usages(() => clock.now()),
     appUsages: new Usages(() => clock.now()),
     selections: new Kept(() => clock.now()),
+    fingerprints: new Fingerprints(),
     sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
   };
 }

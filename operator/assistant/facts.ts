@@ -165,7 +165,7 @@ async function readInputs(
       ? readSealed(context, assistant, manifest.platform.id, signal)
       : NO_INPUTS.sealed,
   ]);
-  const known = await compareInputs({ entered, sealed }, egress.policy.inputs);
+  const known = await compareInputs(context, { entered, sealed }, egress.policy.inputs);
   return { ...known, inputsBound: judgeInputs(known, egress.policy.inputs) };
 }
 

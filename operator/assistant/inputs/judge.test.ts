@@ -3,10 +3,11 @@ import { type Definition, definitionDigest } from '@space/manifests';
 import { describe, expect, it } from 'vitest';
 import { no } from '../../conditions.ts';
 import type { StoredInput } from './entered.ts';
-import { fingerprintOf } from './fingerprint.ts';
+import { Fingerprints } from './fingerprint.ts';
 import { compareInputs, type EnteredInputs, judgeInputs, verdictOf } from './judge.ts';
 import type { SealedInput } from './sealed.ts';
 
+const fingerprints = new Fingerprints();
 const definition: Definition = {
   host: 'api.bank.org',
   routes: [{ method: 'GET', path: '/accounts' }],
@@ -35,26 +36,30 @@ const known = (
 
 /** Whether a value in a Secret that was written since is compared, and found to be another than the sealed one. */
 async function changed(value: StoredInput, old: SealedInput | undefined, wanted = definition) {
-  const compared = await compareInputs(known({ bank: value }, old && { bank: old }), { bank: wanted });
+  const compared = await compareInputs({ fingerprints }, known({ bank: value }, old && { bank: old }), {
+    bank: wanted,
+  });
   expect(compared.sealed.inputs).toEqual(old ? { bank: old } : {});
   return compared.entered.values.get('bank')?.changed;
 }
 
 describe('a value in a Secret that was written after it was sealed for another definition', () => {
   it('is another if its fingerprint is, and only then counts as entered', async () => {
-    const fingerprint = await fingerprintOf(new Secret(VALUE));
+    const fingerprint = await fingerprints.of(new Secret(VALUE));
     const old = sealedFor(another, { fingerprint });
     expect(await changed(stored(), old)).toBe(false);
     const other = stored({ resourceVersion: '3', value: new Secret('another-S3cret') });
     expect(await changed(other, old)).toBe(true);
 
-    const compared = await compareInputs(known({ bank: other }, { bank: old }), { bank: definition });
+    const compared = await compareInputs({ fingerprints }, known({ bank: other }, { bank: old }), {
+      bank: definition,
+    });
     expect(verdictOf(compared, 'bank', definition)).toBe('seal');
     expect(verdictOf(known({ bank: other }, { bank: old }), 'bank', definition)).toBe('reentry');
   });
 
   it('is the sealed one in the very Secret that was sealed, whatever the fingerprint is', async () => {
-    const fingerprint = await fingerprintOf(new Secret('another-S3cret'));
+    const fingerprint = await fingerprints.of(new Secret('another-S3cret'));
     expect(await changed(stored(), sealedFor(another, { source: 'u/2', fingerprint }))).toBe(false);
   });
 
@@ -65,7 +70,7 @@ describe('a value in a Secret that was written after it was sealed for another d
 
   it('is compared once for each version of its Secret and each key in it', async () => {
     const other = new Secret('another-S3cret');
-    const old = sealedFor(another, { fingerprint: await fingerprintOf(new Secret(VALUE)) });
+    const old = sealedFor(another, { fingerprint: await fingerprints.of(new Secret(VALUE)) });
     const seventh = { resourceVersion: '7', value: other };
     expect(await changed(stored({ resourceVersion: '7' }), old)).toBe(false);
     // No Secret has another value in the same version, so this shows that it is not compared.
@@ -73,14 +78,16 @@ describe('a value in a Secret that was written after it was sealed for another d
     expect(await changed(stored({ ...seventh, resourceVersion: '8' }), old)).toBe(true);
     expect(await changed(stored({ ...seventh, at: 'next' }), old)).toBe(true);
     expect(await changed(stored({ ...seventh, uid: 'v' }), old)).toBe(true);
-    const anew = sealedFor(another, { fingerprint: await fingerprintOf(other) });
+    const anew = sealedFor(another, { fingerprint: await fingerprints.of(other) });
     expect(await changed(stored({ resourceVersion: '7' }), anew)).toBe(true);
   });
 
   it('is not compared if that decides nothing', async () => {
     expect(await changed(stored(), sealedFor(definition))).toBeUndefined();
     expect(await changed(stored(), undefined)).toBeUndefined();
-    const { entered } = await compareInputs(known({}, { bank: sealedFor(another) }), { bank: definition });
+    const { entered } = await compareInputs({ fingerprints }, known({}, { bank: sealedFor(another) }), {
+      bank: definition,
+    });
     expect(entered.values).toEqual(new Map());
   });
 });

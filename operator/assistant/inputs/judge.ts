@@ -1,9 +1,9 @@
 import { type Definition, definitionDigest, valueFault } from '@space/manifests';
 import { type Finding, no, yes } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
 import { ANNOTATION } from '../../names.ts';
 import { decideInput, type Source } from './decide.ts';
 import type { StoredInput, StoredInputs } from './entered.ts';
-import { differs } from './fingerprint.ts';
 import type { SealedInput, SealedInputs } from './sealed.ts';
 
 /** The stored inputs of an Assistant: what people entered, and what was sealed. */
@@ -26,7 +26,11 @@ export function verdictOf({ entered, sealed }: EnteredInputs, key: string, defin
 }
 
 /** Adds whether entered values differ from the sealed ones, for those inputs where that matters. */
-export async function compareInputs(known: EnteredInputs, definitions: Definitions): Promise<EnteredInputs> {
+export async function compareInputs(
+  context: Pick<Context, 'fingerprints'>,
+  known: EnteredInputs,
+  definitions: Definitions,
+): Promise<EnteredInputs> {
   const { entered, sealed } = known;
   const values = new Map(entered.values);
   for (const [key, definition] of Object.entries(definitions)) {
@@ -35,30 +39,21 @@ export async function compareInputs(known: EnteredInputs, definitions: Definitio
     const [same, another] = [false, true].map((changed) =>
       decideInput(definition, old, { ...sourceOf(value), changed }),
     );
-    if (same !== another) values.set(key, { ...value, changed: await isAnother(old, value) });
+    if (same !== another) values.set(key, { ...value, changed: await isAnother(context, old, value) });
   }
   return { entered: { ...entered, values }, sealed };
 }
 
-/**
- * Results of comparisons by fingerprint and by where the value was read, so that a Secret which was written costs one
- * derivation and not one in each reconcile. Nothing in it is derived from a value.
- */
-const compared = new Map<string, boolean>();
-const MOST_COMPARED = 10_000;
-
-async function isAnother(old: SealedInput, value: StoredInput): Promise<boolean> {
+async function isAnother(
+  { fingerprints }: Pick<Context, 'fingerprints'>,
+  old: SealedInput,
+  value: StoredInput,
+): Promise<boolean> {
   if (old.source === versionOf(value)) return false;
   // An earlier operator stored no fingerprint. Then only a Secret that was created since shows that the value may be
   // another.
   if (old.fingerprint === undefined) return !old.source.startsWith(`${value.uid}/`);
-  const place = [old.fingerprint, versionOf(value), value.at].join(' ');
-  const known = compared.get(place);
-  if (known !== undefined) return known;
-  const result = await differs(old.fingerprint, value.value);
-  if (compared.size >= MOST_COMPARED) compared.clear();
-  compared.set(place, result);
-  return result;
+  return fingerprints.differs(old.fingerprint, value.value, `${versionOf(value)} ${value.at}`);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { Secret } from '@space/contracts/secret';
 import { type Definition, definitionDigest } from '@space/manifests';
 import { expect, test } from 'vitest';
+import { Fingerprints } from './fingerprint.ts';
 import { judgeInputs } from './judge.ts';
 import { ensureSealed } from './seal.ts';
 import type { SealedInput } from './sealed.ts';
@@ -21,6 +22,7 @@ test('an input that its host returned stays disabled while the manifest does not
   let written: Record<string, string | null> = {};
   const context = {
     names: { space: 'home', systemNamespace: 'home-system' },
+    fingerprints: new Fingerprints(),
     gateways: { seal: async () => 'new' },
     writer: {
       merge: async (_: unknown, __: unknown, patch: { data: typeof written }) => {

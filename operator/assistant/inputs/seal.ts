@@ -3,7 +3,6 @@ import type { Context } from '../../context.ts';
 import type { Assistant } from '../../kinds.ts';
 import { aboutOf, type Workload } from '../identity.ts';
 import type { StoredInput } from './entered.ts';
-import { fingerprintOf } from './fingerprint.ts';
 import { type Definitions, type EnteredInputs, verdictOf, versionOf } from './judge.ts';
 import { type SealedInput, type SealedInputs, writeSealed } from './sealed.ts';
 
@@ -60,9 +59,9 @@ async function sealEntered(
       inputs[key] = {
         ...{ envelope, definition: definitionDigest(definition), source: versionOf(value) },
         ...(value.entry === undefined ? {} : { entry: value.entry }),
-        fingerprint: await fingerprintOf(value.value),
+        fingerprint: await context.fingerprints.of(value.value),
       };
-    } else if (old) inputs[key] = await withFingerprint(old, value);
+    } else if (old) inputs[key] = await withFingerprint(context, old, value);
   }
   return inputs;
 }
@@ -97,9 +96,13 @@ function usableOf(inputs: SealedInputs['inputs'], definitions: Definitions): Env
  * An earlier operator stored no fingerprint; if the Secret is unchanged since it was sealed, its value is the sealed
  * one.
  */
-const withFingerprint = async (old: SealedInput, value: StoredInput | undefined): Promise<SealedInput> =>
+const withFingerprint = async (
+  { fingerprints }: Context,
+  old: SealedInput,
+  value: StoredInput | undefined,
+): Promise<SealedInput> =>
   old.fingerprint === undefined && value && old.source === versionOf(value)
-    ? { ...old, fingerprint: await fingerprintOf(value.value) }
+    ? { ...old, fingerprint: await fingerprints.of(value.value) }
     : old;
 
 /**
