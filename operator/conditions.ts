@@ -69,6 +69,7 @@ export type Reason =
   | 'PrincipalLost'
   | 'DatabaseLost'
   | 'FilesLost'
+  | 'GrantKeyUnusable'
   | 'ServiceNotFound'
   // an Assistant
   | 'ManifestInvalid'

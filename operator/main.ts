@@ -8,7 +8,7 @@ import { databaseBroker } from './brokers/database.ts';
 import { objectStoreBroker } from './brokers/objects.ts';
 import { readConfig } from './config.ts';
 import { replicaCaller } from './egress/replica.ts';
-import { parseGrantKey } from './grants/sign.ts';
+import { grantKeyFile } from './grants/sign.ts';
 import { serveHealth, serveMetrics } from './health.ts';
 import { holderOf, podIsGone } from './holder.ts';
 import { operatorMetrics } from './metrics.ts';
@@ -77,7 +77,7 @@ const { grantSigningKeyFile } = config;
 const grantKey =
   grantSigningKeyFile === undefined
     ? undefined
-    : async () => parseGrantKey(await readFile(grantSigningKeyFile, 'utf8'));
+    : grantKeyFile(grantSigningKeyFile, (file) => readFile(file, 'utf8'));
 // A Space that uses grants does not start without a valid signing key.
 await grantKey?.();
 

@@ -17,6 +17,7 @@ const SAYS: Readonly<Record<string, string>> = {
   EnforcementUnproven: 'Network policies are not tested yet',
   GatewayNotAcknowledged: 'Gateway has not confirmed it yet',
   GatewayUnavailable: 'Gateway does not answer',
+  GrantKeyUnusable: 'Key of grants cannot be used',
   HandlerMismatch: 'Runtime class has another handler',
   ImagePullFailed: 'Image cannot be pulled',
   InputInvalid: 'Stored input is not valid',

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Context } from '../context.ts';
 import type { Assistant, SecretObject } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
+import { ApiError } from '../runtime/errors.ts';
 import { manifest } from '../testing/manifest.ts';
 import { names } from '../testing/names.ts';
 import { settleData } from './data.ts';
@@ -53,6 +54,42 @@ describe('the answer of a broker to a drop', () => {
     expect(await settle(() => Promise.reject(refusal(503)), going)).toMatchObject({
       finding: { reason: 'BrokerRefused' },
     });
+  });
+});
+
+describe('files whose Capsule has lost its principal', () => {
+  const settle = (status: string, reason: string) => {
+    const conditions = [{ type: 'ObjectStoreReady', status, reason, message: '', lastTransitionTime: '' }];
+    const missing = 'capsule-household-objectstore';
+    return settleData(
+      {
+        names,
+        client: {
+          call: async ({ path }: { path: string }) => {
+            if (path.endsWith(missing))
+              throw new ApiError({ status: 404, reason: 'NotFound', message: 'none' });
+            return principal;
+          },
+        },
+        database: { dropApp: async () => {} },
+        objectStore: { dropApp: async () => {} },
+        stores: { capsules: { get: () => ({ metadata: { name: 'household' } }) } },
+      } as unknown as Context,
+      { assistant: { ...assistant, status: { conditions } } as Assistant, id: 'ledger' },
+      { token: undefined, retained: false } as Parameters<typeof settleData>[2],
+      signal,
+    );
+  };
+
+  it.each([
+    ['True', 'Ready'],
+    ['False', 'GrantKeyUnusable'],
+  ])('hold the deletion if the Assistant was registered: %s %s', async (status, reason) => {
+    expect(await settle(status, reason)).toMatchObject({ finding: { reason: 'PrincipalLost' } });
+  });
+
+  it('hold nothing if it never was', async () => {
+    expect(await settle('Unknown', 'Waiting')).toBe('nothing');
   });
 });
 

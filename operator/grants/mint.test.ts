@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { newIssuer } from '../../brokers/objectstore/byok/grants/testing/issuer.ts';
 import { parseGrantKeys, verifyGrant } from '../../brokers/objectstore/byok/grants/verify.ts';
 import { ageOf, claimsOf, type Subject } from './mint.ts';
-import { parseGrantKey } from './sign.ts';
+import { GrantKeyError, grantKeyFile, parseGrantKey } from './sign.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const issuer = newIssuer();
@@ -71,10 +71,28 @@ test('no grant is signed that the broker would refuse', () => {
 test('the key has to be Ed25519 in PEM, and errors about another key do not contain it', () => {
   expect(inspect(key, { depth: 9, showHidden: true })).not.toContain('PRIVATE');
   expect(key.kid).toBe(issuer.kid);
-  const rsa = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
-  expect(() => parseGrantKey(rsa.export({ type: 'pkcs8', format: 'pem' }).toString())).toThrow(
-    'the grant signing key is not an Ed25519 key',
-  );
+  // The second curve cannot be exported as a JWK at all.
+  for (const namedCurve of ['P-256', 'secp224r1']) {
+    const other = generateKeyPairSync('ec', { namedCurve }).privateKey;
+    expect(() => parseGrantKey(other.export({ type: 'pkcs8', format: 'pem' }).toString())).toThrow(
+      new GrantKeyError('is not an Ed25519 key'),
+    );
+  }
   for (const text of ['', 'canary', pem.replace('MC4', 'MC5')])
-    expect(() => parseGrantKey(text)).toThrow('the grant signing key is not a private key in PEM');
+    expect(() => parseGrantKey(text)).toThrow(new GrantKeyError('is not a private key in PEM'));
+});
+
+test('a file that cannot be read is named, and the next use reads it again', async () => {
+  const cause = new Error('ENOENT');
+  const found = [cause, 'canary', pem];
+  const read = grantKeyFile('/etc/key', async () => {
+    const next = found.shift();
+    if (typeof next !== 'string') throw next;
+    return next;
+  });
+  await expect(read()).rejects.toMatchObject({
+    ...{ name: 'GrantKeyError', message: 'the grant signing key cannot be read from /etc/key', cause },
+  });
+  await expect(read()).rejects.toThrow('the grant signing key is not a private key in PEM');
+  expect((await read()).kid).toBe(issuer.kid);
 });

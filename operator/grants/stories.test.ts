@@ -20,7 +20,7 @@ import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.t
 import { manifest } from '../testing/manifest.ts';
 import type { TestSpace } from '../testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';
-import { parseGrantKey } from './sign.ts';
+import { grantKeyFile } from './sign.ts';
 
 /** From a Capsule's selection to an object in its own bucket: real API server, PostgreSQL, and two S3 servers. */
 
@@ -70,8 +70,10 @@ const objectStore = () =>
     driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
     provisionerToken: async () => new Secret(store.mounts.provisioner),
   });
-const grantKey = async () =>
-  parseGrantKey(issuer.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+let isBroken = false;
+const grantKey = grantKeyFile('key', async () =>
+  isBroken ? 'no key' : issuer.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+);
 
 async function value(secret: string, key: string, where = namespace): Promise<string | undefined> {
   const found = await space.get<kinds.SecretObject>(SECRET, secret, where);
@@ -201,6 +203,23 @@ test('with another signing key the next reconcile issues another grant', async (
   await eventually(async () => (await grant()) !== first, { what: 'a grant under the other key' });
   // The broker was not given that key.
   expect(await put('unknown')).toBe(403);
+});
+
+test('while the signing key is broken an Assistant that needs it says so and keeps its grant, others go on, and it continues once the key is mended', async () => {
+  const before = await grant();
+  expect(before).toBeDefined();
+  isBroken = true;
+  await look('broken');
+  await space.becomes(ASSISTANT, 'ledger', 'ObjectStoreReady', 'False GrantKeyUnusable');
+  await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'True Ready');
+  expect(await grant()).toBe(before);
+  const plain = `${space.home}-plain`;
+  await space.capsule(plain);
+  await space.assistant('plain', { capsule: plain, manifest: manifest('plain') });
+  await space.becomes(ASSISTANT, 'plain', 'Ready', 'True Ready');
+  isBroken = false;
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
+  await space.removed(kinds.CAPSULE, plain);
 });
 
 test('an Assistant loses its grant if grants are disabled for the Space, and has it again once they are enabled', async () => {

@@ -2,9 +2,10 @@ import { Secret } from '@space/contracts/secret';
 import { asPrincipalRefused } from '../../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../../brokers/objects.ts';
 import { encode } from '../../capsule/principal.ts';
+import { type Finding, no } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { ageOf, claimsOf, type Subject } from '../../grants/mint.ts';
-import type { GrantKey } from '../../grants/sign.ts';
+import { type GrantKey, GrantKeyError } from '../../grants/sign.ts';
 import { POD, type Pod, SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Refused } from '../../refusals.ts';
@@ -74,11 +75,20 @@ export async function ensureGrant(
     if (age === 'stale') await annotatePods(context, about.pods, written, signal);
     return { granted: true };
   } catch (error) {
+    if (error instanceof GrantKeyError)
+      return { granted: false, failure: { finding: unsigned(context, error), retry: error } };
     const secretName = objectPrincipalSecretName(capsule);
     const failure = asPrincipalRefused(error, { names: context.names, capsule, secretName });
     return { granted: false, failure };
   }
 }
+
+/** An earlier grant stays, and the broker goes by it until it has expired. */
+const unsigned = ({ names }: Context, { problem }: GrantKeyError): Finding =>
+  no(
+    'GrantKeyUnusable',
+    `Its Capsule has selected a credential set, and no grant for that can be signed: the operator's signing key ${problem}. It is "key" of Secret "objectstore-grants" in namespace "${names.systemNamespace}", unless existingSecrets.objectStoreGrants of the chart names another Secret. Restore that from a backup, or exchange the key (docs/rotation.md, "The key that grants are signed with"). This Assistant then continues by itself within some minutes.`,
+  );
 
 /** Removes the grant, if there is one. */
 export async function withdrawGrant(

@@ -79,10 +79,4 @@ export const OPERATOR: readonly Equivalent[] = [
     change: "(at ?? '') < (bt ?? '') → (at ?? '') <= (bt ?? '')",
     reason: 'the two values are never equal here',
   },
-  {
-    file: 'operator/grants/sign.ts',
-    code: "if (crv !== 'Ed25519' || x === undefined) throw new Error('the grant signing key is not an Ed25519 key');",
-    change: "crv !== 'Ed25519' || x === undefined → (crv !== 'Ed25519')",
-    reason: 'each key of this curve has the other member: the comparison is for the compiler',
-  },
 ];
