@@ -162,6 +162,26 @@ describe('a write that needs a webhook which is unavailable', () => {
   });
 });
 
+test('a refused write of the URL, or of a claim that was lost, leaves no database of an Assistant that is deleted then', async () => {
+  await space.capsule(home);
+  await space.becomes(CAPSULE, home, 'Ready', READY);
+  const empty = await environment.databases();
+  const where = `${inCapsule()} && object.metadata.name == "ledger-database"`;
+  const secrets = { group: '', resource: 'secrets', where, message: MESSAGE };
+  await policy({ ...secrets, operations: ['UPDATE'] });
+  await space.assistant('ledger', { capsule: home });
+  await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False WriteRefused');
+  expect(await space.condition(ASSISTANT, 'ledger', 'DatabaseReady')).toBe('Unknown Starting');
+  expect(await environment.databases()).not.toEqual(empty);
+  await policy({ ...secrets, operations: CREATE });
+  const namespace = space.namespaceOf(home);
+  await space.delete(kinds.NAMESPACE, namespace);
+  const lost = async () => (await space.get(kinds.SECRET, 'ledger-database', namespace)) === undefined;
+  await eventually(lost, { what: 'the claim is lost' });
+  await space.removed(ASSISTANT, 'ledger');
+  expect(await environment.databases()).toEqual(empty);
+});
+
 test('a right that a role of the operator lacks is reported with verb and kind', async () => {
   const { server } = environment;
   const path = `/api/v1/namespaces/${space.names.namespace}/serviceaccounts`;
@@ -192,7 +212,7 @@ test('a policy’s message about a Secret is repeated nowhere', async () => {
   const message = 'string(object.data.DATABASE_URL)';
   await policy({ group: '', resource: 'secrets', operations: ['CREATE', 'UPDATE'], where, message });
   await space.assistant('second', { capsule: home, manifest: manifest('second') });
-  await space.becomes(ASSISTANT, 'second', 'DatabaseReady', 'False WriteRefused');
+  await space.becomes(ASSISTANT, 'second', 'WorkloadReady', 'False WriteRefused');
   const events = await space.events('second');
   const everything = JSON.stringify([space.logs, await space.list(ASSISTANT), events]);
   expect(everything).not.toContain('postgres://');

@@ -1,4 +1,4 @@
-import { type Finding, isTrue, lastFindings, no, yes } from '../conditions.ts';
+import { type Finding, isTrue, lastFindings, no, unknown, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL, workloadSecretName } from '../names.ts';
@@ -95,6 +95,14 @@ export function databaseBefore({ status }: Assistant): Finding | undefined {
   const { DatabaseReady: found } = lastFindings(status?.conditions);
   return found && (isTrue(found) || !UNASKED.has(found.reason)) ? found : undefined;
 }
+
+const ASKED = unknown('Starting', 'The database broker is asked for its database.');
+
+/**
+ * What the condition of the database says for as long as no URL is stored and a broker was, or is about to be, asked:
+ * that there is one, or may be one. Nothing else in its place would do, since the claim may be lost at any moment.
+ */
+export const recordOf = (known: Finding | undefined): Finding => (known && isTrue(known) ? known : ASKED);
 
 /** The claim stays without an owner, as a record that the id has data; the broker issues the URL again to the next owner. */
 export async function retainClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {

@@ -1,32 +1,23 @@
 import type { AssistantStatus } from '@space/manifests';
-import { type Findings, isTrue, lastFindings, unknown } from '../conditions.ts';
+import { type Findings, isTrue, lastFindings } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CLOSED } from '../egress/compile.ts';
-import { ASSISTANT, type Assistant, type SecretObject } from '../kinds.ts';
+import { ASSISTANT, type Assistant } from '../kinds.ts';
 import { ASSISTANT_FINALIZER } from '../names.ts';
 import { asRefused } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
-import type { Step } from '../step.ts';
-import { claimId, databaseBefore } from './claim.ts';
 import { type Facts, gatherFacts, type RunFacts, UnreadFactError } from './facts.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { runsManifest } from './powers.ts';
-import { reportAssistant } from './status.ts';
-import { ensureDatabase } from './steps/database.ts';
-import {
-  ensureDeployment,
-  findingOfRunning,
-  mustStop,
-  type Provided,
-  scaleToZero,
-} from './steps/deployment.ts';
+import { ensureData } from './provision.ts';
+import { manifestOf, reportAssistant } from './status.ts';
+import { ensureDeployment, findingOfRunning, mustStop, scaleToZero } from './steps/deployment.ts';
 import { ensureDocuments } from './steps/documents.ts';
 import { ensureEgress, narrowEgress } from './steps/egress.ts';
-import { ensureFiles } from './steps/files.ts';
 import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
 import { REFUSED_MS, readUsage } from './steps/usage.ts';
 
@@ -136,7 +127,7 @@ async function run(context: Context, facts: RunFacts, plan: Plan, signal: AbortS
   // The check before the first Deployment starts now, and its result is cached. A failure is reported when the
   // Deployment step asks again.
   if (!facts.deployment) void context.admission(signal).catch(() => undefined);
-  const [{ database, files }, egress, documents] = await together([
+  const [{ database, files, refused }, egress, documents] = await together([
     ensureData(context, facts, plan, signal),
     ensureEgress(context, facts, signal).catch(asRefused),
     ensureDocuments(context, facts, signal).catch(asRefused),
@@ -151,7 +142,7 @@ async function run(context: Context, facts: RunFacts, plan: Plan, signal: AbortS
       ...(files ? { ObjectStoreReady: files.finding } : {}),
       ...lost,
       EgressReady: egress.finding,
-      WorkloadReady: deployment.finding,
+      WorkloadReady: refused ?? deployment.finding,
     },
     retry: [database, files, egress, documents, deployment].find((step) => step?.retry)?.retry,
     requeueAfterMs: deployment.output?.requeueAfterMs,
@@ -166,53 +157,15 @@ async function provisionForRestore(
   plan: Plan,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { database, files } = await ensureData(context, facts, plan, signal);
+  const { database, files, refused } = await ensureData(context, facts, plan, signal);
   return {
     findings: {
       DatabaseReady: database.finding,
       ...(files ? { ObjectStoreReady: files.finding } : {}),
+      ...(refused ? { WorkloadReady: refused } : {}),
     },
     retry: database.retry ?? files?.retry,
   };
-}
-
-const ASKED = unknown('Starting', 'The database broker is asked for its database.');
-
-/**
- * Claims the id, then asks both brokers at the same time. The status says so before they are asked: if the namespace is
- * deleted with the claim in it, a deletion of the Assistant still drops its data.
- */
-async function ensureData(
-  context: Context,
-  facts: RunFacts,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<Pick<Provided, 'database' | 'files'>> {
-  const { objectStore } = context;
-  const {
-    finding,
-    output: databaseSecret,
-    retry,
-  } = await claimId(context, facts, signal).catch(refusedClaim);
-  if (!databaseSecret) return { database: { finding, retry }, files: undefined };
-  if (!databaseBefore(facts.assistant)) {
-    const findings = { ...plan.findings, DatabaseReady: ASKED };
-    const report = { findings, manifest: manifestOf(facts, plan) };
-    await reportAssistant(context, facts.assistant, report, signal);
-  }
-  const [database, files] = await together([
-    ensureDatabase(context, { ...facts, databaseSecret }, signal).catch(asRefused),
-    objectStore && ensureFiles(context, objectStore, facts, signal).catch(asRefused),
-  ]);
-  return { database, files };
-}
-
-const refusedClaim = (error: unknown): Step<SecretObject> => asRefused(error);
-
-function manifestOf({ assistant, workload }: Facts, { accepted }: Plan) {
-  if (!workload || !accepted) return assistant.status?.manifest;
-  const { id, version } = workload.manifest.platform;
-  return { id, version, digest: `sha256:${workload.digest}` };
 }
 
 /** Secrets are not watched, so one that can resolve a finding or change a value is read again soon. */

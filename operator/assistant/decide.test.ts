@@ -280,6 +280,18 @@ describe('the plan', () => {
     const plan = planAssistant({ ...facts, provisioned, assistant: { ...me, status } });
     expect(text(plan.findings['DatabaseReady'] ?? no('Waiting', ''))).toBe(expected);
   });
+  test.each<[string, string | undefined, Finding, string]>([
+    ['keeps that a broker was asked', 'ledger', unknown('Starting', ''), 'Unknown Starting'],
+    ['keeps no trouble', 'ledger', no('QuotaExceeded', ''), 'Unknown Starting'],
+    ['keeps that there is one', 'ledger', yes('Ready', ''), 'True Ready'],
+    ['waits if no broker was asked', 'ledger', no('WriteRefused', ''), 'Unknown Waiting'],
+    ['waits if the claim is another’s', 'other', yes('Ready', ''), 'Unknown Waiting'],
+  ])('while the claim has no URL, the database %s', (_, registered, said, expected) => {
+    const status = { conditions: toConditions({ DatabaseReady: said }, [], 1, () => '') };
+    const claim = { registered, rivals: [me] };
+    const plan = planAssistant({ ...facts, claim, assistant: { ...me, status } });
+    expect(text(plan.findings['DatabaseReady'] ?? no('Waiting', ''))).toBe(expected);
+  });
   describe('while the data of its Capsule is restored', () => {
     const capsule = {
       ...inPlace,

@@ -1,7 +1,7 @@
 import { type Finding, type Findings, isTrue, no, yes } from '../conditions.ts';
 import type { Capsule } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
-import { databaseBefore } from './claim.ts';
+import { databaseBefore, recordOf } from './claim.ts';
 import * as decide from './decide.ts';
 import type { Facts } from './facts.ts';
 
@@ -67,9 +67,9 @@ export function planAssistant(facts: PlanFacts): Plan {
   const blockedBy = decide.firstUnmet({ ...before, ...needs });
   const restoring = !suspended && capsule?.metadata.annotations?.[ANNOTATION.restoring] !== undefined;
   const waiting = suspended ? SUSPENDED : decide.waitsFor(blockedBy ?? 'DatabaseReady');
-  // A deletion decides by what the status says while the claim is lost.
-  const lost = provisioned === undefined ? databaseBefore(assistant) : undefined;
-  const database = provisioned ? yes('Ready', 'It has a database of its own.') : (lost ?? waiting);
+  const database = provisioned
+    ? yes('Ready', 'It has a database of its own.')
+    : (databaseKept(facts) ?? waiting);
   const objectStore = objects && {
     ObjectStoreReady: objects.registered
       ? yes('Ready', 'It has a place of its own in the object store.')
@@ -96,6 +96,16 @@ export function planAssistant(facts: PlanFacts): Plan {
       !suspended &&
       !restoring,
   };
+}
+
+/**
+ * What the status goes on to say of a database without a URL. A deletion decides by that once the claim is lost, and an
+ * Assistant's own claim may be lost at any moment.
+ */
+function databaseKept({ assistant, claim, provisioned }: PlanFacts): Finding | undefined {
+  const before = databaseBefore(assistant);
+  if (provisioned === undefined || before === undefined) return before;
+  return claim.registered === assistant.metadata.uid ? recordOf(before) : undefined;
 }
 
 const SUSPENDED = no('Suspended', 'It, or its Capsule, has spec.suspend: true. Set it to false to resume.');

@@ -4,6 +4,8 @@ import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
 import { makeKey } from '../runtime/kube-object.ts';
+import type { Facts } from './facts.ts';
+import type { Plan } from './plan.ts';
 import { deletionPolicyOf } from './retain.ts';
 
 /** What the status shows. The previous usage stays if no newer one is known. */
@@ -11,6 +13,13 @@ interface Report {
   readonly findings: Findings;
   readonly manifest: AssistantStatus['manifest'] | undefined;
   readonly usage?: AssistantStatus['usage'] | undefined;
+}
+
+/** The manifest in the status: that which was accepted last. */
+export function manifestOf({ assistant, workload }: Facts, { accepted }: Plan) {
+  if (!workload || !accepted) return assistant.status?.manifest;
+  const { id, version } = workload.manifest.platform;
+  return { id, version, digest: `sha256:${workload.digest}` };
 }
 
 /** Writes the status if it changed, and records Events about the changes. */
