@@ -36,6 +36,8 @@ export interface AppOptions {
   readonly setsOf: SetsOf | undefined;
   readonly machineryOf: MachineryOf;
   readonly now: () => Date;
+  /** The longest that a request waits for its turn, if not as long as usual. */
+  readonly turnMs?: number | undefined;
   readonly log: Logger;
 }
 
@@ -46,7 +48,7 @@ export interface AppOptions {
 export function createApp(options: AppOptions): Express {
   const { origins, signIn, assets, live } = options;
   const answers = new Answers(options);
-  const paged = { ...options, turns: new Turns() };
+  const paged = { ...options, turns: new Turns({ waitMs: options.turnMs }) };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');

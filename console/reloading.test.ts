@@ -8,7 +8,7 @@ import { freePort } from '../testing/ports.ts';
 import { readConfig } from './config.ts';
 import { startReloading } from './reloading.ts';
 import type { Browser } from './testing/browser.ts';
-import { startEnvironment, type TestEnvironment } from './testing/environment.ts';
+import { PATIENT, startEnvironment, type TestEnvironment } from './testing/environment.ts';
 
 let environment: TestEnvironment;
 let console_: Awaited<ReturnType<typeof startReloading>>;
@@ -26,6 +26,7 @@ beforeAll(async () => {
     config,
     log: createLogger({ service: 'console', level: 'fatal' }),
     html,
+    patience: PATIENT,
   });
   browser = await environment.signedIn('viewer', origin);
 });

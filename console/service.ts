@@ -48,10 +48,23 @@ interface Files {
   authority(path: string | undefined): Promise<Authority | undefined>;
 }
 
+/** Milliseconds that the console waits, each by default as long as a person would. Tests on a busy machine wait longer. */
+export interface Patience {
+  /** For an answer of the API server. */
+  readonly apiMs?: number;
+  /** For the turn of a request. */
+  readonly turnMs?: number;
+  /** For what a page shows of other services beside its subject. */
+  readonly asideMs?: number;
+  /** For running requests, when it ends. */
+  readonly requestsMs?: number;
+}
+
 export interface ConsoleOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly now?: () => Date;
+  readonly patience?: Patience;
   /** The folder of style and script, if it is another one than usual. */
   readonly html?: string;
 }
@@ -62,13 +75,14 @@ export async function startConsole({
   log,
   now = () => new Date(),
   html,
+  patience: { apiMs, turnMs, asideMs, requestsMs = REQUESTS_END_MS } = {},
 }: ConsoleOptions): Promise<Console> {
   const { ports, parts, stop } = await startShell(config, log, async (resources) => {
     const files = filesOf(resources, log);
     const keys = await files.follow(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
     const account = await files.follow(config.KUBERNETES_TOKEN_FILE, (text) => new Secret(text.trim()));
     const authority = await files.authority(config.KUBERNETES_CA_FILE);
-    const api = kubernetes({ url: config.KUBERNETES_URL, authority });
+    const api = kubernetes({ url: config.KUBERNETES_URL, authority, timeoutMs: apiMs });
     resources.closers.push(() => api.close());
     const issuer = await openIssuer(config, files);
     if (issuer !== undefined) resources.closers.push(() => issuer.close());
@@ -95,13 +109,14 @@ export async function startConsole({
       routes: everyRoute({ now, credentials }),
       countRepairs,
       live,
-      setsOf: credentials === undefined ? undefined : setsOf(credentials),
+      setsOf: credentials === undefined ? undefined : setsOf(credentials, asideMs),
       machineryOf: machineryOf({
         sandbox: { runtimeClass: config.SANDBOX_RUNTIME_CLASS, handler: config.SANDBOX_HANDLER },
-        certificatesOf: await openCertificates(config, files, now),
+        certificatesOf: await openCertificates(config, files, now, asideMs),
         now,
       }),
-      callsOf: await openGateway(config, files),
+      callsOf: await openGateway(config, files, asideMs),
+      turnMs,
       now,
       log,
     });
@@ -117,7 +132,7 @@ export async function startConsole({
         },
       },
       upkeep: [],
-      requestsMs: REQUESTS_END_MS,
+      requestsMs,
       parts: { app },
     };
   });
@@ -191,14 +206,15 @@ async function openBroker(config: Config, files: Files): Promise<CredentialBroke
   return url === undefined ? undefined : credentialBroker({ url, trust: await trustOf(files, file) });
 }
 
-async function openGateway(config: Config, files: Files): Promise<CallsOf | undefined> {
+async function openGateway(config: Config, files: Files, timeoutMs?: number): Promise<CallsOf | undefined> {
   const { EGRESS_URL: url, EGRESS_SERVER_NAME: name, EGRESS_CA_FILE: file } = config;
   const { EGRESS_OBSERVER_TOKEN_FILE: tokenFile } = config;
   if (url === undefined || tokenFile === undefined) return undefined;
   // During an exchange there are two; the first one is the new one, which the gateway knows, too.
   const token = await files.follow(tokenFile, (text) => new Secret(text.trim().split('\n', 1)[0] ?? ''));
   const trust = await trustOf(files, file);
-  return gatewayCalls({ url, token, trust: trust && { ...trust, ...(name === undefined ? {} : { name }) } });
+  const named = trust && { ...trust, ...(name === undefined ? {} : { name }) };
+  return gatewayCalls({ url, token, trust: named, timeoutMs });
 }
 
 /** Returns the present authority for clients of the Space's services. */
@@ -210,7 +226,12 @@ async function trustOf(files: Files, path: string | undefined) {
 /**
  * Assembles what is known of the Space's certificates: mounted files, handshakes, and the list of the program of keys.
  */
-async function openCertificates(config: Config, files: Files, now: () => Date): Promise<CertificatesOf> {
+async function openCertificates(
+  config: Config,
+  files: Files,
+  now: () => Date,
+  answerMs?: number,
+): Promise<CertificatesOf> {
   const pem = async (of: string, path: string | undefined) => {
     if (path === undefined) return [];
     return [{ of, read: await files.follow(path, (text) => text) }];
@@ -220,6 +241,7 @@ async function openCertificates(config: Config, files: Files, now: () => Date): 
   const { OBJECT_STORE_CA_FILE: brokerCa, EGRESS_CA_FILE: gatewayCa } = config;
   return certificatesOf({
     now,
+    answerMs,
     names: namesIn(config, config.OBJECT_STORE_URL !== undefined),
     services: config.CERTIFICATES,
     signed: config.CERTIFICATES_FILE,

@@ -4,6 +4,8 @@ import { Secret } from '@space/broker-kit';
 import { expect, test } from 'vitest';
 import { gatewayCalls } from './calls.ts';
 
+/** A process of a busy machine may stand still for longer than a page waits. */
+const timeoutMs = 60_000;
 const assistant = { metadata: { uid: 'u' }, spec: { capsule: 'home' } };
 
 test.each([
@@ -22,6 +24,7 @@ test.each([
       url: `http://egress-replicas.home-services.svc:${port}`,
       token: () => new Secret('spc_obs_x'),
       lookup: async () => [address],
+      timeoutMs,
     });
     expect(await calls(assistant)).toMatchObject({ replicas: 1, silent: 1 });
     expect(hosts).toEqual([`${named}:${port}`]);
@@ -47,6 +50,7 @@ async function asked(answers: Readonly<Record<string, unknown>>) {
     url: `http://egress-replicas.home-services.svc:${port}`,
     token: () => new Secret('spc_obs_x'),
     lookup: async () => Object.keys(answers),
+    timeoutMs,
   });
   try {
     return await calls(assistant);
@@ -77,6 +81,17 @@ test('the counts of all replicas are summed, with the last time of each kind of 
   });
 });
 
+test('a replica that does not answer in time counts as silent', async () => {
+  const server = createServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const token = () => new Secret('spc_obs_x');
+  const calls = gatewayCalls({ url: `http://127.0.0.1:${port}`, token, timeoutMs: 50 });
+  expect(await calls(assistant)).toMatchObject({ replicas: 1, silent: 1 });
+  server.closeAllConnections();
+  server.close();
+});
+
 test('a name is resolved as it is, an address without its brackets, and both are called at the default port', async () => {
   const names: string[] = [];
   for (const url of ['http://[::1]:1', 'http://a.svc', 'http://a.svc:1']) {
@@ -96,7 +111,8 @@ test('each address of a name is called, verified by that name unless another is 
   const server = createServer((_, response) => response.writeHead(503).end());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const calls = gatewayCalls({ url: `http://127.0.0.1:${port}`, token: () => new Secret('spc_obs_x') });
+  const token = () => new Secret('spc_obs_x');
+  const calls = gatewayCalls({ url: `http://127.0.0.1:${port}`, token, timeoutMs });
   expect(await calls(assistant)).toMatchObject({ replicas: 1, silent: 1 });
   server.close();
 });

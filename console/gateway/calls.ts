@@ -37,6 +37,7 @@ export interface GatewayOptions {
   /** The only trusted authority, and the name in its certificate. */
   readonly trust?: { readonly readCa: () => Promise<string>; readonly name?: string } | undefined;
   readonly lookup?: (host: string) => Promise<readonly string[]>;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** Milliseconds that a page waits for this additional information. */
@@ -49,8 +50,14 @@ const addressesOf = async (host: string) =>
  * Asks each replica, since each knows only its own calls. Counts of a replica that does not answer are missing, which
  * is reported.
  */
-export function gatewayCalls({ url, token, trust, lookup = addressesOf }: GatewayOptions): CallsOf {
-  const transport = createTransport({ trust, connectMs: CALL_MS });
+export function gatewayCalls({
+  url,
+  token,
+  trust,
+  lookup = addressesOf,
+  timeoutMs = CALL_MS,
+}: GatewayOptions): CallsOf {
+  const transport = createTransport({ trust, connectMs: timeoutMs });
   const { hostname, protocol, port } = new URL(url);
   const { path } = operationOf(EGRESS, 'calls.tell');
 
@@ -63,7 +70,7 @@ export function gatewayCalls({ url, token, trust, lookup = addressesOf }: Gatewa
         token: token(),
         body,
         longest: EGRESS.longest.answer,
-        timeoutMs: CALL_MS,
+        timeoutMs,
       });
       const understood = understand(EGRESS, 'calls.tell', answer);
       return understood.kind === 'done' ? understood.value : undefined;

@@ -66,7 +66,7 @@ describe('a person who requests many pages at once', () => {
   });
 
   it('and does not read an answer keeps the slot for a limited time', async () => {
-    const turns = new Turns(20);
+    const turns = new Turns({ readMs: 20 });
     const slow = new Reader();
     const leaving = [await enter(turns, 'eve', slow)];
     for (let count = 1; count < 8; count += 1) leaving.push(await enter(turns, 'eve'));

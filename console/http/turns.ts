@@ -3,7 +3,9 @@ import { SharedSlots } from '@space/broker-kit';
 import { PageError } from './outcome.ts';
 
 /** Lists of thousands of rows are in memory while a page is created; a browser opens six connections. */
-const SHARES = { total: 32, perKey: 8, queued: 256, queuedPerKey: 32, waitMs: 10_000 };
+const SHARES = { total: 32, perKey: 8, queued: 256, queuedPerKey: 32 };
+/** The longest that a request waits for its turn. */
+const WAIT_MS = 10_000;
 /** The longest that an answer may take to be read. */
 const READ_MS = 60_000;
 
@@ -12,10 +14,17 @@ const READ_MS = 60_000;
  * that nobody uses up the console's memory or the API server's capacity.
  */
 export class Turns {
-  readonly #slots = new SharedSlots(SHARES);
+  readonly #slots: SharedSlots;
   readonly #readMs: number;
 
-  constructor(readMs = READ_MS) {
+  constructor({
+    readMs = READ_MS,
+    waitMs = WAIT_MS,
+  }: {
+    readonly readMs?: number | undefined;
+    readonly waitMs?: number | undefined;
+  } = {}) {
+    this.#slots = new SharedSlots({ ...SHARES, waitMs });
     this.#readMs = readMs;
   }
 

@@ -59,7 +59,7 @@ export interface KubernetesOptions {
   readonly url: string;
   /** The CA of the API server. */
   readonly authority: Authority | undefined;
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 const CALL_MS = 10_000;

@@ -3,7 +3,7 @@ import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import { parseAuthority } from '../authority.ts';
-import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { PATIENT, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { condition, type Subjects, subjects } from '../testing/subjects.ts';
 import { type Ask, type Kubernetes, kubernetes } from './client.ts';
 import { KeptLists } from './kept-lists.ts';
@@ -30,7 +30,7 @@ describe('a cached list', () => {
     await made.capsule('first');
     const url = environment.policyServer.server.url;
     const authority = parseAuthority(readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8'));
-    api = kubernetes({ url, authority: () => authority });
+    api = kubernetes({ url, authority: () => authority, timeoutMs: PATIENT.apiMs });
     const counting: Kubernetes = {
       ...api,
       ask: (caller, ask) => {

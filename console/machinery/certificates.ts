@@ -45,6 +45,8 @@ interface CertificatesOptions {
   /** Services that the console connects to; their certificates are read from the handshake. */
   readonly peers: readonly Peer[];
   readonly now: () => Date;
+  /** The longest that a handshake may take, if not as long as usual. */
+  readonly answerMs?: number | undefined;
 }
 
 export const AUTHORITY = 'authority';
@@ -83,11 +85,12 @@ async function readAll({
   signed,
   own,
   peers,
+  answerMs = ANSWER_MS,
 }: CertificatesOptions): Promise<readonly Certificate[]> {
   const shownBy = peers.filter(({ url }) => url.startsWith('https:'));
   const ends = new Map<Name, Date | undefined>([
     ...own.map(({ of, read }) => [of, new X509Certificate(read()).validToDate] as const),
-    ...(await Promise.all(shownBy.map(async (peer) => [peer.of, await shown(peer)] as const))),
+    ...(await Promise.all(shownBy.map(async (peer) => [peer.of, await shown(peer, answerMs)] as const))),
   ]);
   const told = signed === undefined ? {} : await signedEnds(signed);
   const all = new Set([...own.map(({ of }) => of), ...Object.keys(services), ...shownBy.map(({ of }) => of)]);
@@ -133,7 +136,7 @@ async function signedEnds(file: string): Promise<Readonly<Record<Name, Date>>> {
  * When a service's certificate ends, whoever signed it; whether it is trusted is checked by the clients of that
  * service.
  */
-function shown({ url, name, authority }: Peer): Promise<Date | undefined> {
+function shown({ url, name, authority }: Peer, answerMs: number): Promise<Date | undefined> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connect({
@@ -142,7 +145,7 @@ function shown({ url, name, authority }: Peer): Promise<Date | undefined> {
       servername: name ?? hostname,
       ca: authority?.(),
       rejectUnauthorized: false,
-      timeout: ANSWER_MS,
+      timeout: answerMs,
     });
     const end = (ends: Date | undefined) => {
       resolve(ends);

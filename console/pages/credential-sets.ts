@@ -11,9 +11,9 @@ import type { CredentialOptions } from './credentials.ts';
 const WAIT_MS = 1_500;
 
 /** Returns the credential sets of a Capsule for its page; undefined if the broker did not answer in time. */
-export function setsOf({ broker, principalOf }: CredentialOptions): SetsOf {
+export function setsOf({ broker, principalOf }: CredentialOptions, waitMs = WAIT_MS): SetsOf {
   return async (visit, capsule) => {
-    const late = AbortSignal.timeout(WAIT_MS);
+    const late = AbortSignal.timeout(waitMs);
     const waited = new Promise<undefined>((resolve) =>
       late.addEventListener('abort', () => resolve(undefined)),
     );

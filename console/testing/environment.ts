@@ -6,7 +6,7 @@ import { createLogger } from '@space/broker-kit';
 import { named, type PolicyServer, startPolicyServer } from '../../e2e/space/testing/policy-server.ts';
 import { freePort } from '../../testing/ports.ts';
 import { readConfig } from '../config.ts';
-import { type Console, startConsole } from '../service.ts';
+import { type Console, type Patience, startConsole } from '../service.ts';
 import { Browser } from './browser.ts';
 import { accountOf, rulesAt, untilInForce } from './in-force.ts';
 import { routesOf } from './routes-of.ts';
@@ -50,6 +50,8 @@ export interface TestEnvironment {
 }
 
 const SPACE = 'home';
+/** A process of a busy machine may stand still for longer than a person would wait, and is not unavailable for that. */
+export const PATIENT: Patience = { apiMs: 180_000, turnMs: 180_000, asideMs: 60_000, requestsMs: 60_000 };
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 
 export async function startEnvironment(
@@ -98,7 +100,10 @@ export async function startEnvironment(
     });
     const destination = { write: (line: string) => void log.push(line) };
     const logger = createLogger({ service: 'console', level: 'debug', destination });
-    const console = await startConsole({ config, log: logger, ...(now === undefined ? {} : { now }) });
+    const console = await startConsole({
+      ...{ config, log: logger, patience: PATIENT },
+      ...(now === undefined ? {} : { now }),
+    });
     started.push(console);
     return { origin, routes: routesOf(console.app), stop: () => console.stop() };
   }
