@@ -38,4 +38,4 @@ it('a download whose reader stops reading is ended in time, and frees its slot',
   expect([ended, isOver]).toEqual([1, true]);
   socket.destroy();
   server.close();
-}, 20_000);
+}, 60_000);
