@@ -14,8 +14,8 @@ import { readLease, writeLease } from './lease-object.ts';
 
 /** Less than an operator waits, so that a test need not. */
 const TIMES = { durationMs: 2000, giveUpMs: 1200, renewMs: 200, lookMs: 100 };
-/** Where one must keep it: a machine that stalls for a second takes no lease away. */
-const PATIENT = { durationMs: 6_000, giveUpMs: 5_000 };
+/** Where one must keep it: a machine that stalls for ten seconds takes no lease away. */
+const PATIENT = { durationMs: 18_000, giveUpMs: 15_000 };
 const NEVER = new AbortController().signal;
 
 let server: ApiServer;
@@ -90,7 +90,8 @@ test('a candidate does not take it from a holder that renews, and takes it at on
   const first = contender('first', server.client, PATIENT);
   const asked: string[] = [];
   const isGone = async (holder: string) => asked.push(holder) > 1;
-  const second = contender('second', server.client, { ...PATIENT, renewMs: 3_000, isGone });
+  // It asks again about a holder that misses renewals, which here would be one on a machine that stalls.
+  const second = contender('second', server.client, { ...PATIENT, renewMs: 10_000, isGone });
   await first.acquire(NEVER);
   const taken = second.acquire(NEVER);
   const { renewTime } = (await stored()) as { renewTime?: string };

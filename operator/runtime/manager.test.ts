@@ -41,7 +41,7 @@ function manage(lead?: (signal: AbortSignal) => Promise<void>) {
   };
   const manager = startManager({
     reflectors: { things: new Reflector({ client, clock: systemClock, resource: THING, store }) },
-    controllers: [{ name: 'things', queue, workers: 1, deadlineMs: 1000, reconcile }],
+    controllers: [{ name: 'things', queue, workers: 1, deadlineMs: 250_000, reconcile }],
     ...(lead ? { lead } : {}),
   });
   queue.add('a');

@@ -125,11 +125,11 @@ test.concurrent('a watch that is open and silent is noticed, and continued from 
 });
 
 test.concurrent('silence of a server that answers requests does not invalidate the stores, and silence of one that does not answer does', async () => {
-  // An answer begins within this time, too, or counts as a failure.
-  const { proxy, health, agreed, end } = await follow(5_000);
+  // An answer begins within this time, too, or counts as a failure; a busy machine may stand still for ten seconds.
+  const { proxy, health, agreed, end } = await follow(15_000);
   health.length = 0;
   const opened = () => proxy.asked.filter(({ url }) => isWatch(url)).length;
-  await eventually(() => opened() > 3, { what: 'the silent watch was opened anew, again and again' });
+  await eventually(() => opened() > 2, { what: 'the silent watch was opened anew, again and again' });
   expect(health).toEqual([]);
   proxy.fault(({ url }) => (isWatch(url) ? { kind: 'answer', status: 503 } : undefined));
   await eventually(() => health.includes('failing'), { what: 'it says that its view is old' });
