@@ -81,11 +81,13 @@ export interface ControllersOptions {
   readonly sightings: Sightings;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
+  /** The longest that one reconcile may take, if not as long as usual. */
+  readonly reconcileMs?: number | undefined;
 }
 
 /** The controllers with their queues, in the order in which they start. */
 export function makeControllers(options: ControllersOptions): ControllerOptions[] {
-  const { context, queues, inStep, sightings, log, metrics } = options;
+  const { context, queues, inStep, sightings, log, metrics, reconcileMs = RECONCILE_DEADLINE_MS } = options;
   const controller = (
     name: string,
     queue: Queue,
@@ -97,7 +99,7 @@ export function makeControllers(options: ControllersOptions): ControllerOptions[
       name,
       queue,
       workers,
-      deadlineMs: RECONCILE_DEADLINE_MS,
+      deadlineMs: reconcileMs,
       reconcile: (key, signal) => reconcile(context, key, signal),
       onActive: observer.onActive,
       onOutcome(key, outcome, tookMs, error) {

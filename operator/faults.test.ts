@@ -42,11 +42,8 @@ async function guards(namespace: string) {
 describe('at rest', () => {
   test('a restarted operator writes nothing and calls no broker', async () => {
     await space.settled();
-    await space.stop();
-    await space.start();
-    await eventually(() => space.logs.filter((line) => line.includes('"reconciled"')).length > 4, {
-      what: 'everything was looked at again',
-    });
+    await space.rests();
+    await space.restartedAndLooked();
     expect(space.run.acts).toEqual([]);
     await space.removed(CAPSULE, home);
   });
@@ -106,11 +103,8 @@ describe('a value that somebody wrote into a field that the operator does not se
     };
     await eventually(restored, { what: 'it is as it was' });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-    await space.stop();
-    await space.start();
-    await eventually(() => space.logs.filter((line) => line.includes('"reconciled"')).length > 8, {
-      what: 'everything was looked at again',
-    });
+    await space.rests();
+    await space.restartedAndLooked();
     expect(space.run.acts).toEqual([]);
   });
 

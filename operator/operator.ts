@@ -60,6 +60,8 @@ export interface OperatorOptions {
   readonly onLost?: (reason: unknown) => void;
   /** This machine's clock, in milliseconds since 1970. */
   readonly wallClock?: () => number;
+  /** The longest that one reconcile may take, if not as long as usual. */
+  readonly reconcileMs?: number | undefined;
   /** Called when the gate's verdict changes. */
   readonly onGate?: (finding: Finding) => void;
 }
@@ -126,7 +128,10 @@ export function startOperator(options: OperatorOptions): Operator {
       metrics.observeLead(false);
       await leadership.lease.release();
     },
-    controllers: makeControllers({ context, queues, inStep, sightings, log, metrics }),
+    controllers: makeControllers({
+      ...{ context, queues, inStep, sightings, log, metrics },
+      reconcileMs: options.reconcileMs,
+    }),
   });
   return {
     ...manager,

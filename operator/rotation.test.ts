@@ -110,11 +110,7 @@ describe('on a Space', () => {
 
     await mark('ledger');
     await space.patch(ASSISTANT, 'ledger', { metadata: { annotations: { note: 'of no meaning' } } });
-    await space.stop();
-    await space.start();
-    await eventually(() => space.logs.filter((line) => line.includes('"reconciled"')).length > 4, {
-      what: 'everything was looked at again',
-    });
+    await space.restartedAndLooked();
     expect([creates(), await space.urlOf('ledger'), await outcomes('ledger')]).toEqual([0, fresh, 1]);
     await space.removed(CAPSULE, home);
   });

@@ -50,9 +50,8 @@ describe('a node', () => {
     await space.settled();
     const first = await uidsOf();
     expect(first).toHaveLength(1);
-    await space.stop();
-    await space.start();
-    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.rests();
+    await space.restartedAndLooked();
     expect(space.run.acts).toEqual([]);
     expect(await uidsOf()).toEqual(first);
     await space.removed(CAPSULE, home);
@@ -130,9 +129,8 @@ describe('network policies', () => {
     await space.settled();
     const first = await walls();
     expect(first).toHaveLength(1);
-    await space.stop();
-    await space.start();
-    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.rests();
+    await space.restartedAndLooked();
     expect(space.run.acts).toEqual([]);
     expect(await walls()).toEqual(first);
     await space.removed(CAPSULE, home);

@@ -49,6 +49,10 @@ export interface TestSpace extends Kubectl {
   namespaceOf(capsule: string): string;
   /** The Capsule `home` with one Assistant, both ready and at rest; answers their namespace. */
   settled(id?: string): Promise<string>;
+  /** Nothing is left to be written about a settled Assistant: its usage, and its Capsule's count, are the last that are. */
+  rests(id?: string): Promise<void>;
+  /** Starts another operator in the place of this one, which has looked at `home` and the Assistant once by the end. */
+  restartedAndLooked(id?: string): Promise<void>;
   /** The DATABASE_URL of an Assistant in `home`. */
   urlOf(id: string): Promise<string>;
 }
@@ -65,6 +69,7 @@ interface StartOptions {
   readonly onLoss?: SpaceNames['onLoss'];
   readonly graceMs?: number;
   readonly wallClock?: () => number;
+  readonly reconcileMs?: number;
   readonly handlerReport?: SpaceNames['handlerReport'];
   readonly pullSecrets?: readonly string[];
   readonly consoleRole?: string;
@@ -138,6 +143,7 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
     onLoss = names.onLoss,
     graceMs = names.graceMs,
     wallClock = Date.now,
+    reconcileMs,
     handlerReport = names.handlerReport,
     pullSecrets = [],
     consoleRole,
@@ -166,16 +172,22 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
       metrics: runtimeMetrics(new Registry()),
       onGate,
       wallClock,
+      reconcileMs,
       onLost: () => onLost?.(killable.run),
       holder: `operator_${runs}`,
-      // A killed operator cannot release the Lease.
-      lease: { renewMs: 100, lookMs: 50, isGone: async (holder) => alive.get(holder)?.dead !== false },
+      // A killed operator cannot release the Lease; one on a busy machine, or whose API server is away, keeps it for long.
+      lease: {
+        ...{ durationMs: 240_000, giveUpMs: 200_000, renewMs: 100, lookMs: 50 },
+        isGone: async (holder) => alive.get(holder)?.dead !== false,
+      },
     });
     alive.set(`operator_${runs}`, killable.run);
     return { manager: begun, run: killable.run };
   }
 
   const kubectl = kubectlIn(client, space, names.systemNamespace);
+  const counted = async () =>
+    (await kubectl.get<kinds.Capsule>(kinds.CAPSULE, home))?.status?.assistants?.ready === 1;
   const test: TestSpace = {
     ...kubectl,
     names,
@@ -203,6 +215,8 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
     async stop() {
       await manager?.stop();
       manager = undefined;
+      // What has ended holds nothing, also if the API server did not hear that it released the Lease.
+      for (const [holder, one] of alive) if (one === run) alive.delete(holder);
     },
     async close() {
       closing = true;
@@ -230,10 +244,30 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
       await test.capsule(home);
       await test.assistant(id, { capsule: home });
       await test.becomes(kinds.ASSISTANT, id, 'Ready', 'True Ready');
-      const counted = async () =>
-        (await test.get<kinds.Capsule>(kinds.CAPSULE, home))?.status?.assistants?.ready === 1;
       await eventually(counted, { what: 'the Capsule has counted its Assistant' });
       return test.namespaceOf(home);
+    },
+    async rests(id = 'ledger') {
+      const measured = async () =>
+        (await test.get<kinds.Assistant>(kinds.ASSISTANT, id))?.status?.usage?.database !== undefined;
+      await eventually(measured, { what: 'the size of its database is known' });
+      await eventually(counted, { what: 'the Capsule has counted its Assistants' });
+    },
+    async restartedAndLooked(id = 'ledger') {
+      await test.stop();
+      const before = logs.length;
+      await test.start();
+      const looked = (controller: string, name: string) =>
+        logs
+          .slice(before)
+          .some((line) =>
+            ['"reconciled"', `"controller":"${controller}"`, `/${name}"`].every((part) =>
+              line.includes(part),
+            ),
+          );
+      await eventually(() => looked('capsule', home) && looked('assistant', id), {
+        what: 'everything was looked at again',
+      });
     },
     async urlOf(id) {
       const secret = await test.get<kinds.SecretObject>(
