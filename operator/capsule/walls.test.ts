@@ -65,8 +65,8 @@ test.each<[string, string, (namespace: string) => Promise<void>]>([
     const namespace = await space.settled();
     await space.becomes(CAPSULE, home, 'Ready', READY);
     unseen.add(kind);
-    await breach(namespace);
     const before = space.run.acts.length;
+    await breach(namespace);
     await space.assistant('second', { capsule: home, manifest: manifest('second') });
     await space.becomes(ASSISTANT, 'second', 'Ready', READY);
     const since = space.run.acts.slice(before);

@@ -38,7 +38,9 @@ let home: string;
 let directory: string;
 let replicas: Service[];
 let callReplica: CallReplica;
+/** What replicas were asked, and what of it the operator had an answer to. */
 let calls: string[];
+let answered: string[];
 let cut: boolean;
 /** Further values that replicas report as returned by their hosts. */
 let reflected: readonly string[];
@@ -56,6 +58,7 @@ beforeEach(async () => {
   keep('k1');
   replicas = [];
   calls = [];
+  answered = [];
   cut = false;
   reflected = [];
   space = await environment.space();
@@ -68,6 +71,7 @@ beforeEach(async () => {
     const port = cut ? 1 : (replicas[at]?.controlPort ?? 1);
     const call = replicaCaller({ port, token: async () => new Secret(token) });
     const answer = await call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
+    answered.push(operation);
     if (operation === 'input.suspended' && reflected.length > 0)
       Object.assign(answer as object, { suspended: reflected });
     return answer;
@@ -208,7 +212,8 @@ const enter = (
 const bound = { bank: { secretKeyRef: { name: 'bank-key', key: 'value' } } };
 
 const say = (type: string, status: string) => space.becomes(ASSISTANT, 'ledger', type, status);
-const seals = () => calls.filter((operation) => operation === 'input.seal').length;
+/** A call that was too late for the operator is repeated. */
+const seals = () => answered.filter((operation) => operation === 'input.seal').length;
 const digestOf = (input: unknown) =>
   definitionDigest(definitionOf(input as Parameters<typeof definitionOf>[0]));
 const forThis = (input: object, nonce: string) => ({
@@ -416,7 +421,7 @@ test('a stored input is sealed once, outlives its Secret, and is sent nowhere el
   await enter(VALUE);
   await touch();
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(1);
+  expect(seals()).toBe(1);
 
   // Nothing of it is where the Assistant, or anybody who reads its namespace, could look.
   const namespace = space.namespaceOf(home);
@@ -455,7 +460,7 @@ test('a stored input is sealed once, outlives its Secret, and is sent nowhere el
   await touch();
   await say(READY);
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
+  expect(seals()).toBe(2);
 
   await space.removed(ASSISTANT, 'ledger');
   const left = await space.list<kinds.SecretObject>(SECRET);
@@ -496,7 +501,7 @@ test('a value that its host returns is no longer used until a person enters a ne
   await enter(`${VALUE}2`);
   await touch();
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
+  expect(seals()).toBe(2);
 });
 
 test('a value that is exchanged for one with a newline is reported, and the next one is used', async () => {
@@ -705,7 +710,7 @@ test('a value is sealed again with the next key, and the old key can be removed'
   const putBefore = await restart(3);
   await eventually(() => puts() > putBefore, { what: 'the policy to be put again' });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(1);
+  expect(seals()).toBe(1);
 });
 
 /** Secrets are not watched: a person's next look at the Assistant is what an annotation is here. */
@@ -779,7 +784,8 @@ test('a replica that could not be told about removed hosts is told as soon as it
 test('a replica is up to date before it is ready if there is no Assistant', async () => {
   await addReplica(false);
   await strangerIs('forbidden');
-  expect(calls).toEqual(['replica.state', 'replica.in_step']);
+  // A call that was too late is repeated.
+  expect([...new Set(calls)]).toEqual(['replica.state', 'replica.in_step']);
 });
 
 test('a replica that restarts has every policy before it is up to date, whatever is wrong with some Assistants', async () => {

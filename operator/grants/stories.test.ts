@@ -13,7 +13,7 @@ import { type Issuer, newIssuer } from '../../brokers/objectstore/byok/grants/te
 import { DRIVER_DIRECTORY } from '../../brokers/objectstore/testing/broker.ts';
 import { type Fixture, openFixtureOn } from '../../brokers/objectstore/testing/fixture.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { GRANTED_MS } from '../assistant/steps/grant.ts';
+import { GRANTED_MS, UNGRANTED_MS } from '../assistant/steps/grant.ts';
 import { objectStoreBroker } from '../brokers/objects.ts';
 import * as kinds from '../kinds.ts';
 import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
@@ -141,9 +141,7 @@ test('an Assistant gets a grant for the set that its Capsule selects, again with
   await credentials.rotate(json.set_id, fields, 1);
   expect(await put('rotated', first)).toBe(409);
   // By itself: what has selected a set is looked at often.
-  const asked = performance.now();
   await eventually(async () => (await grant()) !== first, { what: 'another grant' });
-  expect(performance.now() - asked).toBeLessThan(55_000);
   expect((await claims()).gen).toBe(2);
   expect(await put('rotated')).toBe(200);
   const again = async () => [undefined, ...marks].includes(await hastened()) === false;
@@ -240,7 +238,7 @@ test('an Assistant loses its grant if grants are disabled for the Space, and has
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
 });
 
-test('the selection of a Capsule is read once for all its Assistants', async () => {
+test('the selection of a Capsule that has selected a set is read often, and once for all its Assistants', async () => {
   const askedAt: number[] = [];
   const broker = objectStore();
   await space.stop();
@@ -248,9 +246,12 @@ test('the selection of a Capsule is read once for all its Assistants', async () 
     grantKey,
     objectStore: {
       ...broker,
-      selection(...args) {
-        askedAt.push(performance.now());
-        return broker.selection(...args);
+      async selection(...args) {
+        const at = performance.now();
+        const answer = await broker.selection(...args);
+        // What failed is asked again, at any time.
+        askedAt.push(at);
+        return answer;
       },
     },
   });
@@ -258,7 +259,10 @@ test('the selection of a Capsule is read once for all its Assistants', async () 
   await space.becomes(ASSISTANT, 'second', 'Ready', 'True Ready');
   const granted = async () => (await value(workloadObjectsSecretName('second'), 'grant')) !== undefined;
   await eventually(granted, { what: 'a grant of the second' });
-  await eventually(async () => askedAt.length >= 3, { what: 'the Capsule to be asked for twice more' });
-  const pauses = askedAt.slice(1).map((at, i) => at - (askedAt[i] ?? 0));
-  expect(Math.min(...pauses)).toBeGreaterThan(0.95 * GRANTED_MS);
+  const pauses = () => askedAt.slice(1).map((at, i) => at - (askedAt[i] ?? 0));
+  // One of them is enough: a busy machine makes any of them longer.
+  await eventually(() => pauses().length >= 2 && Math.min(...pauses()) < 0.9 * UNGRANTED_MS, {
+    what: 'the Capsule to be asked for twice more, and sooner than one without a selection',
+  });
+  expect(Math.min(...pauses())).toBeGreaterThan(0.95 * GRANTED_MS);
 });
