@@ -279,7 +279,7 @@ describe('a page of another site, in a real browser', () => {
         .mainFrame()
         .childFrames()
         .map((frame) => frame.url());
-    await expect.poll(frames, { timeout: 60_000 }).toEqual(['chrome-error://chromewebdata/']);
+    await expect.poll(frames, { timeout: 240_000 }).toEqual(['chrome-error://chromewebdata/']);
     await context.close();
   });
 
@@ -302,7 +302,7 @@ describe('a page of another site, in a real browser', () => {
     const opened = context.waitForEvent('page');
     await page.evaluate(`globalThis.theirs = open(${JSON.stringify(environment.origin)})`);
     await (await opened).waitForLoadState();
-    await expect.poll(() => page.evaluate('theirs.closed'), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => page.evaluate('theirs.closed'), { timeout: 240_000 }).toBe(true);
     const read = await page.evaluate(
       `fetch(${JSON.stringify(environment.origin)}, { credentials: 'include' }).then(() => 'read', () => 'refused')`,
     );

@@ -302,7 +302,7 @@ describe('every request', () => {
           .map((line) => JSON.parse(line))
           .filter(({ operation }) => operation !== undefined);
       await vi.waitFor(() => expect(told().some(({ status }) => status === 405)).toBe(true), {
-        timeout: 60_000,
+        timeout: 240_000,
       });
       const healthy = told().filter(({ operation }) => operation === 'healthz');
       expect(new Set(healthy.map(({ level }) => level))).toEqual(new Set(log === quiet.log ? [] : ['debug']));

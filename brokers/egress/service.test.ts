@@ -155,7 +155,7 @@ describe('the operator’s side of a replica', () => {
     );
     expect(answered).toMatchObject({ statusCode: 403 });
     await expect
-      .poll(() => post('/v1/calls', about, observer), { timeout: 60_000 })
+      .poll(() => post('/v1/calls', about, observer), { timeout: 240_000 })
       .toMatchObject({
         status: 200,
         body: { calls: [{ host: 'tracking.example', ending: 'host_denied', count: 1 }], forgotten: 0 },

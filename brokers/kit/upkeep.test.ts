@@ -49,7 +49,7 @@ function quick(name: string, gapMs = 0): Round & { begun: number } {
   return round;
 }
 
-const soon = (look: () => void | Promise<void>) => vi.waitFor(look, { timeout: 60_000, interval: 5 });
+const soon = (look: () => void | Promise<void>) => vi.waitFor(look, { timeout: 240_000, interval: 5 });
 
 describe('the upkeep', () => {
   it('continues with every other round while one is blocked', async () => {

@@ -188,7 +188,7 @@ describe('a broker whose CA is exchanged', () => {
     await who.send(await who.get('/sign-in'), '/sign-in', { token: environment.tokens.admin });
     expect((await who.get(PAGE)).status).toBe(503);
     environment.write('broker-ca.crt', readFileSync(after!.cert, 'utf8'));
-    await expect.poll(async () => (await who.get(PAGE)).status, { timeout: 60_000 }).toBe(200);
+    await expect.poll(async () => (await who.get(PAGE)).status, { timeout: 240_000 }).toBe(200);
     front.closeAllConnections();
     front.close();
     rmSync(directory, { recursive: true });

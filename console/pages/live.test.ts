@@ -87,7 +87,7 @@ describe('an open page', () => {
     await refused;
     line.lead(port);
     await tell('After it was away.');
-    await page.getByText('After it was away.').first().waitFor({ timeout: 120_000 });
+    await page.getByText('After it was away.').first().waitFor();
     await context.close();
     await stop();
     await line.close();

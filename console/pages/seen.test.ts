@@ -99,7 +99,7 @@ describe('by keyboard alone', () => {
     await next;
     const secret = '/api/v1/namespaces/home/secrets/household.asking.bank';
     await expect
-      .poll(async () => (await scene.made.get(secret)).data, { timeout: 60_000 })
+      .poll(async () => (await scene.made.get(secret)).data, { timeout: 240_000 })
       .toEqual({ value: Buffer.from('An0ther-of-the-bank').toString('base64') });
 
     await page.goto('/capsules/household/credentials');

@@ -50,7 +50,7 @@ describe('an issuer whose CA is exchanged', () => {
     const sent = async () => (await new Browser(elsewhere).once('GET', '/sign-in/issuer')).status;
     expect(await sent()).toBe(502);
     environment.write('issuer-ca.crt', readFileSync(issuer.caFile, 'utf8'));
-    await expect.poll(sent, { timeout: 60_000 }).toBe(303);
+    await expect.poll(sent, { timeout: 240_000 }).toBe(303);
   });
 });
 

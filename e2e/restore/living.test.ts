@@ -174,8 +174,8 @@ it('a check of a backup deletes what a killed one left behind', async () => {
     metadata: { ...left.metadata, labels: { 'platform.space/restore-room': 'home' } },
   });
   const looking = checkBackup(about, objects, false);
-  await expect.poll(() => named('there'), { timeout: 120_000 }).not.toContain('home-restore-left');
-  await expect.poll(() => named('there'), { timeout: 120_000 }).toHaveLength(1);
+  await expect.poll(() => named('there'), { timeout: 240_000 }).not.toContain('home-restore-left');
+  await expect.poll(() => named('there'), { timeout: 240_000 }).toHaveLength(1);
   stop.abort();
   await expect(looking).rejects.toThrow();
   expect(await named('there')).toEqual([]);
@@ -202,7 +202,7 @@ it('a pod that a killed command has started is continued, and one that failed is
   expect(await uid()).toBe(first);
   await ends('Failed');
   const again = fill(about, pod);
-  await expect.poll(async () => [undefined, first].includes(await uid()), { timeout: 120_000 }).toBe(false);
+  await expect.poll(async () => [undefined, first].includes(await uid()), { timeout: 240_000 }).toBe(false);
   await ends('Succeeded');
   await again;
 });

@@ -97,7 +97,7 @@ it('is not answered unless all servers answer', async () => {
             () => 'answered',
             () => 'refused',
           ),
-        { timeout: 60_000 },
+        { timeout: 240_000 },
       )
       .toBe('refused');
   } finally {

@@ -47,7 +47,7 @@ describe('a replica that does not have all policies yet', () => {
   it('serves callers that become known while they wait', async () => {
     test = await makeGateway({ inStep: false, limits: { unknownWaitMs: NEVER } });
     const held = test.raw(input(test.principal));
-    await vi.waitFor(async () => expect(await waiting()).toBe('1'), { timeout: 60_000, interval: 10 });
+    await vi.waitFor(async () => expect(await waiting()).toBe('1'), { timeout: 240_000, interval: 10 });
     await test.put({ addresses: ['127.0.0.1'] });
     expect(await held).toMatch(/^HTTP\/1\.1 404 /);
   });

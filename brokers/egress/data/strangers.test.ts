@@ -41,7 +41,7 @@ function call(from: string, bytes: string) {
 const ask = (principal?: string) =>
   `POST /i/nobody/x HTTP/1.1\r\nhost: assistant-egress\r\n${principal === undefined ? '' : `authorization: Bearer ${principal}\r\n`}content-length: 0\r\n\r\n`;
 
-const until = (happens: () => void | Promise<void>) => vi.waitFor(happens, { timeout: 60_000, interval: 10 });
+const until = (happens: () => void | Promise<void>) => vi.waitFor(happens, { timeout: 240_000, interval: 10 });
 const metric = async (name: string) => {
   const text = await test.registry.metrics();
   const values = [...text.matchAll(new RegExp(`^${name}(?:\\{([^}]*)\\})? (\\d+)$`, 'gm'))];

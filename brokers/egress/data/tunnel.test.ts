@@ -241,7 +241,7 @@ describe('a tunnel', () => {
     await test.put({ allowed_hosts: [HOST], addresses: [] });
     const watch = vi.spyOn(test.gateway.policies, 'watch');
     const opening = test.tunnel(`${HOST}:443`);
-    await vi.waitFor(() => expect(watch).toHaveBeenCalledOnce(), { timeout: 30_000 });
+    await vi.waitFor(() => expect(watch).toHaveBeenCalledOnce(), { timeout: 240_000 });
     await test.put({ allowed_hosts: [HOST] });
     const { head, socket } = await opening;
     expect(head).toMatch(/^HTTP\/1.1 200/);
@@ -391,7 +391,7 @@ describe('a tunnel', () => {
     socket.resume();
     await gone;
     const codes = () => test.log.map((line) => JSON.parse(line).code);
-    await vi.waitFor(() => expect(codes()).toContain('upstream_failed'));
+    await vi.waitFor(() => expect(codes()).toContain('upstream_failed'), 240_000);
     host.close();
   });
 

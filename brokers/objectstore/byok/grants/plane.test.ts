@@ -60,9 +60,9 @@ describe('a Capsule’s own server that answers no list', () => {
     process.kill(fixture.own.server.pid, 'SIGSTOP');
     try {
       const lists = [one, one, one].map(list);
-      await vi.waitFor(async () => expect(await places()).toEqual({ held: 2, waiting: 1 }), 30_000);
+      await vi.waitFor(async () => expect(await places()).toEqual({ held: 2, waiting: 1 }), 240_000);
       lists.push(list(two));
-      await vi.waitFor(async () => expect(await places()).toEqual({ held: 3, waiting: 1 }), 30_000);
+      await vi.waitFor(async () => expect(await places()).toEqual({ held: 3, waiting: 1 }), 240_000);
       expect((await plain.at(fixture.broker).call('GET', '/v1/objects/data')).status).toBe(200);
       process.kill(fixture.own.server.pid, 'SIGCONT');
       expect((await Promise.all(lists)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
