@@ -13,8 +13,11 @@ const NODES = 'e2e/nodes/';
 const outsideSuites = (files: readonly string[]) =>
   files.filter((file) => ![SUITES, NODES, ...NIGHTLY].some((beginning) => file.startsWith(beginning)));
 
-/** What 10 s of a quiet machine are on this one, which may have other things to do for each of its processors. */
-const UNIT_MS = 10_000 * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
+/**
+ * What a minute of a quiet machine is on this one, which may have other things to do for each of its processors. A test
+ * takes a second or so; any process may stand still for ten.
+ */
+const UNIT_MS = 60_000 * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
 
 /** The suite about what all the others brought about is the last. */
 class RightsLast extends BaseSequencer {
@@ -49,8 +52,9 @@ export default defineConfig({
           name: 'integration',
           include: outsideSuites(start),
           globalSetup: 'testing/setup.ts',
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
+          // Several conditions, each of which has four minutes (`eventually`).
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
         },
       },
       {
