@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { portOf } from '@space/broker-kit';
 import { Pool } from 'undici';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { PATIENCE, relay, type SinkFor } from './relay.ts';
 
@@ -22,19 +22,22 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   await pool.destroy();
   server.closeAllConnections();
   server.close();
 });
 
 type Patience = NonNullable<Parameters<typeof relay>[1]['patience']>;
+/** A connection may take a machine that stands still longer than a request usually waits for one. */
+const PATIENT: Patience = { ...PATIENCE, queueMs: 60_000 };
 const get = (sinkFor: SinkFor, signal?: AbortSignal, patience?: Partial<Patience>) =>
   relay(
     pool,
     {
       request: { method: 'GET', path: '/' },
       signal,
-      ...(patience ? { patience: { ...PATIENCE, ...patience } } : {}),
+      patience: { ...PATIENT, ...patience },
     },
     sinkFor,
   );
@@ -200,8 +203,12 @@ test('a caller that refuses an answer ends it', async () => {
 
 const NEVER = 60_000;
 const SOON = 200;
-/** For limits that must not be reached, on a machine that may stand still for a second. */
-const LONG = 2_000;
+/** For limits that are only reached by `standStill`, and not by a machine that does. */
+const LONG = 60_000;
+/** From here on, time passes for the relay only as a test lets it. */
+const stopTime = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+/** Longer than any limit, in whose middle it looks again. */
+const standStill = () => vi.advanceTimersByTime(2.5 * LONG);
 
 test('an upstream that does not begin its answer is abandoned', async () => {
   answer = () => undefined;
@@ -218,9 +225,10 @@ test('an upstream that stalls within its answer is abandoned', async () => {
 test('an upstream is not abandoned because its caller does not read', async () => {
   answer = (response) => void response.end(Buffer.alloc(8 * MIB));
   const slow = sink();
+  stopTime();
   const done = get(() => slow.to, undefined, { headMs: NEVER, pieceMs: LONG });
   await eventually(() => slow.to.writableNeedDrain, { what: 'the caller to be behind' });
-  await new Promise((resolve) => setTimeout(resolve, 1.5 * LONG));
+  standStill();
   slow.release();
   await done;
   expect(slow.bytes).toBe(8 * MIB);
@@ -241,7 +249,7 @@ test('a caller that waits for a connection is released at once on abort or deadl
   const queued = (path: string, signal?: AbortSignal, patience: Partial<Patience> = {}) =>
     relay(
       pool,
-      { request: { method: 'GET', path }, signal, patience: { ...PATIENCE, ...patience } },
+      { request: { method: 'GET', path }, signal, patience: { ...PATIENT, ...patience } },
       () => sink().to,
     );
   const gone = new AbortController();
@@ -254,7 +262,7 @@ test('a caller that waits for a connection is released at once on abort or deadl
   patient.release();
   const last = relay(
     pool,
-    { request: { method: 'GET', path: '/last' }, signal: undefined },
+    { request: { method: 'GET', path: '/last' }, signal: undefined, patience: PATIENT },
     () => patient.to,
   );
   first?.end('hello');
@@ -279,16 +287,18 @@ test('a body that its caller sends slowly is waited for, and one that the upstre
       {
         request: { method: 'PUT', path: '/', body, headers: { 'content-length': String(bytes) } },
         signal: undefined,
-        patience: { ...PATIENCE, headMs },
+        patience: { ...PATIENT, headMs },
       },
       () => into.to,
     );
+  stopTime();
   const done = put(slow, 2, LONG);
   slow.write('a');
   await taken;
-  await new Promise((after) => setTimeout(after, 1.5 * LONG));
+  standStill();
   slow.end('b');
   await done;
+  vi.useRealTimers();
 
   answer = () => undefined;
   const flood = Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(MIB)));
