@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createLogger, newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
 import { readConfig } from './config.ts';
 import { type Service, startService } from './service.ts';
 import { digest } from './testing/gateway.ts';
@@ -258,7 +259,9 @@ describe('a replica’s process', () => {
       body: { instance },
     });
     expect(await post('/v1/replicas/state', {})).toMatchObject({ body: { in_step: true, instance } });
-    await run(process.execPath, [join(import.meta.dirname, 'health.ts')], { env });
+    // It gives each answer some seconds.
+    const healthy = () => run(process.execPath, [join(import.meta.dirname, 'health.ts')], { env });
+    await eventually(healthy, { what: 'it is healthy' });
     await expect(
       run(process.execPath, [join(import.meta.dirname, 'health.ts')], {
         env: { ...env, DATA_PORT: String(service.metricsPort) },

@@ -85,7 +85,8 @@ const tunnel = (pod: Pod) =>
     `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\nproxy-authorization: ${basic(principalOf(pod))}\r\n\r\n`,
   );
 
-const until = (happens: () => void | Promise<void>) => vi.waitFor(happens, { timeout: 240_000, interval: 10 });
+const until = (happens: () => void | Promise<void>) =>
+  vi.waitFor(happens, { timeout: 240_000, interval: 10 });
 const answered = (call: { readonly text: string }, status: number) =>
   until(() => expect(call.text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `)));
 const held = (count: number) => until(() => expect(waiting).toHaveLength(count));

@@ -22,6 +22,9 @@ import { ownerOf } from '../policies/tenant.ts';
 
 export const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
 
+/** What a test is not about does not end while a busy machine stands still. */
+const NEVER_MS = 10 * 60_000;
+
 /** One Assistant's gateway on loopback, its log in memory. */
 export interface TestGateway {
   readonly gateway: Gateway;
@@ -83,7 +86,10 @@ export async function makeGateway(options: {
     guard: options.guard ?? addressGuard(),
     names: ['assistant-egress'],
     authorities: options.authorities,
-    limits: { unknownWaitMs: 50, ...options.limits },
+    limits: {
+      ...{ unknownWaitMs: 50, headMs: NEVER_MS, helloMs: NEVER_MS, connectMs: NEVER_MS },
+      ...options.limits,
+    },
     metrics,
     log: createLogger({
       service: 'egress',

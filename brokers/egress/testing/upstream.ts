@@ -33,13 +33,17 @@ export async function startUpstream(tls: {
   const ok: RequestListener = (_, response) => response.end('ok');
   const upstream = { answer: ok };
   const seen: Seen[] = [];
-  const server = createServer({ ...tls, minVersion: 'TLSv1' }, (request, response) => {
-    // The body is read before the answer, unless the answer reads it.
-    void remember(request).then((one) => {
-      seen.push(one);
-      upstream.answer(request, response);
-    });
-  });
+  // It does not end a connection that the gateway keeps, however long a busy machine takes to use it again.
+  const server = createServer(
+    { ...tls, minVersion: 'TLSv1', keepAliveTimeout: 10 * 60_000 },
+    (request, response) => {
+      // The body is read before the answer, unless the answer reads it.
+      void remember(request).then((one) => {
+        seen.push(one);
+        upstream.answer(request, response);
+      });
+    },
+  );
   server.on('connection', (socket) => {
     connections += 1;
     open += 1;
