@@ -110,6 +110,9 @@ describe('the health check', () => {
     const [code] = await once(child, 'exit');
     return code as number;
   };
+  /** It gives each answer some seconds, in which a busy machine may stand still. */
+  const healthy = (ports: Record<string, string>) =>
+    eventually(async () => (await health(ports)) === 0, { what: 'it passes' });
 
   it('passes only if both listeners refuse', async () => {
     const { port, dataPort, metricsPort } = fixture.broker;
@@ -117,7 +120,7 @@ describe('the health check', () => {
     await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve));
     const lax = String(portOf(open));
     const [control, data] = [String(port), String(dataPort)];
-    expect(await health({ LISTEN_PORT: control, DATA_PORT: data })).toBe(0);
+    await healthy({ LISTEN_PORT: control, DATA_PORT: data });
     expect(await health({ LISTEN_PORT: lax, DATA_PORT: data })).toBe(1);
     expect(await health({ LISTEN_PORT: control, DATA_PORT: lax })).toBe(1);
     expect(await health({ LISTEN_PORT: String(metricsPort), DATA_PORT: data })).toBe(1);
@@ -134,9 +137,9 @@ describe('the health check', () => {
     line.lead(1);
     expect(await health(ports)).toBe(1);
     line.lead(fixture.server.port);
-    await eventually(async () => (await health(ports)) === 0, { what: 'the registry to be found again' });
+    await healthy(ports);
     await fixture.s3.kill();
-    expect(await health(ports)).toBe(0);
+    await healthy(ports);
     await replica.stop();
     await line.close();
   });

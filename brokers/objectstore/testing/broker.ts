@@ -46,6 +46,8 @@ export function mountFiles(registryUrl: string, s3: S3Place, space = 'test'): Mo
     S3_BUCKET: BUCKET,
     S3_ACCESS_KEY_FILE: write('access-key', s3.accessKeyId),
     S3_SECRET_KEY_FILE: write('secret-key', s3.secretAccessKey),
+    // A request is not refused because a busy machine has not come to those before it.
+    OBJECT_QUEUE_SECONDS: '60',
     LOG_LEVEL: 'debug',
   };
   return { directory, provisioner, environment, write, remove: () => rmSync(directory, { recursive: true }) };

@@ -14,7 +14,7 @@ let fixture: Fixture;
 let mine: Assistant;
 let keys: S3Keys;
 beforeAll(async () => {
-  fixture = await openFixture({ pace: { tickMs: 50, windowMs: 5_000, leastBytes: 1_024 } });
+  fixture = await openFixture({ pace: { tickMs: 50, windowMs: 12_000, leastBytes: 1_024 } });
   mine = await newAssistant(fixture.broker);
   keys = (await mine.call('GET', '/v1/s3/credentials')).json;
 });

@@ -154,7 +154,7 @@ describe('an endpoint', () => {
       const body = request.method === 'GET' ? '<ListBucketResult></ListBucketResult>' : '';
       answers(200, body, ETAG)(request, response);
     };
-    expect(await verify({ timeoutMs: 5_000 })(fields())).toBe('timeout');
+    expect(await verify({ timeoutMs: 12_000 })(fields())).toBe('timeout');
     expect(requests.map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'HEAD', 'DELETE']);
   });
 
