@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
-import { getPriority, tmpdir } from 'node:os';
+import { getPriority, setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -29,6 +29,8 @@ import { connect, query, sqlstate, UNINTERRUPTIBLE } from '../testing/postgres.t
 /** The entry point of the embedded server's image, on the same major version, as an unprivileged user. */
 
 const NOBODY = 65_534;
+/** The nice value that the guard gives a tenant that uses much processor time. */
+const YIELDING = 10;
 let directory: string;
 let port: number;
 let running: ChildProcess | undefined;
@@ -71,6 +73,8 @@ function start(changes: Readonly<Record<string, string>> = {}, fsync: 'on' | 'of
     stdio: 'ignore',
     detached: true,
   });
+  // Who yields already is given no lower priority; only root may take that back, as where the tests themselves yield.
+  if (getPriority() >= YIELDING && process.getuid?.() === 0) setPriority(running.pid ?? 0, 0);
   return running;
 }
 
@@ -440,13 +444,17 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
-    it('a tenant that uses much processor time gets a lower priority', async () => {
+    it('a tenant that uses much processor time gets a lower priority', async (context) => {
       await begin({ BUSY_SECONDS: '1' });
+      const inherited = getPriority(running!.pid!);
+      if (inherited >= YIELDING)
+        return context.skip('the server yields as much as anybody, and only root may change that');
       const [neighbour, calm, busy] = [await session(broker()), await session(own()), await session(own())];
       const niceness = async ({ client }: typeof busy) => {
         const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
         const pid = row?.pid ?? 0;
-        return () => Number(execFileSync('ps', ['-o', 'ni=', '-p', String(pid)], { encoding: 'utf8' }));
+        // `ps` names none of a process that only runs while others are idle, as it may be where the tests do.
+        return () => getPriority(pid);
       };
       const [ofNeighbour, ofCalm, ofBusy] = [
         await niceness(neighbour),
@@ -457,9 +465,8 @@ describe('the embedded server', () => {
       busy.client
         .query('SELECT count(*) FROM (SELECT generate_series(1, 1000000000)) AS streamed')
         .catch(() => undefined);
-      await eventually(() => ofBusy() === 10, { what: 'its lower priority' });
-      // The server has inherited that of the tests.
-      expect([before, ofNeighbour(), ofCalm()]).toEqual(Array(3).fill(getPriority()));
+      await eventually(() => ofBusy() === YIELDING, { what: 'its lower priority' });
+      expect([before, ofNeighbour(), ofCalm()]).toEqual(Array(3).fill(inherited));
     });
 
     it('a query that shares more memory with its workers than a session may have is ended', async () => {
