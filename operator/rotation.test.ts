@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { COMMANDS } from '../brokers/db/commands.ts';
 import { sqlstate } from '../brokers/db/testing/postgres.ts';
 import { eventually } from '../testing/eventually.ts';
-import { openTcpProxy } from '../testing/tcp-proxy.ts';
+import { freePort } from '../testing/ports.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, principalSecretName } from './names.ts';
 import { rotationAsked } from './rotation.ts';
@@ -158,9 +158,7 @@ describe('on a Space', () => {
     const [url, before] = [await space.urlOf('ledger'), await pods()];
     await mark('ledger');
     await space.stop();
-    const line = await openTcpProxy({ port: Number(new URL(environment.database.broker.url).port) });
-    await line.close();
-    await space.start({ brokerUrl: `http://127.0.0.1:${line.port}` });
+    await space.start({ brokerUrl: `http://127.0.0.1:${await freePort()}` });
     await ask('away');
     await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', 'False BrokerUnreachable');
     await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'True Ready');

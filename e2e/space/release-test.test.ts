@@ -6,7 +6,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { POLICY_BINDING } from '../../operator/admission.ts';
@@ -15,6 +14,7 @@ import { type Check, checksOf } from '../../operator/selftest/checks.ts';
 import { type SelfTestOptions, selfTestOptions } from '../../operator/selftest/options.ts';
 import { reaches } from '../../operator/selftest/reaches.ts';
 import { eventually } from '../../testing/eventually.ts';
+import { freePort } from '../../testing/ports.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish } from './kube.ts';
@@ -196,12 +196,13 @@ describe('the test of a release', () => {
   });
 
   it('reports what answers, and nothing about what does not', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
+    // Closed, it is nobody else's: neither another server's, nor that of the connection itself.
+    const port = await freePort();
+    const server = createServer().listen(port, '127.0.0.1');
     await once(server, 'listening');
-    const port = portOf(server);
-    expect(await reaches(5_000)('127.0.0.1', port)).toBe(true);
+    expect(await reaches(60_000)('127.0.0.1', port)).toBe(true);
     await new Promise((done) => server.close(done));
-    expect(await reaches(5_000)('127.0.0.1', port)).toBe(false);
+    expect(await reaches(60_000)('127.0.0.1', port)).toBe(false);
   });
 });
 
