@@ -4,7 +4,7 @@ import { connect, openFixture, sqlstate } from '../testing/postgres.ts';
 
 it('the watch ends the session that has filled the lock table, although nobody can log in any more', async () => {
   // So small a table is full long before the watch looks again, on a busy machine, too.
-  const environment = { WATCH_INTERVAL_MS: '20000', ROLE_LOCKS: '100000' };
+  const environment = { WATCH_INTERVAL_MS: '60000', ROLE_LOCKS: '100000' };
   const fixture = await openFixture(
     { major: '17', settings: { max_locks_per_transaction: '10' } },
     { environment },

@@ -63,19 +63,22 @@ it('a server that hangs affects only its own Capsules, whose requests fail soon'
   const [here, there] = [tokens.get('main')!, tokens.get('b')!];
   const own = broker.as(here.token);
   await own.create(here.id, 'warm');
-  const timed = async (caller: Client, id: string, app: string, expected: number) => {
-    const begun = performance.now();
-    expect((await caller.create(id, app)).status).toBe(expected);
-    return performance.now() - begun;
-  };
+  /** Of the first request with this answer: a server of a machine that stands still for some seconds hangs as well, until it goes on. */
+  const timed = (caller: Client, id: string, app: string, expected: number) =>
+    eventually(
+      async () => {
+        const begun = performance.now();
+        const { status } = await caller.create(id, app);
+        return status === expected && performance.now() - begun;
+      },
+      { what: `an answer ${expected}` },
+    );
   const ofMain = () => timed(own, here.id, 'warm', 200);
   const ofB = () => timed(broker.as(there.token), there.id, 'app', 503);
-  /** The least of five, one after the other: on a busy machine one may be late, while each that waits for b is. */
-  const least = async (one: () => Promise<number>) => {
-    const times: number[] = [];
-    for (let i = 0; i < 5; i += 1) times.push(await one());
-    return Math.min(...times);
-  };
+  /** Whatever waits for b, waits for five seconds at least. On a busy machine others may be late, but not each of them. */
+  const isSoon = (ms: number) => ms < 4_500;
+  const once = (one: () => Promise<number>, what: string) =>
+    eventually(async () => isSoon(await one()), { what });
   line.hang();
   try {
     // Many requests for Capsules of b at once, which must leave slots and connections for those of main.
@@ -84,19 +87,20 @@ it('a server that hangs affects only its own Capsules, whose requests fail soon'
     const before = Math.min(...(await Promise.all(Array.from({ length: 5 }, ofMain))));
     await eventually(() => broker.servers.all[1]!.state().kind === 'unreachable', {
       what: 'the server that hangs to be seen',
-      within: 60_000,
     });
-    const after = await least(ofMain);
+    await once(ofMain, 'main to answer soon');
     for (const reply of await Promise.all(waiting)) expect(reply.status).toBe(503);
-    const refused = await least(ofB);
-    const placed = await broker.provisioner.provision('meanwhile', newToken('dbp').reveal());
+    await once(ofB, 'b to be refused soon');
+    const principal = newToken('dbp').reveal();
+    const placed = await eventually(
+      async () => {
+        const reply = await broker.provisioner.provision('meanwhile', principal);
+        return reply.status === 200 && reply;
+      },
+      { what: 'another Capsule to be placed' },
+    );
     expect(two.serverOf(placed.json.database_url)).toBe('main');
-    // Whatever waits for b, waits for five seconds at least.
-    expect({ before: before < 4_500, after: after < 4_500, refused: refused < 4_500 }).toEqual({
-      before: true,
-      after: true,
-      refused: true,
-    });
+    expect(before).toSatisfy(isSoon);
   } finally {
     line.resume();
   }
