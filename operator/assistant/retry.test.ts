@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { Context } from '../context.ts';
 import type { Assistant, Deployment } from '../kinds.ts';
-import { refusedForSandbox, waitOf } from './retry.ts';
+import { askAgain, refusedForSandbox, waitOf } from './retry.ts';
 
 const names = { space: 'home', runtimeClass: 'gvisor' };
 const refused = (message: string, status = 'True') =>
@@ -47,4 +48,30 @@ test.each<[string, { sandbox?: string; since?: number; refused?: number }, numbe
   const deployment = { metadata: { name: 'ledger' }, status: { conditions: [failure] } };
   const waitMs = waitOf(assistant as unknown as Assistant, deployment as unknown as Deployment, NOW);
   expect(waitMs).toBe(seconds * 1000);
+});
+
+test('after a first attempt that came too early the next ones follow soon, and then more and more rarely', async () => {
+  const since = Date.parse('2026-03-01T12:00:00Z');
+  let now = since + 2_000;
+  const asked: number[] = [];
+  const deployment = refused(POLICY) as { metadata: { annotations?: object } };
+  const condition = {
+    type: 'SandboxReady',
+    status: 'True',
+    lastTransitionTime: new Date(since).toISOString(),
+  };
+  const assistant = { status: { conditions: [condition] } } as unknown as Assistant;
+  const context = {
+    names,
+    now: () => new Date(now).toISOString(),
+    writer: {
+      async merge(_resource: unknown, _object: unknown, change: { metadata: { annotations: object } }) {
+        deployment.metadata.annotations = change.metadata.annotations;
+        asked.push((now - since) / 1_000);
+      },
+    },
+  } as unknown as Context;
+  while (now < since + 3_600_000)
+    now += (await askAgain(context, assistant, deployment as Deployment, new AbortController().signal)) ?? 0;
+  expect(asked).toEqual([2, 7, 14, 28, 56, 112, 224, 448, 896, 1_792, 2_692, 3_592]);
 });

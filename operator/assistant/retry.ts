@@ -23,7 +23,7 @@ export function refusedForSandbox(
 }
 
 /**
- * How long to wait between two attempts: as long as the pods have been refused since the sandbox is there, within
+ * How long to wait after an attempt: as long as the pods had been refused by then since the sandbox is there, within
  * bounds. The policy may also refuse what does not end by itself, such as an annotation that somebody's webhook adds,
  * and the condition goes on to say why the first attempt failed.
  */
@@ -54,10 +54,10 @@ export async function askAgain(
   if (!deployment || !refusedForSandbox(context.names, deployment)) return undefined;
   const last = Date.parse(deployment.metadata.annotations?.[ANNOTATION.retried] ?? '') || 0;
   const now = context.now();
-  const waitMs = waitOf(assistant, deployment, Date.parse(now));
-  const leftMs = last + waitMs - Date.parse(now);
+  // The wait is that of the last attempt; one that grew with the time since then would never be over.
+  const leftMs = last + waitOf(assistant, deployment, last) - Date.parse(now);
   if (leftMs > 0) return Math.max(leftMs, AGAIN_MS);
   const annotations = { [ANNOTATION.retried]: now };
   await context.writer.merge(DEPLOYMENT, deployment, { metadata: { annotations } }, signal);
-  return waitMs;
+  return waitOf(assistant, deployment, Date.parse(now));
 }
