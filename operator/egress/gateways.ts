@@ -3,18 +3,7 @@ import type { Secret } from '@space/contracts/secret';
 import { canonicalJson, type Definition } from '@space/manifests';
 import { sha256 } from '../runtime/digest.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
-import { type Policy, ReplicaRecord } from './replica-record.ts';
-
-/** How many replicas have acknowledged a policy. */
-export interface Acknowledged {
-  readonly serving: number;
-  readonly acknowledged: number;
-  /** Stored inputs whose value was entered for another definition. */
-  readonly reentry: readonly string[];
-  /** Envelopes that replace older ones. */
-  readonly resealed: Readonly<Record<string, string>>;
-  readonly problem?: unknown;
-}
+import { type Acknowledged, type Addresses, type Policy, ReplicaRecord } from './replica-record.ts';
 
 /** A policy with definitions as in the manifest; the gateway decides whether it knows a signing profile. */
 type Put = Omit<PolicyPut, 'stored_inputs'> & {
@@ -22,9 +11,6 @@ type Put = Omit<PolicyPut, 'stored_inputs'> & {
     Record<string, { readonly definition: Definition; readonly envelope: string }>
   >;
 };
-
-/** The present addresses of an Assistant's pods, which are read when a message is sent. */
-export type Addresses = () => readonly string[];
 
 /** All replicas of the egress gateway together. A policy that a replica has acknowledged is not sent again. */
 export interface Gateways {

@@ -1,6 +1,19 @@
 import type { About } from '@space/contracts/egress';
-import type { Acknowledged, Addresses } from './gateways.ts';
 import { type Replica, ReplicaError } from './replica.ts';
+
+/** How many replicas have acknowledged a policy. */
+export interface Acknowledged {
+  readonly serving: number;
+  readonly acknowledged: number;
+  /** Stored inputs whose value was entered for another definition. */
+  readonly reentry: readonly string[];
+  /** Envelopes that replace older ones. */
+  readonly resealed: Readonly<Record<string, string>>;
+  readonly problem?: unknown;
+}
+
+/** The present addresses of an Assistant's pods, which are read when a message is sent. */
+export type Addresses = () => readonly string[];
 
 type Answer = Pick<Acknowledged, 'reentry' | 'resealed'>;
 
