@@ -7,6 +7,12 @@ import { makeStores } from './stores.ts';
 import { manifest } from './testing/manifest.ts';
 import { connectTriggers } from './triggers.ts';
 
+const queue = () => new Queue({ clock: systemClock });
+const someQueues = () => ({
+  ...{ capsules: queue(), assistants: queue(), roles: queue() },
+  ...{ gateways: queue(), addresses: queue() },
+});
+
 const capsule = (name: string, resourceVersion: string) => ({
   metadata: { name, namespace: 'home', uid: name, resourceVersion },
   spec: {},
@@ -14,13 +20,7 @@ const capsule = (name: string, resourceVersion: string) => ({
 
 test('a change of the gate has a lower priority than changes of users, except if pods must stop', async () => {
   const stores = makeStores();
-  const queues = {
-    capsules: new Queue({ clock: systemClock }),
-    assistants: new Queue({ clock: systemClock }),
-    gateways: new Queue({ clock: systemClock }),
-    addresses: new Queue({ clock: systemClock }),
-    roles: new Queue({ clock: systemClock }),
-  };
+  const queues = someQueues();
   const triggers = connectTriggers('home', stores, queues);
   const next = async () => {
     const key = await queues.capsules.take();
@@ -45,13 +45,7 @@ test('a change of the gate has a lower priority than changes of users, except if
 
 test('the event of an own write is as urgent as the reconcile that wrote it, and a user’s change in the meantime is urgent', async () => {
   const stores = makeStores();
-  const queues = {
-    capsules: new Queue({ clock: systemClock }),
-    assistants: new Queue({ clock: systemClock }),
-    gateways: new Queue({ clock: systemClock }),
-    addresses: new Queue({ clock: systemClock }),
-    roles: new Queue({ clock: systemClock }),
-  };
+  const queues = someQueues();
   connectTriggers('home', stores, queues);
   const { capsules } = queues;
   stores.capsules.replace([capsule('a', '1'), capsule('b', '2')]);
@@ -97,13 +91,7 @@ test('the event of an own write is as urgent as the reconcile that wrote it, and
 
 test('each start of a gateway’s replica triggers a reconcile, ready or not, as soon as it listens', async () => {
   const stores = makeStores();
-  const queues = {
-    capsules: new Queue({ clock: systemClock }),
-    assistants: new Queue({ clock: systemClock }),
-    gateways: new Queue({ clock: systemClock }),
-    addresses: new Queue({ clock: systemClock }),
-    roles: new Queue({ clock: systemClock }),
-  };
+  const queues = someQueues();
   connectTriggers('home', stores, queues);
   const { gateways } = queues;
   const pod = (resourceVersion: string, containerID: string, started: boolean, component = 'egress') => ({
@@ -142,13 +130,7 @@ test.each(['postgres', 'objectstore', 'egress'])(
   'another address of the Service of %s triggers a reconcile of every Assistant, and no other change of it does',
   async (component) => {
     const stores = makeStores();
-    const queues = {
-      capsules: new Queue({ clock: systemClock }),
-      assistants: new Queue({ clock: systemClock }),
-      gateways: new Queue({ clock: systemClock }),
-      addresses: new Queue({ clock: systemClock }),
-      roles: new Queue({ clock: systemClock }),
-    };
+    const queues = someQueues();
     connectTriggers('home', stores, queues);
     const { assistants } = queues;
     const next = async () => {
@@ -185,13 +167,7 @@ test.each(['postgres', 'objectstore', 'egress'])(
 
 test('the gateway is told where an Assistant’s pods are when one comes, moves or goes, and not of their other changes', async () => {
   const stores = makeStores();
-  const queues = {
-    capsules: new Queue({ clock: systemClock }),
-    assistants: new Queue({ clock: systemClock }),
-    gateways: new Queue({ clock: systemClock }),
-    addresses: new Queue({ clock: systemClock }),
-    roles: new Queue({ clock: systemClock }),
-  };
+  const queues = someQueues();
   stores.assistants.replace([
     {
       metadata: { name: 'books', namespace: 'home', uid: 'u', resourceVersion: '1' },
