@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
 import { sweepOrphans } from './assistant/orphans.ts';
-import { moveEgress } from './assistant/steps/egress.ts';
+import { announceAddresses } from './assistant/steps/egress.ts';
 import { reconcileConsoleRole } from './capsule/console-role.ts';
 import { reconcileCapsules } from './capsule/controller.ts';
 import type { Context } from './context.ts';
@@ -116,7 +116,7 @@ export function makeControllers(options: ControllersOptions): ControllerOptions[
     controller('role', queues.roles, 1, reconcileConsoleRole),
     // This controller starts before that of Assistants, so that few of them are reconciled twice at the start.
     controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
-    controller('address', queues.addresses, ADDRESS_WORKERS, moveEgress),
+    controller('address', queues.addresses, ADDRESS_WORKERS, announceAddresses),
     controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
     controller('probe', queues.probes, PROBE_WORKERS, (context, key, signal) =>
       reconcileProbe(context, sightings, key, signal),

@@ -106,10 +106,10 @@ test('the address of a new pod is sent while another replica, or the reconcile o
   const reconcile = gateways.put({ ...open, generation: 2 }, addresses, signal);
   await expect.poll(said).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1']);
   go('10.1.0.1', '10.1.0.2');
-  const moved = gateways.move(about, addresses, signal);
+  const announced = gateways.announce(about, addresses, signal);
   await expect.poll(said).toEqual(['a policy.put 10.1.0.1,10.1.0.2']);
   release('b');
-  await Promise.all([reconcile, moved]);
+  await Promise.all([reconcile, announced]);
   expect(said()).toEqual(['b policy.put 10.1.0.1,10.1.0.2']);
   // The reconcile that the pod caused finds everything sent.
   await gateways.put({ ...open, generation: 2 }, addresses, signal);
@@ -122,38 +122,38 @@ test('a message that was behind another has the addresses of the moment at which
   said();
   hold('a');
   go('10.1.0.2');
-  const moved = gateways.move(about, addresses, signal);
+  const announced = gateways.announce(about, addresses, signal);
   await expect.poll(said).toEqual(['a policy.put 10.1.0.2', 'b policy.put 10.1.0.2']);
   const reconcile = gateways.put({ ...open, generation: 2 }, addresses, signal);
   go('10.1.0.3');
   release('a');
-  await Promise.all([moved, reconcile]);
+  await Promise.all([announced, reconcile]);
   expect(said().toSorted()).toEqual(['a policy.put 10.1.0.3', 'b policy.put 10.1.0.3']);
-  await gateways.move(about, addresses, signal);
+  await gateways.announce(about, addresses, signal);
   expect(said()).toEqual([]);
 });
 
 test('addresses alone give a replica no policy, bring none back, and are not sent for one that opens nothing', async () => {
   const { gateways, said, addresses, go } = replicasWithPods();
-  await gateways.move(about, addresses, signal);
+  await gateways.announce(about, addresses, signal);
   expect(said()).toEqual([]);
   await gateways.put(open, addresses, signal);
   await gateways.narrow(narrow, addresses, signal);
   said();
   go('10.1.0.2');
-  await gateways.move(about, addresses, signal);
+  await gateways.announce(about, addresses, signal);
   expect(said()).toEqual([]);
   await gateways.narrow({ ...narrow, allowed_hosts: ['a.org'] }, addresses, signal);
   said();
   go('10.1.0.3');
-  await gateways.move({ ...about, assistant_uid: 'another' }, addresses, signal);
+  await gateways.announce({ ...about, assistant_uid: 'another' }, addresses, signal);
   expect(said()).toEqual([]);
-  await gateways.move(about, addresses, signal);
+  await gateways.announce(about, addresses, signal);
   expect(said()).toEqual(['a policy.narrow 10.1.0.3', 'b policy.narrow 10.1.0.3']);
   await gateways.remove(about, signal);
   said();
   go('10.1.0.4');
-  await gateways.move(about, addresses, signal);
+  await gateways.announce(about, addresses, signal);
   expect(said()).toEqual([]);
 });
 
@@ -164,10 +164,10 @@ test('a replica that did not take the addresses is sent everything again', async
   hold('a');
   go('10.1.0.2');
   const abort = new AbortController();
-  const moved = gateways.move(about, addresses, abort.signal);
+  const announced = gateways.announce(about, addresses, abort.signal);
   await expect.poll(said).toEqual(['a policy.put 10.1.0.2', 'b policy.put 10.1.0.2']);
   abort.abort(new Error('the lead is lost'));
-  await moved;
+  await announced;
   expect([gateways.settled({ key: 'a' }, about), gateways.settled({ key: 'b' }, about)]).toEqual([
     false,
     true,

@@ -24,7 +24,7 @@ export interface Gateways {
    * Sends each replica the policy that it has of this Assistant with the present addresses. A replica that has none, or
    * does not answer, gets them with the policy.
    */
-  move(about: About, addresses: Addresses, signal: AbortSignal): Promise<void>;
+  announce(about: About, addresses: Addresses, signal: AbortSignal): Promise<void>;
   /** Removes the policy for good, since the Assistant is being deleted. */
   remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
   /** Stored inputs that a replica has suspended because their hosts returned the values. */
@@ -76,11 +76,11 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
 function policyCalls(
   record: ReplicaRecord,
   call: CallReplica,
-): Pick<Gateways, 'put' | 'narrow' | 'move' | 'remove'> {
+): Pick<Gateways, 'put' | 'narrow' | 'announce' | 'remove'> {
   return {
     put: (put, addresses, signal) => record.tellAll(put, putting(put, call), addresses, signal),
     narrow: (narrow, addresses, signal) => record.tellAll(narrow, narrowing(narrow, call), addresses, signal),
-    move: (about, addresses, signal) => record.move(about, addresses, signal),
+    announce: (about, addresses, signal) => record.announce(about, addresses, signal),
     async remove({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };
       const removing: Policy = {

@@ -30,8 +30,8 @@ export interface Policy {
 /** The last policy that a replica has acknowledged. */
 interface Outcome extends Answer {
   readonly digest: string;
-  /** Its Assistant and how to send it with other addresses; absent if it opens nothing. */
-  readonly moves?: { readonly uid: string; readonly policy: Policy } | undefined;
+  /** What is sent again when other addresses have come, and the UID of its Assistant; absent if it opens nothing. */
+  readonly sent?: { readonly uid: string; readonly policy: Policy } | undefined;
 }
 
 /** The answer of one replica, or the error. */
@@ -77,11 +77,10 @@ export class ReplicaRecord {
   }
 
   /** Sends each replica the policy that it has, if other addresses have come since. */
-  async move(about: About, addresses: Addresses, signal: AbortSignal): Promise<void> {
+  async announce(about: About, addresses: Addresses, signal: AbortSignal): Promise<void> {
     await this.#toEach(about, async (replica) => {
-      const moves = this.#outcomes.get(replica.key)?.get(tenantOf(about))?.moves;
-      if (moves?.uid === about.assistant_uid)
-        await this.#tell(replica, about, moves.policy, addresses, signal);
+      const sent = this.#outcomes.get(replica.key)?.get(tenantOf(about))?.sent;
+      if (sent?.uid === about.assistant_uid) await this.#tell(replica, about, sent.policy, addresses, signal);
     });
   }
 
@@ -135,8 +134,8 @@ export class ReplicaRecord {
     outcomes.delete(tenant);
     try {
       const answer = await message.tell(replica, signal);
-      const moves = policy.opens ? { uid: about.assistant_uid, policy } : undefined;
-      const outcome = { digest: message.digest, ...answer, moves };
+      const sent = policy.opens ? { uid: about.assistant_uid, policy } : undefined;
+      const outcome = { digest: message.digest, ...answer, sent };
       outcomes.set(tenant, outcome);
       settled.set(tenant, true);
       return { replica, outcome };

@@ -114,12 +114,12 @@ const addressesNow =
  * Tells the gateway of pods that have come or gone, whatever else delays a reconcile of their Assistant, such as a
  * broker that does not answer: a pod that starts must not wait for that.
  */
-export async function moveEgress(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
+export async function announceAddresses(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const { stores, gateways } = context;
   const assistant = stores.assistants.get(key);
   const id = assistant && (claimedId(assistant) ?? assistant.status?.manifest?.id);
   if (assistant === undefined || id === undefined) return {};
-  await gateways.move(aboutOf(assistant, id), addressesNow(stores, assistant, id), signal);
+  await gateways.announce(aboutOf(assistant, id), addressesNow(stores, assistant, id), signal);
   return {};
 }
 
