@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { type GiveBack, SharedSlots, type ShareRefusal } from '@space/broker-kit';
 import type { TurnedAwayReason } from '../metrics.ts';
 import { type Policies, plainAddress } from '../policies/policies.ts';
-import { isLoopback } from '../policies/strangers.ts';
+import { isLoopback, UNKNOWN_OF_FREE } from '../policies/strangers.ts';
 import type { DataLimits } from './limits.ts';
 
 export type ConnectionLimits = Pick<
@@ -49,7 +49,7 @@ export class ConnectionShares {
     this.#onTurnedAway = onTurnedAway;
     this.#known = this.#pool(limits.allConnections, limits.connections, limits.capsuleConnections);
     const { allUnknownConnections: all, unknownConnections: each } = limits;
-    this.#unknown = this.#pool(all, each, each);
+    this.#unknown = this.#pool(all, each, each, UNKNOWN_OF_FREE);
     this.#own = this.#pool(each, each, each);
   }
 
@@ -110,12 +110,12 @@ export class ConnectionShares {
     return isLoopback(address) ? this.#own : this.#unknown;
   }
 
-  #pool(total: number, perAddress: number, perCapsule: number): Pool {
+  #pool(total: number, perAddress: number, perCapsule: number, ofFree?: number): Pool {
     const onRefusal = (reason: ShareRefusal) => {
       this.#refusal = reason;
     };
     return {
-      byAddress: new SharedSlots({ total, perKey: perAddress }, onRefusal),
+      byAddress: new SharedSlots({ total, perKey: perAddress, ...(ofFree && { ofFree }) }, onRefusal),
       byCapsule: new SharedSlots({ total, perKey: perCapsule }, onRefusal),
       idle: new Set(),
     };

@@ -18,7 +18,7 @@ export interface DataLimits {
   readonly allConnections: number;
   /**
    * Connections of one address that is in no policy, and of all such addresses; also the number of their calls that may
-   * wait.
+   * wait. A pod that has just started calls before its address was announced, as fast as its users do.
    */
   readonly unknownConnections: number;
   readonly allUnknownConnections: number;
@@ -67,7 +67,7 @@ export const DEFAULT_LIMITS: DataLimits = {
   connections: 256,
   capsuleConnections: 512,
   allConnections: 4_096,
-  unknownConnections: 32,
+  unknownConnections: 128,
   allUnknownConnections: 1_024,
   refusalsPerSecond: 10,
   refusalsBurst: 100,

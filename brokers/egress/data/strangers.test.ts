@@ -100,6 +100,15 @@ describe('a caller without a policy', () => {
     expect(greedy.every(({ text }) => text === '')).toBe(true);
   });
 
+  it('comes to have a quarter of what is free, so that many of them leave slots for the next', async () => {
+    await start({ unknownConnections: 8, allUnknownConnections: 10 });
+    const greedy = Array.from({ length: 8 }, () => call('127.0.0.2', ask(WRONG)));
+    await until(() => expect(greedy.filter(({ ended }) => ended)).toHaveLength(6));
+    const others = Array.from({ length: 8 }, (_, at) => call(`127.0.1.${at + 1}`, ask(WRONG)));
+    await until(async () => expect(await waiting()).toBe(10));
+    expect(others.some(({ ended }) => ended)).toBe(false);
+  });
+
   it('that repeats requests without a credential and does not read the answers is ended', async () => {
     await start();
     // Nothing leaves, as when the buffers of both kernels are full.
@@ -204,7 +213,7 @@ describe('connections', () => {
   });
 
   it('of an address in no policy are a handful, and its Capsule’s once it has proved itself', async () => {
-    await start({ unknownConnections: 2, allUnknownConnections: 2 });
+    await start({ unknownConnections: 2, allUnknownConnections: 64 });
     await test.put({ addresses: [] });
     const early = [call('127.0.0.2', ask(test.principal)), call('127.0.0.2', ask(test.principal))];
     await until(async () => expect(await waiting()).toBe(2));

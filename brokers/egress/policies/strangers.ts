@@ -10,6 +10,9 @@ export class TurnedAway extends Error {
   }
 }
 
+/** The share of what is free that an unknown address may come to have, so that many of them always leave some. */
+export const UNKNOWN_OF_FREE = 0.25;
+
 export interface StrangerLimits {
   readonly unknownConnections: number;
   readonly allUnknownConnections: number;
@@ -45,7 +48,7 @@ export class Strangers {
     this.#policies = policies;
     this.#onTurnedAway = onTurnedAway;
     const { unknownConnections: perKey, allUnknownConnections: total } = limits;
-    this.#waiting = new SharedSlots({ total, perKey });
+    this.#waiting = new SharedSlots({ total, perKey, ofFree: UNKNOWN_OF_FREE });
     this.#ownWaiting = new SharedSlots({ total: perKey, perKey });
     this.#unknown = new RateLimit({ perSecond: limits.refusalsPerSecond, burst: limits.refusalsBurst });
     this.#known = new RateLimit(limits);
