@@ -22,6 +22,8 @@ interface Kept {
 interface Pool {
   readonly byAddress: SharedSlots;
   readonly byCapsule: SharedSlots;
+  /** The share of the free slots that a key may come to have. */
+  readonly ofFree: number;
   /** Idle connections, the one that was idle for longest first. */
   readonly idle: Set<Socket>;
 }
@@ -110,13 +112,14 @@ export class ConnectionShares {
     return isLoopback(address) ? this.#own : this.#unknown;
   }
 
-  #pool(total: number, perAddress: number, perCapsule: number, ofFree?: number): Pool {
+  #pool(total: number, perAddress: number, perCapsule: number, ofFree = Number.POSITIVE_INFINITY): Pool {
     const onRefusal = (reason: ShareRefusal) => {
       this.#refusal = reason;
     };
     return {
-      byAddress: new SharedSlots({ total, perKey: perAddress, ...(ofFree && { ofFree }) }, onRefusal),
+      byAddress: new SharedSlots({ total, perKey: perAddress, ofFree }, onRefusal),
       byCapsule: new SharedSlots({ total, perKey: perCapsule }, onRefusal),
+      ofFree,
       idle: new Set(),
     };
   }
@@ -132,7 +135,8 @@ export class ConnectionShares {
 
   #tryTake(pool: Pool, slots: SharedSlots, key: string): GiveBack | undefined {
     const slot = slots.tryTake(key);
-    if (slot !== undefined || this.#refusal === 'share') return slot;
+    // A key that could not have the place of an idle connection does not end one.
+    if (slot !== undefined || this.#refusal === 'share' || slots.heldBy(key) >= pool.ofFree) return slot;
     const [longest] = pool.idle;
     if (longest === undefined) return undefined;
     this.#leave(longest);

@@ -226,6 +226,22 @@ describe('connections', () => {
     await until(() => expect(next.text).toMatch(/^HTTP\/1\.1 403 /));
   });
 
+  it('of an address in no policy end no idle ones of others whose places it could not have', async () => {
+    await start({ unknownConnections: 4, allUnknownConnections: 4 });
+    const one = (from: string) => call(from, '');
+    const idle = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'].map(one);
+    await until(async () => expect(await metric('space_egress_connections')).toEqual({ '': 4 }));
+    const second = one('127.0.0.5');
+    await until(() => expect(second.ended).toBe(true));
+    expect(await metric('space_egress_connections')).toEqual({ '': 4 });
+    expect(idle.some(({ ended }) => ended)).toBe(false);
+    expect(await turnedAway('connections_full')).toBe(1);
+    // An address without any gets the place of the one that was idle for longest.
+    const fresh = call('127.0.0.6', ask());
+    await until(() => expect(fresh.text).toMatch(/^HTTP\/1\.1 403 /));
+    await until(() => expect(idle.filter(({ ended }) => ended)).toHaveLength(1));
+  });
+
   it('of an address that two Capsules have count for the one that proves itself', async () => {
     await start({ connections: 2, capsuleConnections: 2, allConnections: 64 });
     const other = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2', principals: [digest('o')] };
