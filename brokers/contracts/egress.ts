@@ -70,17 +70,22 @@ const addresses = z.array(z.string().max(64)).max(1_000);
 /** A random identifier of a replica's process; another process has no policies. */
 const instance = z.string().regex(/^[0-9a-f]{32}$/);
 
-const policy = z.strictObject({
-  ...assistant,
-  /** `metadata.generation` of the Assistant: an older policy never replaces a newer one. */
-  generation: z.int().min(0),
+/** What an Assistant may do, and how it proves itself. */
+const content = {
   /** Identifies this content; replicas acknowledge it. */
   revision: sha256,
   /** SHA-256 of each valid egress principal; two during an exchange. */
   principals: z.array(sha256).min(1).max(2),
-  addresses,
   allowed_hosts: z.array(host).max(32),
   stored_inputs: z.record(identifier, z.strictObject({ definition, envelope })),
+};
+
+const policy = z.strictObject({
+  ...assistant,
+  /** `metadata.generation` of the Assistant: an older policy never replaces a newer one. */
+  generation: z.int().min(0),
+  ...content,
+  addresses,
 });
 
 /**
@@ -175,6 +180,11 @@ export const EGRESS = {
         stored_inputs: z.record(identifier, sha256),
         /** Those of now, since pods are replaced meanwhile; if absent, the policy keeps those that it has. */
         addresses: addresses.exactOptional(),
+        /**
+         * What the running pods were given, for a replica that has no policy of the Assistant, as after a restart. It takes
+         * of it what this message permits.
+         */
+        running: z.strictObject(content).exactOptional(),
       }),
       response: z.strictObject({ narrowed: z.boolean(), instance, trace_id: traceId }),
     },

@@ -12,13 +12,14 @@ import { together } from '../runtime/together.ts';
 import { type Facts, gatherFacts, type RunFacts, UnreadFactError } from './facts.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Plan, planAssistant } from './plan.ts';
-import { runsManifest } from './powers.ts';
 import { ensureData } from './provision.ts';
+import { runsManifest } from './running.ts';
 import { manifestOf, reportAssistant } from './status.ts';
 import { ensureDeployment, findingOfRunning, mustStop, scaleToZero } from './steps/deployment.ts';
 import { ensureDocuments } from './steps/documents.ts';
 import { ensureEgress, narrowEgress } from './steps/egress.ts';
 import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
+import { runningEgress } from './steps/running-egress.ts';
 import { REFUSED_MS, readUsage } from './steps/usage.ts';
 
 const LOOK_AGAIN_MS = 15_000;
@@ -94,7 +95,7 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
   const kept = keeps ? await keepEgress(context, { ...facts, workload }, signal) : NOTHING_KEPT;
   const retry =
     workload && (plan.accepted || owns) && !plan.run && !keeps
-      ? await narrowEgress(context, workload, plan.suspended ? CLOSED : workload.egress.policy, signal)
+      ? await narrow(context, { ...facts, workload }, plan, signal)
       : kept.retry;
   if (plan.suspended || plan.restoring || mustStop(context, facts)) {
     await scaleToZero(context, facts, signal);
@@ -105,6 +106,20 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
   if (plan.run && workload) return run(context, { ...facts, workload }, plan, signal);
   const running = findingOfRunning(context, facts);
   return { findings: { ...kept.findings, ...(running ? { WorkloadReady: running } : {}) }, retry };
+}
+
+/**
+ * Ends what the manifest of now does not permit. What the running pods keep is read for replicas of the gateway that have
+ * restarted; if it cannot be read, the rest is done all the same.
+ */
+async function narrow(context: Context, facts: RunFacts, plan: Plan, signal: AbortSignal): Promise<unknown> {
+  const { workload } = facts;
+  if (plan.suspended) return narrowEgress(context, workload, CLOSED, signal);
+  const [running, unread] = await runningEgress(context, facts, signal).then(
+    (running) => [running, undefined] as const,
+    (error: unknown) => [undefined, error] as const,
+  );
+  return (await narrowEgress(context, workload, workload.egress.policy, signal, running)) ?? unread;
 }
 
 const NOTHING_KEPT: Outcome = { findings: {} };

@@ -37,12 +37,15 @@ export function describeWorkload(names: SpaceNames, assistant: Assistant, manife
     manifest,
     digest,
     documents: {
-      manifest: { name: `${id}-manifest-${digest}`, key: 'manifest.json', text },
+      manifest: { name: manifestName(id, digest), key: 'manifest.json', text },
       genesis: { name: `${id}-genesis-${sha256(genesis)}`, key: 'genesis.txt', text: genesis },
     },
     egress: compileEgress(manifest),
   };
 }
+
+/** The name of the ConfigMap with a manifest, by the SHA-256 of its text in hex. */
+export const manifestName = (id: string, digest: string): string => `${id}-manifest-${digest}`;
 
 /** The Assistant and its id, from which names and labels of its objects are made. */
 type Identity = Pick<Workload, 'names' | 'assistant' | 'manifest'>;

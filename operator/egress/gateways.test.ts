@@ -49,6 +49,26 @@ test('a replica of an earlier release, which knows no addresses in a narrowing, 
   expect(asked).toEqual([moving]);
 });
 
+test('a replica of an earlier release gets what running pods were given as the first thing that it may not know', async () => {
+  const asked: object[] = [];
+  const knows = (...fields: readonly string[]): CallReplica =>
+    (async (_replica: unknown, _operation: unknown, request: object) => {
+      asked.push(request);
+      if (['running', 'addresses'].some((field) => field in request && !fields.includes(field)))
+        throw new ReplicaError('invalid_request');
+      return { narrowed: true, instance: 'start-1' };
+    }) as never;
+  const running = { revision: 'r', principals: ['p'], allowed_hosts: ['a.org'], stored_inputs: {} };
+  const [addresses, whole] = [['10.0.0.2'], { ...narrow, running }];
+  for (const fields of [['running', 'addresses'], ['addresses'], []]) {
+    const gateways = egressGateways(() => [replica], knows(...fields));
+    expect((await gateways.narrow(whole, () => addresses, signal)).problem).toBeUndefined();
+    expect(asked.splice(0)).toEqual(
+      [{ ...whole, addresses }, { ...narrow, addresses }, narrow].slice(0, 3 - fields.length),
+    );
+  }
+});
+
 test('inputs that a gateway names but was not sent are ignored', async () => {
   const answer = { revision: 'r', reentry: ['bank', 's3cr3t-of-another'], resealed: {} };
   const gateways = egressGateways(

@@ -5,21 +5,22 @@ import { sha256 } from '../runtime/digest.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
 import { type Acknowledged, type Addresses, type Policy, ReplicaRecord } from './replica-record.ts';
 
-/** A policy with definitions as in the manifest; the gateway decides whether it knows a signing profile. */
-type Put = Omit<PolicyPut, 'stored_inputs'> & {
+/** Definitions as in the manifest; the gateway decides whether it knows a signing profile. */
+type AsInManifest<Content> = Omit<Content, 'stored_inputs'> & {
   readonly stored_inputs: Readonly<
     Record<string, { readonly definition: Definition; readonly envelope: string }>
   >;
 };
+type Put = AsInManifest<PolicyPut>;
+type Narrow = Omit<PolicyNarrow, 'running'> & { readonly running?: RunningPolicy };
+
+/** What the running pods of an Assistant were given. */
+export type RunningPolicy = AsInManifest<NonNullable<PolicyNarrow['running']>>;
 
 /** All replicas of the egress gateway together. A policy that a replica has acknowledged is not sent again. */
 export interface Gateways {
   put(put: Omit<Put, 'addresses'>, addresses: Addresses, signal: AbortSignal): Promise<Acknowledged>;
-  narrow(
-    narrow: Omit<PolicyNarrow, 'addresses'>,
-    addresses: Addresses,
-    signal: AbortSignal,
-  ): Promise<Acknowledged>;
+  narrow(narrow: Omit<Narrow, 'addresses'>, addresses: Addresses, signal: AbortSignal): Promise<Acknowledged>;
   /**
    * Sends each replica the policy that it has of this Assistant with the present addresses. A replica that has none, or
    * does not answer, gets them with the policy.
@@ -120,7 +121,7 @@ function putting(put: Omit<Put, 'addresses'>, call: CallReplica): Policy {
   };
 }
 
-function narrowing(narrow: Omit<PolicyNarrow, 'addresses'>, call: CallReplica): Policy {
+function narrowing(narrow: Omit<Narrow, 'addresses'>, call: CallReplica): Policy {
   return {
     opens: narrow.allowed_hosts.length > 0 || Object.keys(narrow.stored_inputs).length > 0,
     at(addresses) {
@@ -128,7 +129,7 @@ function narrowing(narrow: Omit<PolicyNarrow, 'addresses'>, call: CallReplica): 
       return {
         digest: `narrow ${sha256(canonicalJson(whole))}`,
         async tell(replica, signal) {
-          await narrowOne(call, replica, whole, signal);
+          await narrowOne(call, replica, whole as PolicyNarrow, signal);
           return NOTHING;
         },
       };
@@ -136,19 +137,24 @@ function narrowing(narrow: Omit<PolicyNarrow, 'addresses'>, call: CallReplica): 
   };
 }
 
-/** A replica of an earlier release knows no addresses here, and removes without them what must be removed. */
+/** A replica of an earlier release knows neither of the last two fields, and removes without them what must be removed. */
 async function narrowOne(
   call: CallReplica,
   replica: Replica,
   whole: PolicyNarrow,
   signal: AbortSignal,
 ): Promise<void> {
-  try {
-    await call(replica, 'policy.narrow', whole, signal);
-  } catch (error) {
-    if (!(error instanceof ReplicaError && error.code === 'invalid_request')) throw error;
-    const { addresses: _, ...narrow } = whole;
-    await call(replica, 'policy.narrow', narrow, signal);
+  const { running, ...known } = whole;
+  const { addresses: _, ...least } = known;
+  const forms = running === undefined ? [whole, least] : [whole, known, least];
+  for (const [at, form] of forms.entries()) {
+    try {
+      await call(replica, 'policy.narrow', form, signal);
+      return;
+    } catch (error) {
+      const isUnknown = error instanceof ReplicaError && error.code === 'invalid_request';
+      if (!isUnknown || at === forms.length - 1) throw error;
+    }
   }
 }
 

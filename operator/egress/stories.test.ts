@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -153,10 +153,19 @@ function keep(primary: string, ...others: readonly string[]): void {
 }
 
 /** How the gateway answers the Assistant's own principal for a CONNECT. */
-async function connectTo(host: string, at = 0, from = '127.0.0.1'): Promise<string> {
+const connectTo = async (host: string, at = 0, from = '127.0.0.1'): Promise<string> =>
+  codeFor(await ownPrincipal(), host, at, from);
+
+async function ownPrincipal(): Promise<string> {
   const secret = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
-  return codeFor(Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString(), host, at, from);
+  return Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString();
 }
+
+/** How it answers the Assistant for a stored input. */
+const useOf = async (key: string): Promise<string> =>
+  answerTo(
+    `GET /i/${key}/v1/rates HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${await ownPrincipal()}\r\nconnection: close\r\n\r\n`,
+  );
 
 /** How it answers an unknown caller. */
 const strangerIs = (code: string, at = 0) =>
@@ -164,14 +173,19 @@ const strangerIs = (code: string, at = 0) =>
     what: `a stranger is ${code}`,
   });
 
-async function codeFor(principal: string, host: string, at: number, from = '127.0.0.1'): Promise<string> {
+const codeFor = (principal: string, host: string, at: number, from?: string): Promise<string> =>
+  answerTo(
+    `CONNECT ${host}:443 HTTP/1.1\r\nhost: ${host}\r\nproxy-authorization: Bearer ${principal}\r\n\r\n`,
+    at,
+    from,
+  );
+
+async function answerTo(head: string, at = 0, from = '127.0.0.1'): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
     const port = replicas[at]?.dataPort ?? 1;
     const socket = connect({ port, host: '127.0.0.1', localAddress: from });
-    socket.write(
-      `CONNECT ${host}:443 HTTP/1.1\r\nhost: ${host}\r\nproxy-authorization: Bearer ${principal}\r\n\r\n`,
-    );
+    socket.write(head);
     socket.setEncoding('latin1').on('data', (chunk) => {
       text += chunk;
     });
@@ -398,6 +412,128 @@ test.each<[reason: string, refuse: () => Promise<unknown>]>([
     await say('Accepted', `False ${reason}`);
   },
 );
+
+/** The gateway's only replica restarts, and is up to date afterwards. */
+async function restarts(name: string): Promise<void> {
+  await replicas[0]?.stop();
+  replicas[0] = await startReplica();
+  await started(name, `containerd://${randomUUID()}`, '127.0.0.11', false);
+  await strangerIs('forbidden');
+}
+
+/** A running Assistant, with two hosts and a stored input; returns the name of its manifest's ConfigMap. */
+async function runs(): Promise<string> {
+  await enter(VALUE);
+  const hosts = { allowed_hosts: ['api.bank.org', 'rates.ecb.org'] };
+  const asked = outside(hosts, { bank: INPUT });
+  await space.assistant('ledger', { capsule: home, manifest: asked, storedInputs: bound });
+  await say('Ready', READY);
+  await settles('api.bank.org', 'upstream_failed');
+  expect(await useOf('bank')).toBe('upstream_failed');
+  const maps = await space.list<kinds.ConfigMap>(kinds.CONFIG_MAP, space.namespaceOf(home));
+  return maps.find(({ metadata: { name } }) => name.startsWith('ledger-manifest-'))?.metadata.name ?? '';
+}
+const approve = (manifestName: string) =>
+  space.patch(ASSISTANT, 'ledger', {
+    metadata: { annotations: { [ANNOTATION.approved]: `sha256:${manifestName.split('-').at(-1)}` } },
+  });
+/** Another manifest gives up a host and asks for one. */
+const OTHER_HOSTS = { network: { allowed_hosts: ['api.bank.org', 'new.bank.org'] } };
+
+test.each<[reason: string, type: string, refuse: (manifestName: string) => Promise<unknown>]>([
+  [
+    'StoredInputUnknown',
+    'Accepted',
+    () => space.patch(ASSISTANT, 'ledger', { spec: { storedInputs: { ...bound, other: bound.bank } } }),
+  ],
+  ['QuotaExceeded', 'Accepted', () => space.patch(CAPSULE, home, { spec: { quota: { assistants: 0 } } })],
+  [
+    'InputsMissing',
+    'InputsBound',
+    () => space.patch(ASSISTANT, 'ledger', { spec: { manifest: { stored_inputs: { other: INPUT } } } }),
+  ],
+  [
+    'ApprovalMissing',
+    'IntegrationsGranted',
+    async (manifestName) => {
+      await approve(manifestName);
+      await space.patch(CAPSULE, home, { spec: { approval: 'manual' } });
+    },
+  ],
+])(
+  'a replica that restarts while an Assistant is refused with %s gives its pods what they had, and nothing more',
+  async (reason, type, refuse) => {
+    const name = await addReplica();
+    await refuse(await runs());
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: OTHER_HOSTS } });
+    await say(type, `False ${reason}`);
+    await settles('rates.ecb.org', 'host_denied');
+    await restarts(name);
+    await settles('api.bank.org', 'upstream_failed');
+    expect(await useOf('bank')).toBe('upstream_failed');
+    for (const host of ['rates.ecb.org', 'new.bank.org']) expect(await connectTo(host)).toBe('host_denied');
+    await say(type, `False ${reason}`);
+  },
+);
+
+test('a replica that restarts has nothing of pods whose manifest is approved no more', async () => {
+  const name = await addReplica();
+  const manifestName = await runs();
+  await approve(manifestName);
+  await space.patch(CAPSULE, home, { spec: { approval: 'manual' } });
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: OTHER_HOSTS } });
+  await say('IntegrationsGranted', 'False ApprovalMissing');
+  await space.patch(ASSISTANT, 'ledger', { metadata: { annotations: { [ANNOTATION.approved]: null } } });
+  await restarts(name);
+  expect(await connectTo('api.bank.org')).toBe('forbidden');
+});
+
+test('a replica that restarts has nothing of another text in the place of the manifest that pods run', async () => {
+  const name = await addReplica();
+  const manifestName = await runs();
+  await space.patch(CAPSULE, home, { spec: { quota: { assistants: 0 } } });
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: OTHER_HOSTS } });
+  await say('Accepted', 'False QuotaExceeded');
+  const namespace = space.namespaceOf(home);
+  const found = await space.get<kinds.ConfigMap>(kinds.CONFIG_MAP, manifestName, namespace);
+  const text = found?.data?.['manifest.json'] ?? '';
+  const replaced = async (text: string) => {
+    await space.delete(kinds.CONFIG_MAP, manifestName, namespace);
+    const { labels, annotations } = found?.metadata ?? {};
+    const metadata = { name: manifestName, labels, annotations };
+    await make(kinds.CONFIG_MAP, { metadata, data: { 'manifest.json': text } }, namespace);
+  };
+  await replaced(text.replace('rates.ecb.org', 'new.bank.org'));
+  await restarts(name);
+  for (const host of ['new.bank.org', 'api.bank.org']) expect(await connectTo(host)).toBe('forbidden');
+  // With its own text it is the manifest that they run.
+  await replaced(text);
+  await touch();
+  await settles('api.bank.org', 'upstream_failed');
+});
+
+test('a replica that restarts while an Assistant is refused gets no value that its host returned, or that is for another host', async () => {
+  const name = await addReplica();
+  await runs();
+  const other = { allowed_hosts: ['api.bank.org'] };
+  await space.patch(CAPSULE, home, { spec: { quota: { assistants: 0 } } });
+  await say('Accepted', 'False QuotaExceeded');
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { network: other, stored_inputs: { bank: { host: 'api.other.org' } } } },
+  });
+  await restarts(name);
+  await settles('api.bank.org', 'upstream_failed');
+  expect(await useOf('bank')).toBe('not_found');
+  await asks({ host: INPUT.host });
+  reflected = ['bank'];
+  await touch();
+  const told = async () => (await space.events('ledger')).some(({ reason }) => reason === 'InputReflected');
+  await eventually(told, { what: 'the Event' });
+  reflected = [];
+  await restarts(name);
+  await settles('api.bank.org', 'upstream_failed');
+  expect(await useOf('bank')).toBe('not_found');
+});
 
 test('a stored input is sealed once, outlives its Secret, and is sent nowhere else', async () => {
   await addReplica();

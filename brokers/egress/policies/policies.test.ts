@@ -1,5 +1,6 @@
 import { Secret } from '@space/broker-kit';
 import type { PolicyPut } from '@space/contracts/egress';
+import { definitionDigest } from '@space/manifests';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Custody, createCustody, passingKeyring } from '../custody.ts';
 import { digest } from '../testing/gateway.ts';
@@ -216,6 +217,71 @@ describe('an Assistant', () => {
     expect(policies.find(digest('own'), '10.1.0.8')).toMatchObject({ hosts: new Set(['b.org']) });
     const unknown = { ...OTHER, generation: 1, allowed_hosts: [], stored_inputs: {} };
     expect(policies.narrow(unknown)).toBe(false);
+  });
+});
+
+describe('a restriction with what the running pods were given', () => {
+  const running = (changes: Partial<PolicyPut> = {}) => {
+    const { revision, principals, allowed_hosts, stored_inputs } = put(changes);
+    return { revision, principals, allowed_hosts, stored_inputs };
+  };
+  const kept = definitionDigest(definition);
+
+  it('begins with that where there is no policy, and with nothing that it does not permit itself', () => {
+    const stored = { ...sealed('k1:a', 'kept'), ...sealed('k1:b', 'gone'), ...sealed('k1:c', 'changed') };
+    const narrowed = policies.narrow({
+      ...{ ...about, generation: 3, allowed_hosts: ['b.org', 'c.org'], addresses: ['10.1.0.8'] },
+      stored_inputs: { kept, changed: digest('another'), added: kept },
+      running: running({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: stored }),
+    });
+    expect(narrowed).toBe(true);
+    expect(policies.find(digest('own'), '10.1.0.8')).toBe(own());
+    expect(own()).toMatchObject({ generation: 3, revision: digest('1'), hosts: new Set(['b.org']) });
+    expect([...own()!.inputs.values()]).toMatchObject([{ key: 'kept', usable: true }]);
+  });
+
+  it('adds nothing to a policy that is there, however little that permits', async () => {
+    await policies.put(put({ allowed_hosts: ['a.org'] }));
+    const given = running({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: sealed('k1:a') });
+    const message = {
+      ...about,
+      generation: 1,
+      allowed_hosts: ['a.org', 'b.org'],
+      stored_inputs: { bank: kept },
+    };
+    policies.narrow({ ...message, running: given });
+    expect([own()!.hosts, own()!.inputs.size]).toEqual([new Set(['a.org']), 0]);
+    policies.narrow({ ...message, allowed_hosts: [], running: given });
+    policies.narrow({ ...message, running: given });
+    expect(own()!.hosts).toEqual(new Set());
+  });
+
+  it('begins with nothing of an Assistant that was removed, under the name or with the principal of another', async () => {
+    const message = { generation: 1, allowed_hosts: ['a.org'], stored_inputs: {} };
+    const given = running({ allowed_hosts: ['a.org'] });
+    await policies.put(put());
+    const again = { ...about, assistant_uid: 'uid-9' };
+    expect(
+      policies.narrow({ ...again, ...message, running: { ...given, principals: [digest('new')] } }),
+    ).toBe(false);
+    expect(() => policies.narrow({ ...OTHER, ...message, running: given })).toThrow('principal of another');
+    expect([policies.size, own()?.hosts.size]).toEqual([1, 0]);
+    policies.remove(about);
+    expect(() => policies.narrow({ ...about, ...message, running: given })).toThrow('removed');
+    expect(policies.size).toBe(0);
+  });
+
+  it('has no value that cannot be decrypted', () => {
+    custody.open = () => undefined;
+    const given = running({ stored_inputs: sealed('k1:a') });
+    policies.narrow({
+      ...about,
+      generation: 1,
+      allowed_hosts: [],
+      stored_inputs: { bank: kept },
+      running: given,
+    });
+    expect(own()!.inputs.get('bank')).toMatchObject({ usable: false });
   });
 });
 

@@ -1,8 +1,10 @@
-import { IndexedSet, ServiceError } from '@space/broker-kit';
+import { IndexedSet, type Secret, ServiceError } from '@space/broker-kit';
 import type { About, PolicyNarrow, PolicyPut, PolicyTaken } from '@space/contracts/egress';
 import { valueFault } from '@space/manifests';
 import { type Custody, keyIdOf } from '../custody.ts';
 import { type LiveInput, liveInput, ownerOf, type Tenant, tenantKey } from './tenant.ts';
+
+type StoredInput = PolicyPut['stored_inputs'][string];
 
 /** How many UIDs of removed Assistants are remembered, so that a late message cannot bring one back. */
 const MOST_REMOVED = 10_000;
@@ -80,14 +82,10 @@ export class Policies {
     const inputs = new Map<string, LiveInput>();
     const resealed: Record<string, string> = {};
     for (const [key, input] of Object.entries(put.stored_inputs)) {
-      const owner = ownerOf(put, key, input.definition);
-      const opened = this.#custody.open(owner, input.envelope);
-      // A value that was sealed under older, weaker rules must be entered again, too.
-      const fit = opened !== undefined && valueFault(input.definition, opened.reveal()) === undefined;
-      const value = fit ? opened : undefined;
-      inputs.set(key, liveInput(put, key, input, value !== undefined));
+      const { live, value } = this.#open(put, key, input);
+      inputs.set(key, live);
       if (value !== undefined && this.#custody.isOld(input.envelope))
-        resealed[key] = await this.#custody.seal(owner, value);
+        resealed[key] = await this.#custody.seal(live.owner, value);
     }
     // There is no await from here on, so that two messages cannot interleave.
     const current = this.#currentFor(put);
@@ -95,22 +93,10 @@ export class Policies {
     if (current !== undefined && (this.#lastApplied.get(current) ?? 0) > at)
       throw new ServiceError('conflict', 'a later message came before');
     const tenant = current ?? this.#admit(put);
-    for (const principal of put.principals) {
-      const other = this.#byPrincipal.get(principal);
-      if (other !== undefined && other !== tenant) throw new ServiceError('conflict', 'principal of another');
-    }
+    this.#give(tenant, put, inputs);
+    tenant.generation = put.generation;
     this.#lastApplied.set(tenant, at);
-    this.#forgetPrincipals(tenant);
-    Object.assign(tenant, {
-      generation: put.generation,
-      revision: put.revision,
-      principals: put.principals,
-      hosts: new Set(put.allowed_hosts),
-      inputs,
-    });
     this.#move(tenant, new Set(put.addresses.map(plainAddress)));
-    this.#tenants.set(tenantKey(put), tenant);
-    for (const principal of put.principals) this.#byPrincipal.set(principal, tenant);
     this.#apply(tenant);
     const reentry = [...inputs].flatMap(([key, { usable }]) => (usable ? [] : [key]));
     return { revision: put.revision, reentry, resealed };
@@ -118,10 +104,11 @@ export class Policies {
 
   /**
    * Removes what the message does not name, for a manifest that cannot take effect as a whole. It adds nothing but the
-   * addresses of pods, which may be replaced meanwhile.
+   * addresses of pods, which may be replaced meanwhile. A replica without a policy of the Assistant begins with what the
+   * running pods were given. @throws ServiceError `conflict`, `stale_generation`
    */
   narrow(request: PolicyNarrow): boolean {
-    const tenant = this.#currentFor(request);
+    const tenant = this.#currentFor(request) ?? this.#begin(request);
     if (tenant === undefined) return false;
     this.#messages += 1;
     this.#lastApplied.set(tenant, this.#messages);
@@ -151,6 +138,46 @@ export class Policies {
       for (const connection of connections.snapshot()) connection.end();
   }
 
+  /** A stored input, with its value if that was entered for this definition. */
+  #open(
+    about: About,
+    key: string,
+    input: StoredInput,
+  ): { live: LiveInput; value: Secret<string> | undefined } {
+    const opened = this.#custody.open(ownerOf(about, key, input.definition), input.envelope);
+    // A value that was sealed under older, weaker rules must be entered again, too.
+    const fit = opened !== undefined && valueFault(input.definition, opened.reveal()) === undefined;
+    return { live: liveInput(about, key, input, fit), value: fit ? opened : undefined };
+  }
+
+  /** The policy of pods that run already; none if there is any of this name, which only a whole policy replaces. */
+  #begin(request: PolicyNarrow): Tenant | undefined {
+    const { running } = request;
+    if (running === undefined || this.#tenants.has(tenantKey(request))) return undefined;
+    const inputs = Object.entries(running.stored_inputs).map(
+      ([key, input]) => [key, this.#open(request, key, input).live] as const,
+    );
+    const tenant = this.#admit(request);
+    this.#give(tenant, running, new Map(inputs));
+    return tenant;
+  }
+
+  /** @throws ServiceError `conflict` if another Assistant has the principal, before anything is changed */
+  #give(
+    tenant: Tenant,
+    { revision, principals, allowed_hosts }: Pick<PolicyPut, 'revision' | 'principals' | 'allowed_hosts'>,
+    inputs: Tenant['inputs'],
+  ): void {
+    for (const principal of principals) {
+      const other = this.#byPrincipal.get(principal);
+      if (other !== undefined && other !== tenant) throw new ServiceError('conflict', 'principal of another');
+    }
+    this.#forgetPrincipals(tenant);
+    Object.assign(tenant, { revision, principals, hosts: new Set(allowed_hosts), inputs });
+    this.#tenants.set(tenantKey({ capsule_id: tenant.capsule, app_id: tenant.app }), tenant);
+    for (const principal of principals) this.#byPrincipal.set(principal, tenant);
+  }
+
   /** Finds the policy that a message is about; one with another UID is not. */
   #currentFor(
     about: Pick<PolicyPut, 'capsule_id' | 'app_id' | 'assistant_uid' | 'generation'>,
@@ -162,7 +189,7 @@ export class Policies {
     return tenant;
   }
 
-  #admit({ capsule_id, app_id, assistant_uid }: PolicyPut): Tenant {
+  #admit({ capsule_id, app_id, assistant_uid }: About): Tenant {
     const earlier = this.#tenants.get(tenantKey({ capsule_id, app_id }));
     if (earlier !== undefined) this.#drop(earlier);
     return {

@@ -1,5 +1,5 @@
 import type { Indexed, IndexedSet } from '@space/broker-kit';
-import type { PolicyPut } from '@space/contracts/egress';
+import type { About } from '@space/contracts/egress';
 import { type Definition, definitionDigest, type SigningProfile } from '@space/manifests';
 import { compileRoutes, type RouteMatch } from '../core/route.ts';
 import type { Slot } from '../core/slot.ts';
@@ -47,14 +47,14 @@ export const tenantKey = ({ capsule_id, app_id }: { capsule_id: string; app_id: 
   `${capsule_id}/${app_id}`;
 
 export function liveInput(
-  put: PolicyPut,
+  about: About,
   key: string,
   input: { definition: Definition; envelope: string },
   usable: boolean,
 ): LiveInput {
   const { definition, envelope } = input;
   const { header, query = '', scheme, host } = definition;
-  const owner = ownerOf(put, key, definition);
+  const owner = ownerOf(about, key, definition);
   return {
     key,
     host,
@@ -69,7 +69,7 @@ export function liveInput(
 }
 
 export function ownerOf(
-  { capsule_id, app_id, assistant_uid }: Pick<PolicyPut, 'capsule_id' | 'app_id' | 'assistant_uid'>,
+  { capsule_id, app_id, assistant_uid }: About,
   input: string,
   definition: Definition,
 ): Owner {

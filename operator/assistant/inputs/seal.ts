@@ -37,7 +37,7 @@ export async function ensureSealed(
     await writeSealed(context, workload, { secret, inputs }, signal);
   const { assistant, egress } = workload;
   if (Object.keys(egress.policy.inputs).length === 0) cleared.add(assistant);
-  return usableOf(inputs, egress.policy.inputs);
+  return usableEnvelopes(inputs, egress.policy.inputs);
 }
 
 /** The sealed inputs with the values that were entered for the manifest's definitions. */
@@ -84,9 +84,9 @@ function leftOut(before: SealedInputs['inputs'], definitions: Definitions): Seal
 }
 
 /** The envelopes whose values were entered for these definitions, and were not returned by their host. */
-function usableOf(inputs: SealedInputs['inputs'], definitions: Definitions): Envelopes {
+export function usableEnvelopes(inputs: SealedInputs['inputs'], definitions: Definitions): Envelopes {
   const usable = Object.entries(inputs).filter(([key, { definition, reflected, withdrawn }]) => {
-    const wanted = definitions[key];
+    const wanted = Object.hasOwn(definitions, key) ? definitions[key] : undefined;
     return !reflected && !withdrawn && wanted !== undefined && definition === definitionDigest(wanted);
   });
   return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));

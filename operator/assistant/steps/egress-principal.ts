@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Context, readSecret } from '../../context.ts';
+import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import { SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, EGRESS_HOST, egressSecretName } from '../../names.ts';
 import { fromBase64, toBase64 } from '../../runtime/base64.ts';
@@ -16,11 +16,9 @@ export async function ensureEgressPrincipal(
 ): Promise<string> {
   const namespace = workloadNamespace(workload);
   const name = egressSecretName(workload.manifest.platform.id);
-  const uid = workload.assistant.metadata.uid ?? '';
   const found = await readSecret(context, namespace, name, signal);
-  const known = found?.data?.['EGRESS_TOKEN'];
-  if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid) {
-    const principal = fromBase64(known);
+  const principal = ownPrincipal(found, workload);
+  if (found && principal !== undefined) {
     const data = dataOf(principal);
     // Somebody may have changed or lost the one that tunnels are opened with, and no pod starts without it.
     if (found.data?.['HTTPS_PROXY'] !== data.HTTPS_PROXY)
@@ -29,17 +27,35 @@ export async function ensureEgressPrincipal(
   }
   // It belongs to an earlier Assistant with this id, whose principal this one must not have.
   if (found) await context.writer.remove(SECRET, found, signal);
-  const principal = `spc_egr_${randomBytes(32).toString('base64url')}`;
+  const fresh = `spc_egr_${randomBytes(32).toString('base64url')}`;
   await context.writer.create<SecretObject>(
     SECRET,
     {
       metadata: workloadMetadata(workload, name),
       type: 'Opaque',
-      data: dataOf(principal),
+      data: dataOf(fresh),
     },
     signal,
   );
-  return sha256(principal);
+  return sha256(fresh);
+}
+
+/** The SHA-256 of the principal that the Assistant has; undefined if it has none. */
+export async function readEgressPrincipal(
+  context: Context,
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const name = egressSecretName(workload.manifest.platform.id);
+  const found = await readCapsuleSecret(context, workloadNamespace(workload), name, signal);
+  const principal = ownPrincipal(found, workload);
+  return principal === undefined ? undefined : sha256(principal);
+}
+
+function ownPrincipal(found: SecretObject | undefined, { assistant }: Workload): string | undefined {
+  const known = found?.data?.['EGRESS_TOKEN'];
+  const isOwn = found?.metadata.annotations?.[ANNOTATION.owner] === (assistant.metadata.uid ?? '');
+  return known !== undefined && isOwn ? fromBase64(known) : undefined;
 }
 
 const dataOf = (principal: string) => ({

@@ -2,6 +2,7 @@ import { canonicalJson, definitionDigest } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../../conditions.ts';
 import { type Context, readCapsuleSecret, readSecret } from '../../context.ts';
 import type { EgressPolicy } from '../../egress/compile.ts';
+import type { RunningPolicy } from '../../egress/gateways.ts';
 import { ReplicaError } from '../../egress/replica.ts';
 import type { Acknowledged, Addresses } from '../../egress/replica-record.ts';
 import { type Assistant, SECRET } from '../../kinds.ts';
@@ -38,7 +39,7 @@ export async function ensureEgress(
   try {
     const principalDigest = await ensureEgressPrincipal(context, workload, signal);
     const envelopes = await ensureSealed(context, workload, { entered, sealed }, signal);
-    const put = policyPut(workload, principalDigest, envelopes);
+    const put = { ...messageAbout(workload), ...contentOf(policy, principalDigest, envelopes) };
     const outcome = await context.gateways.put(put, presentAddresses(context, workload), signal);
     const { resealed } = outcome;
     await keepResealed(context, workload, { sealed, sent: envelopes, resealed }, signal);
@@ -54,52 +55,52 @@ export async function ensureEgress(
   }
 }
 
-/** The policy as the gateway gets it; a stored input without a sealed value is not in it. */
-function policyPut(
-  { assistant, manifest, egress: { policy } }: Workload,
+/** A policy as the gateway gets it; a stored input without a sealed value is not in it. */
+export function contentOf(
+  policy: EgressPolicy,
   principalDigest: string,
   envelopes: Envelopes,
-) {
+): RunningPolicy {
   const stored_inputs = Object.fromEntries(
     Object.entries(policy.inputs).flatMap(([key, definition]) => {
-      const envelope = envelopes[key];
+      const envelope = Object.hasOwn(envelopes, key) ? envelopes[key] : undefined;
       return envelope === undefined ? [] : [[key, { definition, envelope }] as const];
     }),
   );
   const content = { allowed_hosts: policy.allowedHosts, stored_inputs, principals: [principalDigest] };
-  return {
-    ...aboutOf(assistant, manifest.platform.id),
-    ...content,
-    generation: assistant.metadata.generation ?? 0,
-    revision: sha256(canonicalJson(content)),
-  };
+  return { ...content, revision: sha256(canonicalJson(content)) };
 }
 
 /**
  * Closes access that the manifest no longer asks for, also while something else prevents the manifest from taking
- * effect. What stays open follows the pods, since running ones are replaced meanwhile. Returns the error of a replica
- * that has to be called again.
+ * effect. What stays open follows the pods, since running ones are replaced meanwhile; a replica that restarts begins with
+ * `running`. Returns the error of a replica that has to be called again.
  */
 export async function narrowEgress(
   context: Context,
   workload: Workload,
   policy: EgressPolicy,
   signal: AbortSignal,
+  running?: RunningPolicy,
 ): Promise<unknown> {
-  const { assistant, manifest } = workload;
   const definitions = Object.entries(policy.inputs);
   const { problem } = await context.gateways.narrow(
     {
-      ...aboutOf(assistant, manifest.platform.id),
-      generation: assistant.metadata.generation ?? 0,
+      ...messageAbout(workload),
       allowed_hosts: policy.allowedHosts,
       stored_inputs: Object.fromEntries(definitions.map(([key, input]) => [key, definitionDigest(input)])),
+      ...(running && { running }),
     },
     presentAddresses(context, workload),
     signal,
   );
   return problem;
 }
+
+const messageAbout = ({ assistant, manifest }: Workload) => ({
+  ...aboutOf(assistant, manifest.platform.id),
+  generation: assistant.metadata.generation ?? 0,
+});
 
 /** Where the Assistant's pods are, whenever it is asked. */
 const presentAddresses = ({ stores }: Context, { assistant, manifest }: Workload): Addresses =>
