@@ -1,5 +1,5 @@
 import type { AssistantStatus } from '@space/manifests';
-import { type Findings, isTrue, lastFindings } from '../conditions.ts';
+import { type Findings, lastFindings } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CLOSED } from '../egress/compile.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
@@ -13,20 +13,14 @@ import { type Facts, gatherFacts, type RunFacts, UnreadFactError } from './facts
 import { finalizeAssistant } from './finalize.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { ensureData } from './provision.ts';
+import { nextLook } from './requeue.ts';
 import { runsManifest } from './running.ts';
 import { manifestOf, reportAssistant } from './status.ts';
 import { ensureDeployment, findingOfRunning, mustStop, scaleToZero } from './steps/deployment.ts';
 import { ensureDocuments } from './steps/documents.ts';
 import { ensureEgress, narrowEgress } from './steps/egress.ts';
-import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
 import { runningEgress } from './steps/running-egress.ts';
-import { REFUSED_MS, readUsage } from './steps/usage.ts';
-
-const LOOK_AGAIN_MS = 15_000;
-/** The longest wait before a starting pod is checked again: it may wait for a Secret that somebody deleted. */
-const STARTING_MS = 120_000;
-/** Stored inputs, and whether their hosts return the values, are read again after this time. */
-const INPUTS_MS = 60_000;
+import { readUsage } from './steps/usage.ts';
 
 /** Reconciles one Assistant: facts, plan, finalizer, steps, status. No step is taken before the plan allows it. */
 export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
@@ -43,7 +37,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const report = { findings, manifest: manifestOf(facts, plan), usage: outcome.usage };
   await reportAssistant(context, assistant, report, signal);
   if (outcome.retry) throw outcome.retry;
-  return { requeueAfterMs: outcome.requeueAfterMs ?? requeueAfterMs(context, facts, plan, outcome) };
+  return { requeueAfterMs: nextLook(context, facts, plan, outcome) };
 }
 
 /**
@@ -181,37 +175,4 @@ async function provisionForRestore(
     },
     retry: database.retry ?? files?.retry,
   };
-}
-
-/** Secrets are not watched, so one that can resolve a finding or change a value is read again soon. */
-function requeueAfterMs(
-  context: Context,
-  { assistant, entered, sealed }: Facts,
-  { findings }: Plan,
-  { granted, findings: now }: Outcome,
-): number {
-  const isLostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
-  if (isLostId || findings['InputsBound']?.status === 'False') return LOOK_AGAIN_MS;
-  // Usage is read only after the Assistant runs, so that its start does not wait for that.
-  const isUnasked = !context.appUsages.isFresh(assistant.metadata.uid ?? '', Number.POSITIVE_INFINITY);
-  if (now['WorkloadReady'] && isTrue(now['WorkloadReady']) && isUnasked) return LOOK_AGAIN_MS;
-  const isRefused = [now['DatabaseReady'], now['ObjectStoreReady']].some(
-    (finding) => finding?.reason === 'BrokerRefused',
-  );
-  if (isRefused) return REFUSED_MS;
-  const grantsMs = granted ? GRANTED_MS : UNGRANTED_MS;
-  const longestMs = context.objectStore && context.grantKey ? grantsMs : context.sweepMs();
-  const hasInputs = entered.values.size + Object.keys(sealed.inputs).length > 0;
-  const starting = now['WorkloadReady']?.reason === 'Starting' ? startingMs(context, assistant) : longestMs;
-  return Math.min(starting, hasInputs ? INPUTS_MS : longestMs, longestMs);
-}
-
-/**
- * Waits for as long as the Assistant has been starting already, within bounds, so that one that never starts is checked
- * rarely.
- */
-function startingMs(context: Context, { status }: Facts['assistant']): number {
-  const since = status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.lastTransitionTime;
-  const lasts = since === undefined ? 0 : Date.parse(context.now()) - Date.parse(since);
-  return Math.max(LOOK_AGAIN_MS, Math.min(STARTING_MS, lasts));
 }

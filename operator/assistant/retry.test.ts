@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Context } from '../context.ts';
 import type { Assistant, Deployment } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
 import { askAgain, refusedForSandbox, waitOf } from './retry.ts';
 
 const names = { space: 'home', runtimeClass: 'gvisor' };
@@ -74,4 +75,23 @@ test('after a first attempt that came too early the next ones follow soon, and t
   while (now < since + 3_600_000)
     now += (await askAgain(context, assistant, deployment as Deployment, new AbortController().signal)) ?? 0;
   expect(asked).toEqual([2, 7, 14, 28, 56, 112, 224, 448, 896, 1_792, 2_692, 3_592]);
+});
+
+test('an attempt whose time is still to come delays no other', async () => {
+  const year = 365 * 86_400_000;
+  const annotations: Record<string, string> = { [ANNOTATION.retried]: new Date(NOW + year).toISOString() };
+  const condition = { type: 'SandboxReady', status: 'True', lastTransitionTime: ago(40) };
+  const context = {
+    names,
+    now: () => new Date(NOW).toISOString(),
+    writer: {
+      async merge(_resource: unknown, _object: unknown, change: { metadata: { annotations: object } }) {
+        Object.assign(annotations, change.metadata.annotations);
+      },
+    },
+  } as unknown as Context;
+  const assistant = { status: { conditions: [condition] } } as unknown as Assistant;
+  const deployment = { ...refused(POLICY), metadata: { name: 'ledger', annotations } } as Deployment;
+  expect(await askAgain(context, assistant, deployment, new AbortController().signal)).toBe(40_000);
+  expect(annotations).toEqual({ [ANNOTATION.retried]: new Date(NOW).toISOString() });
 });

@@ -52,8 +52,10 @@ export async function askAgain(
   signal: AbortSignal,
 ): Promise<number | undefined> {
   if (!deployment || !refusedForSandbox(context.names, deployment)) return undefined;
-  const last = Date.parse(deployment.metadata.annotations?.[ANNOTATION.retried] ?? '') || 0;
+  const said = Date.parse(deployment.metadata.annotations?.[ANNOTATION.retried] ?? '') || 0;
   const now = context.now();
+  // A time that is still to come is of another clock, or of another hand, and would put the attempt off until then.
+  const last = said > Date.parse(now) ? 0 : said;
   // The wait is that of the last attempt; one that grew with the time since then would never be over.
   const leftMs = last + waitOf(assistant, deployment, last) - Date.parse(now);
   if (leftMs > 0) return Math.max(leftMs, AGAIN_MS);
