@@ -86,6 +86,8 @@ function replicasWithPods() {
   const [a, b] = ['a', 'b'].map((key) => ({ key, address: `10.0.0.${key}`, serving: true }));
   const said: string[] = [];
   const held = new Map<string, PromiseWithResolvers<void>>();
+  const broken = new Map<string, ReplicaError>();
+  const hidden = new Set<string>();
   let pods: readonly string[] = ['10.1.0.1'];
   const call = (async (
     { key }: { key: string },
@@ -94,10 +96,13 @@ function replicasWithPods() {
     signal: AbortSignal,
   ) => {
     said.push(`${key} ${operation} ${addresses?.join() ?? '-'}`);
+    const error = broken.get(key);
+    if (error) throw error;
     await Promise.race([held.get(key)?.promise, once(signal)]);
     return { revision: 'r', reentry: [], resealed: {} };
   }) as unknown as CallReplica;
-  const gateways = egressGateways(() => [a, b].filter((one) => one !== undefined), call);
+  const present = () => [a, b].filter((one) => one !== undefined).filter(({ key }) => !hidden.has(key));
+  const gateways = egressGateways(present, call);
   return {
     gateways,
     said: () => said.splice(0),
@@ -110,6 +115,10 @@ function replicasWithPods() {
       held.get(key)?.resolve();
       held.delete(key);
     },
+    breaks: (key: string, code = 'nothing') => broken.set(key, new ReplicaError(code)),
+    repair: (key: string) => broken.delete(key),
+    hide: (key: string) => hidden.add(key),
+    show: (key: string) => hidden.delete(key),
   };
 }
 const once = (signal: AbortSignal) =>
@@ -187,12 +196,106 @@ test('a replica that did not take the addresses is sent everything again', async
   const announced = gateways.announce(about, addresses, abort.signal);
   await expect.poll(said).toEqual(['a policy.put 10.1.0.2', 'b policy.put 10.1.0.2']);
   abort.abort(new Error('the lead is lost'));
-  await announced;
+  await expect(announced).rejects.toThrow('the lead is lost');
   expect([gateways.settled({ key: 'a' }, about), gateways.settled({ key: 'b' }, about)]).toEqual([
     false,
     true,
   ]);
   release('a');
   await gateways.put(open, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.2']);
+});
+
+test('a replica that missed one announcement gets the next, and whoever announces hears of it', async () => {
+  const { gateways, said, addresses, go, breaks, repair } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  said();
+  breaks('a');
+  go('10.1.0.2');
+  await expect(gateways.announce(about, addresses, signal)).rejects.toThrow(ReplicaError);
+  expect(said()).toEqual(['a policy.put 10.1.0.2', 'b policy.put 10.1.0.2']);
+  repair('a');
+  await gateways.announce(about, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.2']);
+  go('10.1.0.3');
+  await gateways.announce(about, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.3', 'b policy.put 10.1.0.3']);
+});
+
+test('an announcement that a replica refuses is not repeated', async () => {
+  const { gateways, said, addresses, go, breaks } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  breaks('a', 'conflict');
+  go('10.1.0.2');
+  await expect(gateways.announce(about, addresses, signal)).rejects.toThrow('conflict');
+  said();
+  await gateways.announce(about, addresses, signal);
+  expect(said()).toEqual([]);
+});
+
+test('an announcement brings back nothing that a later policy was to replace, though that did not arrive', async () => {
+  const { gateways, said, addresses, go, breaks, repair } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  breaks('a');
+  const narrowed = await gateways.narrow({ ...narrow, allowed_hosts: ['a.org'] }, addresses, signal);
+  expect(narrowed.problem).toBeInstanceOf(ReplicaError);
+  repair('a');
+  go('10.1.0.2');
+  said();
+  await gateways.announce(about, addresses, signal);
+  expect(said()).toEqual(['a policy.narrow 10.1.0.2', 'b policy.narrow 10.1.0.2']);
+
+  await gateways.put(open, addresses, signal);
+  breaks('a');
+  await gateways.narrow(narrow, addresses, signal);
+  repair('a');
+  go('10.1.0.3');
+  said();
+  await gateways.announce(about, addresses, signal);
+  expect(said()).toEqual([]);
+});
+
+test('nothing is announced of an Assistant that was to be removed, though a replica did not answer', async () => {
+  const { gateways, said, addresses, go, breaks, repair } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  breaks('a');
+  expect((await gateways.remove(about, signal)).problem).toBeInstanceOf(ReplicaError);
+  repair('a');
+  go('10.1.0.2');
+  said();
+  await gateways.announce(about, addresses, signal);
+  expect(said()).toEqual([]);
+});
+
+test('a policy that did not arrive counts as acknowledged only after it was sent again', async () => {
+  const { gateways, said, addresses, breaks, repair } = replicasWithPods();
+  breaks('a');
+  expect(await gateways.put(open, addresses, signal)).toMatchObject({ serving: 2, acknowledged: 1 });
+  expect(await gateways.put(open, addresses, signal)).toMatchObject({ serving: 2, acknowledged: 1 });
+  await expect(gateways.announce(about, addresses, signal)).rejects.toThrow(ReplicaError);
+  expect(await gateways.put(open, addresses, signal)).toMatchObject({ serving: 2, acknowledged: 1 });
+  expect(gateways.settled({ key: 'a' }, about)).toBe(false);
+  repair('a');
+  said();
+  expect(await gateways.put(open, addresses, signal)).toMatchObject({ serving: 2, acknowledged: 2 });
+  expect(said()).toEqual(['a policy.put 10.1.0.1']);
+});
+
+test('a replica that is away for a moment is told one thing after the other all the same', async () => {
+  const { gateways, said, addresses, go, hold, release, hide, show } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  said();
+  hold('a');
+  const first = gateways.put({ ...open, generation: 2 }, addresses, signal);
+  await expect.poll(said).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1']);
+  hide('a');
+  await gateways.narrow({ ...narrow, app_id: 'another' }, addresses, signal);
+  expect(said()).toEqual(['b policy.narrow 10.1.0.1']);
+  show('a');
+  go('10.1.0.2');
+  const second = gateways.put({ ...open, generation: 3 }, addresses, signal);
+  await expect.poll(said).toEqual(['b policy.put 10.1.0.2']);
+  release('a');
+  await Promise.all([first, second]);
   expect(said()).toEqual(['a policy.put 10.1.0.2']);
 });

@@ -22,8 +22,8 @@ export interface Gateways {
   put(put: Omit<Put, 'addresses'>, addresses: Addresses, signal: AbortSignal): Promise<Acknowledged>;
   narrow(narrow: Omit<Narrow, 'addresses'>, addresses: Addresses, signal: AbortSignal): Promise<Acknowledged>;
   /**
-   * Sends each replica the policy that it has of this Assistant with the present addresses. A replica that has none, or
-   * does not answer, gets them with the policy.
+   * Sends each replica the policy that it was sent last of this Assistant with the present addresses. A replica that was
+   * sent none, or refused it, gets them with the policy. @throws the error of a replica that serves callers
    */
   announce(about: About, addresses: Addresses, signal: AbortSignal): Promise<void>;
   /** Removes the policy for good, since the Assistant is being deleted. */

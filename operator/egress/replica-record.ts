@@ -30,8 +30,12 @@ export interface Policy {
 /** The last policy that a replica has acknowledged. */
 interface Outcome extends Answer {
   readonly digest: string;
-  /** What is sent again when other addresses have come, and the UID of its Assistant; absent if it opens nothing. */
-  readonly sent?: { readonly uid: string; readonly policy: Policy } | undefined;
+}
+
+/** What is sent again when other addresses have come, and the UID of its Assistant. */
+interface Sent {
+  readonly uid: string;
+  readonly policy: Policy;
 }
 
 /** The answer of one replica, or the error. */
@@ -54,6 +58,11 @@ export class ReplicaRecord {
   readonly #replicas: () => readonly Replica[];
   /** By the replica's process, then by Assistant. */
   readonly #outcomes = new Map<string, Map<string, Outcome>>();
+  /**
+   * With the same keys: the last policy that was sent, whether the replica has answered or not; absent if it opens
+   * nothing, or was refused. An earlier one may be what somebody has taken back.
+   */
+  readonly #sent = new Map<string, Map<string, Sent>>();
   /** With the same keys: whether the replica accepted, or finally refused, the last policy. */
   readonly #settled = new Map<string, Map<string, boolean>>();
   /** With the same keys: the end of the last message that is under way. */
@@ -76,12 +85,19 @@ export class ReplicaRecord {
     return acknowledgedOf(answers);
   }
 
-  /** Sends each replica the policy that it has, if other addresses have come since. */
+  /**
+   * Sends each replica the policy that it was sent last, if other addresses have come since, or if it did not answer.
+   * Throws the error of a replica that serves callers. One that serves none is not called again and again: a lost node
+   * would delay what others are told.
+   */
   async announce(about: About, addresses: Addresses, signal: AbortSignal): Promise<void> {
-    await this.#toEach(about, async (replica) => {
-      const sent = this.#outcomes.get(replica.key)?.get(tenantOf(about))?.sent;
-      if (sent?.uid === about.assistant_uid) await this.#tell(replica, about, sent.policy, addresses, signal);
+    const answers = await this.#toEach(about, async (replica) => {
+      const sent = this.#sent.get(replica.key)?.get(tenantOf(about));
+      if (sent?.uid !== about.assistant_uid) return undefined;
+      return this.#tell(replica, about, sent.policy, addresses, signal);
     });
+    const failed = answers.find((one) => one?.replica.serving && one.problem !== undefined);
+    if (failed) throw failed.problem;
   }
 
   settled({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>): boolean | undefined {
@@ -89,18 +105,21 @@ export class ReplicaRecord {
   }
 
   forget({ key }: Pick<Replica, 'key'>): void {
-    this.#outcomes.delete(key);
-    this.#settled.delete(key);
+    for (const known of this.#known()) known.delete(key);
   }
 
   forgetTenant(about: About): void {
-    for (const known of [...this.#outcomes.values(), ...this.#settled.values()])
-      known.delete(tenantOf(about));
+    for (const known of this.#known()) for (const tenants of known.values()) tenants.delete(tenantOf(about));
+  }
+
+  /** All that is known of replicas; the turns end by themselves. */
+  #known(): readonly Map<string, Map<string, unknown>>[] {
+    return [this.#outcomes, this.#sent, this.#settled];
   }
 
   #toEach<T>(about: About, act: (replica: Replica) => Promise<T>): Promise<T[]> {
     const now = this.#replicas();
-    for (const known of [this.#outcomes, this.#settled, this.#turns])
+    for (const known of this.#known())
       for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
     return Promise.all(now.map((replica) => this.#inTurn(replica, tenantOf(about), () => act(replica))));
   }
@@ -112,6 +131,8 @@ export class ReplicaRecord {
       .catch(() => undefined)
       .then(() => {
         if (turns.get(tenant) === end) turns.delete(tenant);
+        // The replica may be gone, or come back under the same key while the message is under way.
+        if (turns.size === 0) this.#turns.delete(key);
       });
     turns.set(tenant, end);
     return result;
@@ -126,21 +147,25 @@ export class ReplicaRecord {
   ): Promise<Answered> {
     const tenant = tenantOf(about);
     const outcomes = ofReplica(this.#outcomes, replica.key);
+    const sent = ofReplica(this.#sent, replica.key);
     const settled = ofReplica(this.#settled, replica.key);
     const message = policy.at(addresses());
     const known = outcomes.get(tenant);
     if (known?.digest === message.digest) return { replica, outcome: known };
     // Until the replica answers, its policy is unknown.
     outcomes.delete(tenant);
+    if (policy.opens) sent.set(tenant, { uid: about.assistant_uid, policy });
+    else sent.delete(tenant);
     try {
       const answer = await message.tell(replica, signal);
-      const sent = policy.opens ? { uid: about.assistant_uid, policy } : undefined;
-      const outcome = { digest: message.digest, ...answer, sent };
+      const outcome = { digest: message.digest, ...answer };
       outcomes.set(tenant, outcome);
       settled.set(tenant, true);
       return { replica, outcome };
     } catch (problem) {
-      settled.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
+      const isRefused = problem instanceof ReplicaError && REFUSALS.has(problem.code);
+      if (isRefused) sent.delete(tenant);
+      settled.set(tenant, isRefused);
       return { replica, problem };
     }
   }
