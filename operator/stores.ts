@@ -61,6 +61,15 @@ export function claimedId(assistant: Assistant): string | undefined {
   return typeof id === 'string' ? id : undefined;
 }
 
+/**
+ * The id in an Assistant's manifest and the one in its status. They differ while a change of the id is refused, and what
+ * runs has that of the status.
+ */
+function idsOf(assistant: Assistant): string[] {
+  const ids = new Set([claimedId(assistant), assistant.status?.manifest?.id]);
+  return [...ids].flatMap((id) => (id === undefined ? [] : [pair(assistant.spec.capsule, id)]));
+}
+
 export function makeStores() {
   return {
     capsules: new Store<Capsule>(),
@@ -70,6 +79,7 @@ export function makeStores() {
         const id = claimedId(assistant);
         return id === undefined ? [] : [pair(assistant.spec.capsule, id)];
       },
+      id: idsOf,
     }),
     namespaces: new Store<Namespace>({ capsule: byCapsule }),
     nodes: new Store<Node>(),

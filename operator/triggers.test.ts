@@ -209,3 +209,28 @@ test('the gateway is told where an Assistant’s pods are when one comes, moves 
   expect(told).toEqual([true, true, false, true, true, true, true, true]);
   for (const queue of Object.values(queues)) queue.close();
 });
+
+test('pods of the id that an Assistant has concern it while its manifest names another', async () => {
+  const stores = makeStores();
+  const queues = someQueues();
+  stores.assistants.replace([
+    {
+      metadata: { name: 'house', namespace: 'home', uid: 'u', resourceVersion: '1' },
+      spec: { capsule: 'a', image: 'i', manifest: manifest('books') },
+      status: { manifest: { id: 'ledger', version: '1.0.0', digest: '' } },
+    } as never,
+  ]);
+  connectTriggers('home', stores, queues);
+  stores.pods.set({
+    metadata: {
+      ...{ name: 'p', namespace: 'home-a', uid: 'p', resourceVersion: '2' },
+      labels: { [LABEL.space]: 'home', [LABEL.capsule]: 'a', [LABEL.assistant]: 'ledger' },
+      annotations: { [ANNOTATION.owner]: 'u' },
+    },
+    status: { phase: 'Running', podIP: '10.1.0.1' },
+  } as never);
+  expect([queues.addresses.depth, queues.assistants.depth]).toEqual([1, 1]);
+  expect(await queues.addresses.take()).toBe('home/house');
+  expect(await queues.assistants.take()).toBe('home/house');
+  for (const queue of Object.values(queues)) queue.close();
+});

@@ -114,7 +114,7 @@ function onOwned({ namespace, stores, queues }: Wiring, change: Change<KubeObjec
     const owner = makeKey(namespace, capsule);
     if (id === undefined) capsules.add(owner, priority(capsules, owner));
     else
-      for (const key of stores.assistants.by('claim', pair(capsule, id)).map(keyOf))
+      for (const key of stores.assistants.by('id', pair(capsule, id)).map(keyOf))
         assistants.add(key, priority(assistants, key));
   }
 }
@@ -140,7 +140,7 @@ function onAddress({ stores, queues }: Wiring, { before, now }: Change<Pod>): vo
   for (const pod of [before, now]) {
     const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = pod?.metadata.labels ?? {};
     if (capsule === undefined || id === undefined || placeOf(before) === placeOf(now)) continue;
-    for (const assistant of stores.assistants.by('claim', pair(capsule, id)))
+    for (const assistant of stores.assistants.by('id', pair(capsule, id)))
       queues.addresses.add(keyOf(assistant), 'live');
   }
 }

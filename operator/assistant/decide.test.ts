@@ -292,6 +292,18 @@ describe('the plan', () => {
     const plan = planAssistant({ ...facts, claim, assistant: { ...me, status } });
     expect(text(plan.findings['DatabaseReady'] ?? no('Waiting', ''))).toBe(expected);
   });
+  test.each<[Finding, string]>([
+    [yes('Ready', ''), 'True Ready'],
+    [no('BrokerUnreachable', ''), 'False BrokerUnreachable'],
+    [no('WriteRefused', ''), 'Unknown Waiting'],
+  ])('while its manifest names the id of another, the database is kept: %o', (said, expected) => {
+    const conditions = toConditions({ DatabaseReady: said }, [], 1, () => '');
+    const status = { manifest: { id: 'books', version: '1.0.0', digest: '' }, conditions };
+    const claim = { registered: 'other', rivals: [me] };
+    const plan = planAssistant({ ...facts, claim, assistant: { ...me, status } });
+    expect(plan.accepted).toBe(false);
+    expect(text(plan.findings['DatabaseReady'] ?? no('Waiting', ''))).toBe(expected);
+  });
   describe('while the data of its Capsule is restored', () => {
     const capsule = {
       ...inPlace,

@@ -38,12 +38,18 @@ export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): F
 
 /** The id of an Assistant never changes, since nobody would own what was created under the first id. */
 export function decideIdentity(assistant: Assistant): Finding | undefined {
-  const known = assistant.status?.manifest?.id;
-  if (known === undefined || known === claimedId(assistant)) return undefined;
+  const known = formerId(assistant);
+  if (known === undefined) return undefined;
   return no(
     'SpecInvalid',
     `The manifest's platform.id was "${known}" and cannot change. Restore it, or create another Assistant.`,
   );
+}
+
+/** The id that the Assistant has, if its manifest names another one: its pods and its data are those of the former. */
+export function formerId(assistant: Assistant): string | undefined {
+  const known = assistant.status?.manifest?.id;
+  return known === claimedId(assistant) ? undefined : known;
 }
 
 /**

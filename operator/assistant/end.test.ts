@@ -129,3 +129,45 @@ describe('while a pod of the Assistant runs', () => {
       expect(await end(stores)).toEqual({ told: [], result: 'its Secrets are read' });
   });
 });
+
+describe('an Assistant whose manifest names another id than it has, and whose claim went with its namespace,', () => {
+  const conditions = [
+    { type: 'DatabaseReady', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' },
+  ];
+  const changed = {
+    ...assistant,
+    spec: { ...assistant.spec, manifest: manifest('books') },
+    status: { conditions, manifest: { id: 'ledger', version: '1.0.0', digest: '' } },
+  } as Assistant;
+  const rival = { ...assistant, metadata: { name: 'rival', uid: 'two' } };
+  /** What is done after the Secrets were read. */
+  const end = (claims: Readonly<Record<string, readonly Assistant[]>>) => {
+    const none = { by: () => [] };
+    const context = {
+      names,
+      stores: {
+        ...{ deployments: none, services: none, pods: none },
+        assistants: { by: (_index: string, claim: string) => claims[claim] ?? [] },
+        capsules: { get: () => undefined },
+        roleBindings: { get: () => ({ metadata: {} }) },
+      },
+      appUsages: { forget: () => {} },
+      gateways: { remove: () => Promise.reject(new Error('the data stays')) },
+      client: {
+        call: async ({ path }: { path: string }) => {
+          if (path.endsWith('/pods')) throw new Error('the data ends after the last pod');
+          throw new ApiError({ status: 404, reason: 'NotFound', message: 'none' });
+        },
+      },
+    } as unknown as Context;
+    return takeAway(context, changed, async () => {}, signal).catch(({ message }: Error) => message);
+  };
+
+  it('ends the data of its own id, whoever claims the other', async () => {
+    expect(await end({ 'household/books': [changed, rival] })).toBe('the data ends after the last pod');
+  });
+
+  it('leaves the data of its own id to whoever claims that', async () => {
+    expect(await end({ 'household/books': [changed], 'household/ledger': [rival] })).toBe('the data stays');
+  });
+});

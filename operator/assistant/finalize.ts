@@ -80,7 +80,7 @@ export async function takeAway(
   const secrets = await readSecrets(context, leaving, signal);
   const { claim, token } = secrets;
   let retained = false;
-  if (mustEndData(context, assistant, claim)) {
+  if (mustEndData(context, leaving, claim)) {
     const end = await endData(context, leaving, secrets, signal);
     if (typeof end === 'object') return end;
     retained = end === 'retained';
@@ -136,12 +136,11 @@ async function readSecrets(
 /** Whether the data belongs to the Assistant and does not stay with its Capsule. */
 function mustEndData(
   { names, stores }: Context,
-  assistant: Assistant,
+  { assistant, id }: Leaving,
   claim: SecretObject | undefined,
 ): boolean {
   const { capsule } = assistant.spec;
-  const asks = claimedId(assistant);
-  const rivals = asks === undefined ? [] : stores.assistants.by('claim', pair(capsule, asks));
+  const rivals = stores.assistants.by('claim', pair(capsule, id));
   const known = stores.capsules.get(makeKey(names.namespace, capsule));
   return ownsDatabase(assistant, claim, rivals) && !staysWithCapsule(assistant, known);
 }

@@ -104,7 +104,9 @@ export function planAssistant(facts: PlanFacts): Plan {
  */
 function databaseKept({ assistant, claim, provisioned }: PlanFacts): Finding | undefined {
   const before = databaseBefore(assistant);
-  if (provisioned === undefined || before === undefined) return before;
+  // The claim of the id that the manifest names now says nothing of the database.
+  const isOfAnotherId = decide.formerId(assistant) !== undefined;
+  if (provisioned === undefined || before === undefined || isOfAnotherId) return before;
   return claim.registered === assistant.metadata.uid ? recordOf(before) : undefined;
 }
 

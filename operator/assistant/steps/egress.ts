@@ -118,7 +118,8 @@ const addressesNow =
 export async function announceAddresses(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const { stores, gateways } = context;
   const assistant = stores.assistants.get(key);
-  const id = assistant && (claimedId(assistant) ?? assistant.status?.manifest?.id);
+  // The pods have the id in the status, whatever the manifest says now.
+  const id = assistant && (assistant.status?.manifest?.id ?? claimedId(assistant));
   if (assistant === undefined || id === undefined) return {};
   await gateways.announce(aboutOf(assistant, id), addressesNow(stores, assistant, id), signal);
   return {};
