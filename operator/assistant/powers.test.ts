@@ -103,3 +103,32 @@ test('new powers have their Event also if the operator ends as soon as it has ro
   ]);
   await space.removed(CAPSULE, home);
 });
+
+test('a version with new powers says what it waits for while no Event is stored, and waits for none that is refused', async () => {
+  const { client } = environment.server;
+  const scopes = ['read', 'send'];
+  let said = 'etcdserver: request timed out';
+  await space.stop();
+  await space.start({
+    client: {
+      lines: (request) => client.lines(request),
+      async call(request) {
+        if ((request.body as { reason?: string } | undefined)?.reason === 'PowersWidened')
+          throw new ApiError({ status: 500, reason: 'InternalError', message: said });
+        return client.call<never>(request);
+      },
+    },
+  });
+  await space.capsule(home, { integrations: { mail: { scopes } } });
+  await space.assistant('ledger', { capsule: home, manifest: version('1.0.0', ['read'], 1) });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: version('1.1.0', scopes, 1) } });
+  await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False WriteRefused');
+  expect(await space.message(ASSISTANT, 'ledger', 'WorkloadReady')).toContain(said);
+  const { metadata, status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
+  expect(status?.observedGeneration).toBe(metadata?.generation);
+  said = 'Internal error occurred: failed calling webhook "events.test": connection refused';
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(await told()).toEqual([]);
+  await space.removed(CAPSULE, home);
+});

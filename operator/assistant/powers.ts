@@ -1,7 +1,9 @@
 import { newPowers, parseManifest } from '@space/manifests';
+import { type Finding, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Deployment } from '../kinds.ts';
-import { ApiError } from '../runtime/errors.ts';
+import { quoted, type Refused } from '../refusals.ts';
+import { ApiError, isRefusedWrite, TransportError } from '../runtime/errors.ts';
 import type { Workload } from './identity.ts';
 import { readRunning, runsManifest } from './running.ts';
 
@@ -30,20 +32,34 @@ export async function widerPowers(
 
 /**
  * Records the Event before the new powers are rolled out, since an operator that ends right after that finds nothing to
- * compare. An API server that refuses Events does not prevent it.
+ * compare. An API server that refuses Events does not prevent it; one that fails to store them delays it, which the
+ * result says.
  */
 export async function tellWiderPowers(
   context: Context,
   { assistant }: Workload,
   note: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Refused | undefined> {
   const happening = { type: 'Warning', reason: 'PowersWidened', action: 'Upgrade', note } as const;
   try {
     await context.events.announce(ASSISTANT, assistant, happening, signal);
   } catch (error) {
-    const isFinal = error instanceof ApiError && error.status < 500 && error.status !== 429;
-    if (!isFinal) throw error;
+    if (!(error instanceof ApiError || error instanceof TransportError)) throw error;
+    if (!isFinal(error)) return { finding: untold(error), retry: error };
     context.log.warn({ err: error }, 'an Event about new powers could not be recorded');
   }
+  return undefined;
+}
+
+/** Whether the API server would answer another attempt in the same way. */
+const isFinal = (error: unknown): boolean =>
+  isRefusedWrite(error) || (error instanceof ApiError && error.status < 500 && error.status !== 429);
+
+function untold(error: ApiError | TransportError): Finding {
+  const why = error instanceof ApiError ? `it said ${quoted(error.said)}` : 'it does not answer';
+  return no(
+    'WriteRefused',
+    `The API server does not store the Event about what this version may do beyond the one that runs: ${why}. It is retried, and the version is rolled out after that.`,
+  );
 }

@@ -57,7 +57,7 @@ export async function ensureDeployment(
   // The gate may have closed while the earlier steps ran.
   if (!isTrue(context.gate())) return waiting(context, facts, 'SandboxReady');
   if (!isTrue(context.network())) return waiting(context, facts, 'CapsuleReady');
-  const refused = await applyDeployment(context, facts, desired, signal).then(() => undefined, refusalOf);
+  const refused = await applyDeployment(context, facts, desired, signal).catch(refusalOf);
   if (refused) return refused;
   const { replicas } = workload.assistant.spec;
   const finding = findingOf(context, facts, {
@@ -109,18 +109,21 @@ const waiting = (context: Context, facts: Facts, condition: ConditionType) => ({
   finding: findingOfRunning(context, facts) ?? waitsFor(condition),
 });
 
+/** Applies the Deployment, or returns what its new powers wait for. */
 async function applyDeployment(
   context: Context,
   facts: RunFacts,
   desired: Desired,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Refused | undefined> {
   const { workload, deployment } = facts;
   const wider = await widerPowers(context, workload, deployment, signal);
-  if (wider !== undefined) await tellWiderPowers(context, workload, wider, signal);
+  const untold = wider === undefined ? undefined : await tellWiderPowers(context, workload, wider, signal);
+  if (untold) return untold;
   const live = context.stores.deployments.get(makeKey(desired.metadata.namespace, desired.metadata.name));
   const applied = await context.writer.apply(DEPLOYMENT, desired, live, signal);
   if (applied === 'restored') tellRestored(context, facts);
+  return undefined;
 }
 
 /**
