@@ -9,6 +9,7 @@ import type { Result } from '../runtime/controller.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
+import type { Step } from '../step.ts';
 import { type Facts, gatherFacts, type RunFacts, UnreadFactError } from './facts.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Plan, planAssistant } from './plan.ts';
@@ -72,6 +73,8 @@ interface Outcome {
   readonly usage?: AssistantStatus['usage'] | undefined;
 }
 
+const refusedStep = (error: unknown): Step => asRefused(error);
+
 function refusedOutcome(error: unknown): Outcome {
   const { finding, retry } = asRefused(error);
   return { findings: { WorkloadReady: finding }, retry };
@@ -127,8 +130,14 @@ async function keepEgress(context: Context, facts: RunFacts, signal: AbortSignal
     const { finding, retry } = await ensureEgress(context, facts, signal).catch(asRefused);
     return { findings: { EgressReady: finding }, retry };
   } catch (retry) {
-    return { findings: {}, retry };
+    return { findings: egressBefore(facts), retry };
   }
+}
+
+/** What the status says of the policy, if it is of this manifest: of another one it may name a fault. */
+function egressBefore({ assistant: { status }, workload }: RunFacts): Findings {
+  const { EgressReady } = lastFindings(status?.conditions);
+  return EgressReady && status?.manifest?.digest === `sha256:${workload.digest}` ? { EgressReady } : {};
 }
 
 /** Database, files, egress and documents are prepared at the same time; the Deployment waits for all of them. */
@@ -142,7 +151,8 @@ async function run(context: Context, facts: RunFacts, plan: Plan, signal: AbortS
     ensureDocuments(context, facts, signal).catch(asRefused),
   ]);
   const provided = { database, files, egress, documents };
-  const deployment = await ensureDeployment(context, facts, provided, signal);
+  // What the other steps have found is in the status in any case: a deletion may go by what it says of the database.
+  const deployment = await ensureDeployment(context, facts, provided, signal).catch(refusedStep);
   const { usage, lost } = await readUsage(context, facts, signal);
   return {
     usage,
