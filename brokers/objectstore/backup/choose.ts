@@ -30,7 +30,7 @@ export function pointsAround<P extends Span>(points: readonly P[], at: Date): Ar
  * Keys that record which answers were given. They are always restored from the newest point: a registry behind them is
  * detected, and an administrator decides; a registry ahead of them would be trusted.
  */
-const ALWAYS_NEWEST = 'custody/v1/';
+export const ALWAYS_NEWEST = 'custody/v1/';
 
 export function isAlwaysNewest({ key }: Pick<Entry, 'key'>): boolean {
   return key.startsWith(ALWAYS_NEWEST);

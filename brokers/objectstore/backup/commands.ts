@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { ConfigError, type Environment } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 import { type Config, readConfig } from './config.ts';
-import { copy } from './copy.ts';
+import { type CopyReport, copy } from './copy.ts';
 import { BackupError, UsageError } from './errors.ts';
 import { expire } from './expire.ts';
 import { listPoints } from './list.ts';
@@ -81,10 +81,7 @@ async function act(
     const copied = await copy(run, { begin, acceptedLoss: config.BACKUP_ACCEPT_LOSS });
     tell('copy', { ...copied, state });
     if (command.expire) await expireAll({ isDaily: true });
-    if (copied.unreadable > 0)
-      throw new BackupError(
-        `the point ${copied.point} was made, but the server of the Space's bucket does not return ${copied.unreadable} of its objects, ${copied.unreadable_key} for one: they are in it as an earlier point has them, or not at all`,
-      );
+    requireWhole(copied);
   } else if (command.name === 'restore') tell('restore', await restoring(command, config, run));
   else if (command.name === 'check')
     tell('check', await check(run, { ...command, makesBucket: config.S3_CREATE_BUCKET }));
@@ -95,6 +92,21 @@ async function act(
     const [first] = damaged;
     if (first !== undefined) throw first.error;
   }
+}
+
+/** Tells of what a point lacks after it was made. */
+function requireWhole(copied: CopyReport): void {
+  const { point, unreadable, unreadable_key, unlisted, unlisted_prefix } = copied;
+  const reasons: string[] = [];
+  if (unreadable > 0)
+    reasons.push(
+      `the server of the Space's bucket does not return ${unreadable} of its objects, ${unreadable_key} for one: they are in it as an earlier point has them, or not at all`,
+    );
+  if (unlisted > 0)
+    reasons.push(
+      `objects are written under ${unlisted} prefixes, ${unlisted_prefix} for one, faster than they are listed: it lacks some of these (find out who writes there, and whether the clock here is behind that of the bucket's server)`,
+    );
+  if (reasons.length > 0) throw new BackupError(`the point ${point} was made, but ${reasons.join('; ')}`);
 }
 
 const restoring = (

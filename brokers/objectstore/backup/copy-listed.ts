@@ -1,14 +1,14 @@
 import { ServiceError } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 import { isAlwaysNewest } from './choose.ts';
-import { type Contents, copyObject, currentState, stateOf } from './copy-object.ts';
+import { type Contents, copyObject, currentState } from './copy-object.ts';
 import type { Earlier } from './earlier.ts';
 import { type Entry, isSameState, type ObjectState } from './entry.ts';
 import { UnreadableError } from './errors.ts';
-import { listed } from './pieces.ts';
+import type { Inventory } from './inventory.ts';
 import { reading } from './reading.ts';
 import { isAbsent, PAUSES_MS, retrying } from './retrying.ts';
-import { MARKERS, type Run } from './run.ts';
+import type { Run } from './run.ts';
 
 /** An object of the bucket's list, with its entry in the newest point. */
 export interface Listed {
@@ -25,9 +25,11 @@ export interface Outcome {
   readonly isUnreadable: boolean;
 }
 
-export async function* listedObjects(run: Run, { find }: Earlier): AsyncGenerator<Listed> {
-  for await (const object of listed({ ...run, s3: run.bucket }, ''))
-    if (!object.key.startsWith(MARKERS)) yield { state: stateOf(object), earlier: await find(object.key) };
+export async function* listedObjects(
+  { objects }: Pick<Inventory, 'objects'>,
+  { find }: Earlier,
+): AsyncGenerator<Listed> {
+  for await (const state of objects) yield { state, earlier: await find(state.key) };
 }
 
 /** Reading is attempted again for so many unreadable objects: with thousands of them a run would not end. */

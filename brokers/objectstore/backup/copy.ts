@@ -4,6 +4,7 @@ import { followed } from './earlier.ts';
 import { type Entry, FORMAT } from './entry.ts';
 import { BackupError, DamagedPointError } from './errors.ts';
 import { inOrder } from './in-order.ts';
+import { type Inventory, takeInventory } from './inventory.ts';
 import { Losses, requireNoLoss } from './losses.ts';
 import { NameTable } from './name-table.ts';
 import { pointName } from './point-names.ts';
@@ -24,6 +25,10 @@ export interface CopyReport {
   readonly unreadable: number;
   /** One of them. */
   readonly unreadable_key?: string;
+  /** The number of prefixes under which objects were written faster than they could be listed; the point lacks some of theirs. */
+  readonly unlisted: number;
+  /** One of them. */
+  readonly unlisted_prefix?: string;
   readonly seconds: number;
 }
 
@@ -39,7 +44,7 @@ const AHEAD = 500;
 
 /**
  * Creates a point of the bucket's present state; only contents that no earlier run has copied are copied. Of each object only some
- * bytes are held in memory, those of its content's name: everything else passes through in the order of the bucket's list.
+ * bytes are held in memory, those of its content's name: everything else passes through in the order of the inventory.
  */
 export async function copy(run: Run, { begin, acceptedLoss }: CopyOptions = {}): Promise<CopyReport> {
   const { vault, clock, signal, atOnce } = run;
@@ -48,36 +53,41 @@ export async function copy(run: Run, { begin, acceptedLoss }: CopyOptions = {}):
   await retrying(clock, signal, () => requireNoRestore(run));
   const newest = await newestBefore(run, point);
   await begin?.();
-  const losses = new Losses();
-  const earlier = followed(losses.reading(newest?.entries() ?? none()));
-  const contents = await contentsFor(run, newest);
-  const tally = new Tally();
-  async function* entries(): AsyncGenerator<Entry> {
-    const limits = { atOnce, ahead: AHEAD, signal };
-    const objects = losses.listing(listedObjects(run, earlier));
-    for await (const outcome of inOrder(objects, limits, copier(run, contents))) {
-      tally.count(outcome);
-      if (outcome.entry === undefined) continue;
-      contents.mark(outcome.entry.content);
-      losses.has(outcome.entry);
-      yield outcome.entry;
+  const inventory = await takeInventory(run, point);
+  try {
+    const losses = new Losses();
+    const earlier = followed(losses.reading(newest?.entries() ?? none()));
+    const contents = await contentsFor(run, newest);
+    const tally = new Tally(inventory);
+    async function* entries(): AsyncGenerator<Entry> {
+      const limits = { atOnce, ahead: AHEAD, signal };
+      const objects = losses.listing(listedObjects(inventory, earlier));
+      for await (const outcome of inOrder(objects, limits, copier(run, contents))) {
+        tally.count(outcome);
+        if (outcome.entry === undefined) continue;
+        contents.mark(outcome.entry.content);
+        losses.has(outcome.entry);
+        yield outcome.entry;
+      }
     }
+    const finish = async () => {
+      await earlier.rest();
+      if (newest !== undefined) requireNoLoss(losses, newest.name, acceptedLoss);
+      await requireContents(run, contents, tally.objects);
+      return {
+        format: FORMAT,
+        space: run.space,
+        started: started.toISOString(),
+        finished: clock.now().toISOString(),
+        objects: tally.objects,
+        bytes: tally.bytes,
+      } as const;
+    };
+    await writePoint(vault, point, entries(), finish, signal).finally(earlier.close);
+    return { point, ...tally.report(), seconds: (clock.now().getTime() - started.getTime()) / 1_000 };
+  } finally {
+    await vault.removeInventory(point);
   }
-  const finish = async () => {
-    await earlier.rest();
-    if (newest !== undefined) requireNoLoss(losses, newest.name, acceptedLoss);
-    await requireContents(run, contents, tally.objects);
-    return {
-      format: FORMAT,
-      space: run.space,
-      started: started.toISOString(),
-      finished: clock.now().toISOString(),
-      objects: tally.objects,
-      bytes: tally.bytes,
-    } as const;
-  };
-  await writePoint(vault, point, entries(), finish, signal).finally(earlier.close);
-  return { point, ...tally.report(), seconds: (clock.now().getTime() - started.getTime()) / 1_000 };
 }
 
 class Tally {
@@ -88,6 +98,11 @@ class Tally {
   #leftOut = 0;
   #unreadable = 0;
   #unreadableKey: string | undefined;
+  readonly #unlisted: readonly string[];
+
+  constructor({ unlisted }: Pick<Inventory, 'unlisted'>) {
+    this.#unlisted = unlisted;
+  }
 
   count({ key, entry, isNew, isUnreadable }: Outcome): void {
     if (isUnreadable) {
@@ -106,6 +121,7 @@ class Tally {
   }
 
   report(): Omit<CopyReport, 'point' | 'seconds'> {
+    const [unlisted] = this.#unlisted;
     return {
       objects: this.objects,
       bytes: this.bytes,
@@ -114,6 +130,8 @@ class Tally {
       left_out: this.#leftOut,
       unreadable: this.#unreadable,
       ...(this.#unreadableKey === undefined ? {} : { unreadable_key: this.#unreadableKey }),
+      unlisted: this.#unlisted.length,
+      ...(unlisted === undefined ? {} : { unlisted_prefix: unlisted }),
     };
   }
 }

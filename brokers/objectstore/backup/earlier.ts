@@ -41,6 +41,7 @@ export function followed(entries: AsyncIterable<Entry>): Earlier {
   };
 }
 
-function isBefore(a: string, b: string): boolean {
+/** Whether a key is before another in S3's order. */
+export function isBefore(a: string, b: string): boolean {
   return Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
 }

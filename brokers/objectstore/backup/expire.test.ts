@@ -84,6 +84,19 @@ test('a content that no point names is kept for a day, as a run may be about to 
   await expect(to.abortUpload(`${PREFIX}/bucket/objects/${'e'.repeat(64)}`, upload)).rejects.toThrow(/404/);
 });
 
+test('the list of a run that was killed is kept for a day', async () => {
+  const { to, run, clock, now } = await fourDays();
+  const lists = `${PREFIX}/bucket/inventories/`;
+  expect(await keysOf(to, lists)).toEqual([]);
+  await to.put(`${lists}20261123T180000000Z`, Buffer.from('of a run that was killed'));
+  clock.set(new Date(now + DAY_MS / 2));
+  await expire(run, 3_000);
+  expect(await keysOf(to, lists)).toHaveLength(1);
+  clock.set(new Date(now + 2 * DAY_MS));
+  await expire(run, 3_000);
+  expect(await keysOf(to, lists)).toEqual([]);
+});
+
 test('after an hourly copy, old points are removed, and all others read for that, once a day only', async () => {
   const [from, to] = [servers.bucket().s3, servers.bucket().s3];
   const clock = steps();

@@ -41,6 +41,7 @@ export async function expire(
   const needed = await lastBefore(run, points.filter(isOld), since);
   const old = points.slice(0, -LEAST_POINTS).filter((name) => isOld(name) && name !== needed);
   const uploads = await retrying(clock, signal, () => vault.abandonUploads(new Date(now - DAY_MS), signal));
+  await vault.removeInventories(new Date(now - DAY_MS), signal);
   const isDue = old.some((name) => (startedOf(name)?.getTime() ?? now) < since - DAY_MS);
   if (isDaily && !isDue) return { points: 0, contents: 0, contents_bytes: 0, uploads };
 

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { S3Error } from '../upstream/errors.ts';
 import type { ListedObject, S3Client } from '../upstream/types.ts';
 import { copy } from './copy.ts';
 import { type Entry, labelOf } from './entry.ts';
 import { expire } from './expire.ts';
 import { NameTable } from './name-table.ts';
 import { pointName } from './point-names.ts';
-import { writePoint } from './points.ts';
+import { entriesOf, writePoint } from './points.ts';
 import { check } from './restore.ts';
 import type { Run } from './run.ts';
 import type { Vault } from './vault.ts';
@@ -26,9 +27,10 @@ const churned = (n: number) =>
 /** A backup in memory. */
 function memory(churn: number) {
   const points = new Map<string, Buffer>();
+  const inventories = new Map<string, Buffer>();
   const contents = new Map<string, { readonly size: number; readonly modified: string }>();
   const removed = new Set<string>();
-  const about = { points, contents, removed };
+  const about = { points, inventories, contents, removed };
   const vault: Vault = {
     points: async () => [...points.keys()].sort(),
     contents: async function* () {
@@ -43,6 +45,16 @@ function memory(churn: number) {
     readPoint: async function* (name) {
       yield points.get(name) ?? Buffer.alloc(0);
     },
+    writeInventory: async (name, bytes) => {
+      inventories.set(name, Buffer.concat(await Array.fromAsync(bytes)));
+    },
+    readInventory: async function* (name) {
+      yield inventories.get(name) ?? Buffer.alloc(0);
+    },
+    removeInventory: async (name) => {
+      inventories.delete(name);
+    },
+    removeInventories: async () => undefined,
     writeContent: async (name, bytes, length) => {
       await Array.fromAsync(bytes);
       contents.set(name, { size: length, modified: new Date(NOW).toISOString() });
@@ -89,7 +101,6 @@ function bucketOf(objects: readonly ListedObject[]): S3Client {
     head: async (key) => {
       const object = one(key);
       if (object !== undefined) return headOf(object);
-      const { S3Error } = await import('../upstream/errors.ts');
       throw new S3Error('answered', 404, 'NoSuchKey');
     },
   };
@@ -197,4 +208,74 @@ test('contents are removed although the names that points have do not fit into m
   expect(gone.indexOf(false)).toBe(1_000);
   expect(gone.lastIndexOf(true)).toBe(999);
   expect(held).toBeLessThanOrEqual(301);
+});
+
+/** A page of objects with keys that grow from page to page, and a list that goes on after it. */
+const pageOf = (prefix: string, number: number, modified: string) => ({
+  objects: Array.from({ length: 1_000 }, (_, i) =>
+    objectOf(`${prefix}${String(number * 1_000 + i).padStart(9, '0')}`, modified),
+  ),
+  ...{ prefixes: [], next: 'more' },
+});
+const NO_MORE = { objects: [], prefixes: [], next: undefined };
+const LATER = new Date(NOW + 60_000).toISOString();
+const placeOf = (letter: string) => `c/${letter.repeat(40)}/`;
+
+test('a run ends with the keys of its start, although a Capsule writes others ahead of what is copied', async () => {
+  const { about, vault } = memory(0);
+  const prefix = `${placeOf('a')}s/`;
+  const there = Array.from({ length: 20 }, (_, i) => objectOf(`${prefix}000000000-${i + 10}`));
+  let [pages, copied] = [0, 0];
+  const list: S3Client['list'] = async (query) => {
+    if (query.prefix !== '') return NO_MORE;
+    if (query.token === undefined) return { objects: there, prefixes: [], next: 'more' };
+    if (about.contents.size === copied) return NO_MORE;
+    copied = about.contents.size;
+    pages += 1;
+    if (pages > 20) throw new Error('the list has no end');
+    return pageOf(prefix, pages, LATER);
+  };
+  const { point, ...report } = await copy(runOf(vault, { ...bucketOf(there), list }));
+  expect(report).toMatchObject({ objects: 20, copied: 20, unlisted: 0 });
+  const entries = await Array.fromAsync(entriesOf(vault, point, SPACE, signal));
+  expect(entries.map(({ key }) => key)).toEqual(there.map(({ key }) => key));
+  expect(about.inventories.size).toBe(0);
+});
+
+test('a list that grows as fast as it is read is left, and all that others write is in the point', async () => {
+  const flooded = `${placeOf('a')}a/${'1'.repeat(40)}/`;
+  const others = [`${placeOf('a')}s/shared`, `${placeOf('b')}s/of another`].map((key) => objectOf(key));
+  let pages = 0;
+  const list: S3Client['list'] = async ({ prefix, after }) => {
+    if (prefix !== '') return NO_MORE;
+    if (after !== undefined) return { ...NO_MORE, objects: others.filter(({ key }) => key > after) };
+    pages += 1;
+    if (pages > 100) throw new Error('the list has no end');
+    return pageOf(flooded, pages, LATER);
+  };
+  const bucket = bucketOf(others);
+  // The Capsule has deleted its objects again when they are to be copied.
+  const get: S3Client['get'] = async (key, ...rest) => {
+    if (key.startsWith(flooded)) throw new S3Error('answered', 404, 'NoSuchKey');
+    return bucket.get(key, ...rest);
+  };
+  expect(await copy(runOf(memory(0).vault, { ...bucket, list, get }))).toMatchObject({
+    ...{ objects: 2, copied: 2, left_out: 20_000, unreadable: 0 },
+    ...{ unlisted: 1, unlisted_prefix: flooded },
+  });
+});
+
+test('a Capsule may write more objects while its list is read if it had some before', async () => {
+  const prefix = `${placeOf('a')}s/`;
+  const list: S3Client['list'] = async ({ prefix: asked, token }) => {
+    if (asked !== '') return NO_MORE;
+    const page = Number(token ?? 0);
+    const next = page < 28 ? String(page + 1) : undefined;
+    return { ...pageOf(prefix, page, page < 5 ? OLD : LATER), next };
+  };
+  const get: S3Client['get'] = async () => {
+    throw new S3Error('answered', 404, 'NoSuchKey');
+  };
+  const bucket = { ...bucketOf([]), list, get };
+  expect(await copy(runOf(memory(0).vault, bucket))).toMatchObject({ left_out: 29_000, unlisted: 0 });
 });

@@ -76,3 +76,13 @@ test('a page of a list is requested again, and no object is listed twice', async
   expect(found).toEqual(keys);
   expect(calls).toBe(4);
 });
+
+test('a list may begin behind all keys with a prefix', async () => {
+  const { s3 } = servers.bucket();
+  for (const key of ['c/1/a/x/1', 'c/1/s/1', 'c/1/s/2/3', 'c/2/s/1', 'd'])
+    await s3.put(key, Buffer.from('x'));
+  const after = (key: string) => Array.fromAsync(listed(source(s3), '', key), (one) => one.key);
+  expect(await after('c/1/a/x0')).toEqual(['c/1/s/1', 'c/1/s/2/3', 'c/2/s/1', 'd']);
+  expect(await after('c/1/s0')).toEqual(['c/2/s/1', 'd']);
+  expect(await after('c/2/s0')).toEqual(['d']);
+});

@@ -13,14 +13,15 @@ export interface Source<S extends Partial<S3Client> = Pick<S3Client, 'list' | 'r
 
 const PAGE = 1_000;
 
-/** All objects with a prefix. Each page is requested when it is needed, and repeated if that fails. */
+/** All objects with a prefix, or those after a key. Each page is requested when it is needed, and repeated if that fails. */
 export async function* listed(
   { s3, clock, signal }: Source<Pick<S3Client, 'list'>>,
   prefix: string,
+  after?: string,
 ): AsyncGenerator<ListedObject> {
   let token: string | undefined;
   do {
-    const query = { prefix, token, limit: PAGE };
+    const query = { prefix, token, after: token === undefined ? after : undefined, limit: PAGE };
     const page = await retrying(clock, signal, () => s3.list(query, { signal }));
     yield* page.objects;
     token = page.next;

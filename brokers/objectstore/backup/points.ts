@@ -1,7 +1,7 @@
 import { anyHeaderSchema, type Entry, entrySchema, FORMAT, headerSchema, type PointHeader } from './entry.ts';
 import { BackupError, damagedPoint } from './errors.ts';
+import { gathered, textLines } from './lines.ts';
 import { pointName } from './point-names.ts';
-import type { Bytes } from './sealer.ts';
 import type { Vault } from './vault.ts';
 
 /** A stored point: a header, and an entry for each object of the bucket. */
@@ -38,23 +38,6 @@ function headerLine(header: PointHeader): Buffer {
   return Buffer.from(`${text}${' '.repeat(HEADER_BYTES - 1 - Buffer.byteLength(text))}\n`);
 }
 
-const GATHERED_BYTES = 64 * 1024;
-
-/** The lines of entries, in pieces of a suitable size. */
-async function* gathered(entries: AsyncIterable<Entry>): AsyncGenerator<Buffer> {
-  let pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const entry of entries) {
-    const line = Buffer.from(`${JSON.stringify(entry)}\n`);
-    pieces.push(line);
-    bytes += line.length;
-    if (bytes < GATHERED_BYTES) continue;
-    yield Buffer.concat(pieces);
-    [pieces, bytes] = [[], 0];
-  }
-  if (bytes > 0) yield Buffer.concat(pieces);
-}
-
 /** Reads only the header of a point. */
 export async function readHeader(
   vault: Vault,
@@ -62,8 +45,7 @@ export async function readHeader(
   space: string,
   signal: AbortSignal,
 ): Promise<Point> {
-  for await (const line of textLines(name, vault.readPoint(name, signal)))
-    return { name, header: headerOf(line, name, space) };
+  for await (const line of linesOf(vault, name, signal)) return { name, header: headerOf(line, name, space) };
   throw damagedPoint(name);
 }
 
@@ -79,7 +61,7 @@ export async function* entriesOf(
 ): AsyncGenerator<Entry> {
   let header: PointHeader | undefined;
   let count = 0;
-  for await (const line of textLines(name, vault.readPoint(name, signal))) {
+  for await (const line of linesOf(vault, name, signal)) {
     if (header === undefined) {
       header = headerOf(line, name, space);
       continue;
@@ -90,6 +72,10 @@ export async function* entriesOf(
     yield entry.data;
   }
   if (header?.objects !== count) throw damagedPoint(name);
+}
+
+function linesOf(vault: Vault, name: string, signal: AbortSignal): AsyncGenerator<string> {
+  return textLines(vault.readPoint(name, signal), (cause) => damagedPoint(name, cause));
 }
 
 function headerOf(line: string, name: string, space: string): PointHeader {
@@ -112,26 +98,6 @@ function headerOf(line: string, name: string, space: string): PointHeader {
 function parsed(line: string, name: string): unknown {
   try {
     return JSON.parse(line);
-  } catch (error) {
-    throw damagedPoint(name, error);
-  }
-}
-
-/** Each line without its line feed, which the last line must have, too. */
-async function* textLines(name: string, bytes: Bytes): AsyncGenerator<string> {
-  const text = new TextDecoder('utf-8', { fatal: true });
-  let rest = '';
-  for await (const piece of bytes) {
-    const lines = (rest + decoded(text, piece, name)).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-  if (rest !== '') throw damagedPoint(name);
-}
-
-function decoded(text: TextDecoder, piece: Uint8Array, name: string): string {
-  try {
-    return text.decode(piece, { stream: true });
   } catch (error) {
     throw damagedPoint(name, error);
   }

@@ -4,6 +4,8 @@ import type { S3Client } from '../upstream/types.ts';
 import { CONTENT_NAME } from './entry.ts';
 import { BackupError, DamagedContentError, DestinationError, damagedPoint, unopenedPoint } from './errors.ts';
 import { writeHeadLast } from './head-last.ts';
+import { createInventories, type Inventories } from './inventories.ts';
+import { opened } from './opened.ts';
 import { listed, pieces } from './pieces.ts';
 import { startedOf } from './point-names.ts';
 import { reading } from './reading.ts';
@@ -31,7 +33,7 @@ interface NewPoint {
 }
 
 /** The destination of a backup; everything in it is encrypted. Points and lists are read as they are needed, and not held in memory. */
-export interface Vault {
+export interface Vault extends Inventories {
   /** Names of points, the oldest first. */
   points(signal: AbortSignal): Promise<string[]>;
   /** Complete contents. */
@@ -64,6 +66,7 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
   const folder = (kind: Kind) => `${prefix}/bucket/${kind}/`;
   const keyOf = (kind: Kind, name: string) => folder(kind) + name;
   return {
+    ...createInventories(s3, sealer, prefix, clock),
     points: async (signal) => {
       const names: string[] = [];
       for await (const { key } of listed({ s3, clock, signal }, folder('points'))) {
@@ -83,15 +86,10 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
         ...{ key: keyOf('points', name), headBytes: headerBytes },
         ...{ rest: entries, head: header },
       }),
-    readPoint: async function* (name, signal) {
-      const source = new Noting(pieces({ s3, clock, signal }, keyOf('points', name)));
-      try {
-        yield* await sealer.open(source.bytes());
-      } catch (error) {
-        if (source.failure !== undefined) throw source.failure.error;
-        throw error instanceof BackupError ? unopenedPoint(name, error) : damagedPoint(name, error);
-      }
-    },
+    readPoint: (name, signal) =>
+      opened(sealer, pieces({ s3, clock, signal }, keyOf('points', name)), (error) =>
+        error instanceof BackupError ? unopenedPoint(name, error) : damagedPoint(name, error),
+      ),
     writeContent: async (name, plain, length, signal) => {
       const sealed = await sealer.seal(plain, length);
       const headers = { 'content-type': 'application/octet-stream' };
@@ -135,23 +133,4 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
     sealedLength: sealer.sealedLength,
     nameOf: sealer.nameOf,
   };
-}
-
-/** Passes bytes on and notes the error of their source, which would pass for one of the decryption. */
-class Noting {
-  readonly #source: Bytes;
-  failure: { readonly error: unknown } | undefined;
-
-  constructor(source: Bytes) {
-    this.#source = source;
-  }
-
-  async *bytes(): AsyncGenerator<Uint8Array> {
-    try {
-      yield* this.#source;
-    } catch (error) {
-      this.failure = { error };
-      throw error;
-    }
-  }
 }

@@ -33,7 +33,9 @@ const objectOf = (n: number): ListedObject => ({ key: keyOf(n), etag: '"e"', siz
 function listing(s3: S3Client, one: (n: number) => ListedObject): S3Client {
   return {
     ...s3,
-    list: async ({ token = '0', limit }) => {
+    list: async ({ prefix, token = '0', limit }) => {
+      // It has no anchors of custody.
+      if (prefix !== '') return { objects: [], prefixes: [], next: undefined };
       const from = Number(token);
       const objects = Array.from({ length: Math.min(limit, OBJECTS - from) }, (_, i) => one(from + i));
       const next = from + objects.length;
