@@ -50,6 +50,16 @@ export class RefusedObjectError extends BackupError {
   }
 }
 
+/** The server of the Space's bucket failed while an object was stored there, which may be due to that object. */
+export class StoringError extends S3Error {
+  override readonly cause: S3Error;
+
+  constructor(cause: S3Error) {
+    super(cause.kind, cause.status, cause.code);
+    this.cause = cause;
+  }
+}
+
 /** The Space's bucket has an object in its list that its server does not return, or not with its state. */
 export class UnreadableError extends BackupError {
   constructor(key: string, options?: { cause?: unknown }) {

@@ -3,10 +3,10 @@ import { isAlwaysNewest } from './choose.ts';
 import type { Listed } from './copy-listed.ts';
 import type { Entry } from './entry.ts';
 import { BackupError } from './errors.ts';
+import { CAPSULES } from './run.ts';
 
 /** Written by a broker that has created the bucket, to try conditional writes; it records nothing. */
 const TRIAL = 'custody/v1/precondition';
-const CAPSULES = 'c/';
 
 /** The broker overwrites these and never deletes one. */
 function isRecord(entry: Pick<Entry, 'key'>): boolean {

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { bringBack } from './bring-back.ts';
@@ -16,7 +16,7 @@ async function* all<T>(...items: readonly T[]): AsyncGenerator<T> {
 }
 
 /** A bucket in memory whose server refuses some keys, and a backup that has the content of each. */
-function runInto(refusalOf: (key: string) => S3Error | undefined) {
+function runInto(refusalOf: (key: string) => S3Error | undefined, keys = ['a', 'a/b', 'c']) {
   const stored = new Map<string, string>();
   const put: S3Client['put'] = async (key, body) => {
     const failure = refusalOf(key);
@@ -37,7 +37,7 @@ function runInto(refusalOf: (key: string) => S3Error | undefined) {
   };
   const chosen = {
     anchors: () => all(entryOf('anchor')),
-    others: () => all(...['a', 'a/b', 'c'].map(entryOf)),
+    others: () => all(...keys.map(entryOf)),
   };
   const restored = bringBack(run, chosen, {
     ...{ there: new NameTable(), keyOf: ({ key }) => key, otherwise: 'do something' },
@@ -63,4 +63,57 @@ test('a server that refuses the key of the Space ends the restore', async () => 
   const { restored, stored } = runInto(() => refusal);
   await expect(restored).rejects.toBe(refusal);
   expect(stored.size).toBe(0);
+});
+
+test.each([413, 414, 431])(
+  'an object that is refused with %d, and no code that S3 has, keeps no other from being restored',
+  async (status) => {
+    const { restored, stored } = runInto((key) =>
+      key === 'a/b' ? new S3Error('answered', status, 'Unknown') : undefined,
+    );
+    await expect(restored).rejects.toThrow(
+      `the S3 server does not take 1 objects, a/b (${status}) for one, and all others are restored: do something`,
+    );
+    expect([...stored.keys()].sort()).toEqual(['a', 'anchor', 'c']);
+  },
+);
+
+describe('a server that fails again and again', () => {
+  const ofCapsule = (count: number) => Array.from({ length: count }, (_, n) => `c/${n}`);
+  const failure = () => new S3Error('answered', 500, 'InternalError');
+
+  test.each([
+    ['500 InternalError', failure],
+    ['400 Unknown', () => new S3Error('answered', 400, 'Unknown')],
+  ])('with some objects of Capsules (%s) restores all others, and is told', async (answer, failing) => {
+    const { restored, stored } = runInto((key) => (/[13]$/.test(key) ? failing() : undefined), ofCapsule(5));
+    await expect(restored).rejects.toThrow(
+      new RegExp(`fails with 2 objects, c/[13] \\(${answer}\\) for one, and all others are restored: do`),
+    );
+    expect([...stored.keys()].sort()).toEqual(['anchor', 'c/0', 'c/2', 'c/4']);
+  });
+
+  test('is asked for such an object five times', async () => {
+    let asked = 0;
+    const { restored } = runInto((key) => {
+      if (key !== 'c/1') return undefined;
+      asked += 1;
+      return failure();
+    }, ofCapsule(2));
+    await expect(restored).rejects.toThrow('c/1 (500 InternalError)');
+    expect(asked).toBe(5);
+  });
+
+  test('with more objects than that ends the restore', async () => {
+    const broken = failure();
+    const { restored, stored } = runInto((key) => (key === 'anchor' ? undefined : broken), ofCapsule(100));
+    await expect(restored).rejects.toBe(broken);
+    expect([...stored.keys()]).toEqual(['anchor']);
+  });
+
+  test('with what is no Capsule’s ends the restore', async () => {
+    const broken = failure();
+    const { restored } = runInto((key) => (key === 'anchor' ? broken : undefined));
+    await expect(restored).rejects.toBe(broken);
+  });
 });

@@ -1,6 +1,6 @@
 import { S3Error } from '../upstream/errors.ts';
 import { type Entry, labelOf } from './entry.ts';
-import { DamagedContentError, RefusedObjectError } from './errors.ts';
+import { DamagedContentError, RefusedObjectError, StoringError } from './errors.ts';
 import type { Run } from './run.ts';
 import type { Bytes } from './sealer.ts';
 import { upload } from './uploading.ts';
@@ -18,10 +18,12 @@ const REFUSED = new Set([
   'ObjectParentIsFile',
   'RequestHeaderSectionTooLarge',
 ]);
+/** Too long are the body, the path or the headers. What stands before a server answers so without any code. */
+const REFUSED_STATUS = new Set([413, 414, 431]);
 
 /**
  * Restores an object with its headers and in its original parts, so that it gets its original entity tag.
- * @throws RefusedObjectError if the server takes no such object
+ * @throws RefusedObjectError if the server takes no such object, and StoringError if it fails otherwise
  */
 export async function restoreObject(
   { space, bucket, vault, signal }: Run,
@@ -34,12 +36,19 @@ export async function restoreObject(
     const parts = partsOf(entry);
     await upload(bucket, { key, bytes: plain, length: size, headers, parts, signal }).catch(
       (error: unknown) => {
-        const isRefused = error instanceof S3Error && error.kind === 'answered' && REFUSED.has(error.code);
-        throw isRefused ? new RefusedObjectError(error.code, { cause: error }) : error;
+        if (!(error instanceof S3Error)) throw error;
+        if (!isRefused(error)) throw new StoringError(error);
+        throw new RefusedObjectError(nameOf(error), { cause: error });
       },
     );
   });
 }
+
+function isRefused({ kind, status, code }: S3Error): boolean {
+  return kind === 'answered' && (REFUSED.has(code) || REFUSED_STATUS.has(status));
+}
+
+const nameOf = ({ status, code }: S3Error) => (code === 'Unknown' ? String(status) : code);
 
 function partsOf({ etag, size, part_size }: Entry): number | 'whole' | undefined {
   if (part_size !== undefined && size > 0) return part_size;

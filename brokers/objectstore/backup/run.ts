@@ -14,6 +14,8 @@ export interface Run {
   readonly atOnce: number;
 }
 
+/** The prefix of all objects of Capsules. */
+export const CAPSULES = 'c/';
 /** The prefix of records about interrupted restores; points never contain them. */
 export const MARKERS = 'restore/v1/';
 /** Records that a restore was begun and not completed, and with which parameters. */
