@@ -39,8 +39,11 @@ interface CopyOptions {
   readonly acceptedLoss?: string | undefined;
 }
 
-/** Entries that may wait in memory while an earlier object is copied. */
-const AHEAD = 500;
+/**
+ * Entries that may wait in memory while an earlier object is copied. Then nothing else is, so a Capsule with a large object after each
+ * so many small ones would have its bytes go through one stream. With the longest key and headers an entry has 5 KiB, so all have 50 MiB.
+ */
+const AHEAD = 10_000;
 
 /**
  * Creates a point of the bucket's present state; only contents that no earlier run has copied are copied. Of each object only some

@@ -49,6 +49,18 @@ test('one long action lets no more than so many results wait', async () => {
   expect(await Array.fromAsync(all)).toHaveLength(999);
 });
 
+test('a result waits for no later one', async () => {
+  let begun = 0;
+  const all = inOrder(numbers(1_000), { atOnce: 4, ahead: 1_000, signal: never }, async (n) => {
+    begun += 1;
+    return n;
+  });
+  let most = 0;
+  for await (const n of all) most = Math.max(most, begun - n);
+  expect(begun).toBe(1_000);
+  expect(most).toBeLessThan(10);
+});
+
 test('a failure aborts what runs, begins nothing else, and is what is thrown', async () => {
   const [begun, aborted]: number[][] = [[], []];
   const all = inOrder(numbers(100), { atOnce: 3, ahead: 10, signal: never }, async (n, signal) => {

@@ -6,9 +6,15 @@ interface Limits {
   readonly signal: AbortSignal;
 }
 
+interface Begun<R> {
+  readonly result: Promise<R>;
+  isOver: boolean;
+}
+
 /**
- * Yields the result of an action for each item, in the items' order. Items are taken only as results are wanted. After the first
- * failure no more are begun, and running ones are aborted by their signal; the failure is thrown when all have ended.
+ * Yields the result of an action for each item, in the items' order, as soon as it and all earlier ones are there. Items are taken
+ * only as results are wanted. After the first failure no more are begun, and running ones are aborted by their signal; the failure is
+ * thrown when all have ended.
  */
 export async function* inOrder<T, R>(
   items: AsyncIterable<T>,
@@ -18,7 +24,7 @@ export async function* inOrder<T, R>(
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const running = new Set<Promise<void>>();
-  const results: Promise<R>[] = [];
+  const waiting: Begun<R>[] = [];
   let failure: { readonly error: unknown } | undefined;
   const failed = (error: unknown) => {
     failure ??= { error };
@@ -27,19 +33,23 @@ export async function* inOrder<T, R>(
   try {
     for await (const item of items) {
       either.throwIfAborted();
-      const result = act(item, either);
-      results.push(result);
-      const ended: Promise<void> = result
+      const one: Begun<R> = { result: act(item, either), isOver: false };
+      waiting.push(one);
+      const ended: Promise<void> = one.result
         .then(() => undefined, failed)
-        .then(() => void running.delete(ended));
+        .then(() => {
+          one.isOver = true;
+          running.delete(ended);
+        });
       running.add(ended);
       if (running.size >= atOnce) await Promise.race(running);
-      for (let next = results[0]; next !== undefined && results.length >= ahead; next = results[0]) {
-        yield await next;
-        results.shift();
+      for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+        if (!next.isOver && waiting.length < ahead) break;
+        yield await next.result;
+        waiting.shift();
       }
     }
-    for (const result of results) yield await result;
+    for (const { result } of waiting) yield await result;
   } catch (error) {
     failed(error);
   } finally {

@@ -210,6 +210,22 @@ test('contents are removed although the names that points have do not fit into m
   expect(held).toBeLessThanOrEqual(301);
 });
 
+test('thousands of objects are copied while an earlier one takes long', async () => {
+  const { vault } = memory(0);
+  const many = Array.from({ length: 2_000 }, (_, i) => objectOf(`c/${String(i).padStart(4, '0')}`));
+  const bucket = bucketOf(many);
+  const others = Promise.withResolvers<void>();
+  let done = 0;
+  const get: S3Client['get'] = async (key, ...rest) => {
+    if (key === many[0]?.key) await others.promise;
+    const head = await bucket.get(key, ...rest);
+    done += 1;
+    if (done === many.length - 1) others.resolve();
+    return head;
+  };
+  expect(await copy(runOf(vault, { ...bucket, get }))).toMatchObject({ objects: 2_000, copied: 2_000 });
+});
+
 /** A page of objects with keys that grow from page to page, and a list that goes on after it. */
 const pageOf = (prefix: string, number: number, modified: string) => ({
   objects: Array.from({ length: 1_000 }, (_, i) =>
