@@ -1,6 +1,5 @@
 import { generateX25519Identity } from 'age-encryption';
 import { expect, test } from 'vitest';
-import type { S3Client } from '../upstream/types.ts';
 import { writeHeadLast } from './head-last.ts';
 import { createSealer } from './sealer.ts';
 
@@ -13,8 +12,9 @@ test.each([8 * MIB, 9 * MIB, 24 * MIB, 24 * MIB + 5_000, 24 * MIB + 10_000, 40 *
     const sealer = await createSealer(await generateX25519Identity());
     const parts = new Map<number, number>();
     let completed: readonly number[] = [];
-    const s3: Pick<S3Client, 'put' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'> = {
+    const s3: Parameters<typeof writeHeadLast>[0]['s3'] = {
       put: async () => ({ etag: '"x"' }),
+      head: async () => ({ status: 200, headers: {} }),
       createUpload: async () => 'id',
       putPart: async (_key, _id, number, body) => {
         parts.set(number, body.length);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Decrypter } from 'age-encryption';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { writeHeadLast } from './head-last.ts';
@@ -90,6 +90,38 @@ test('a part that is refused for a while is sent again, with the same bytes', as
     digest([HEAD, ...(await Array.fromAsync(bytes(2 * PART + 1 - HEAD.length)))]),
   );
   expect(heads).toBe(1);
+});
+
+describe('an upload that a server completes, and then does not know', () => {
+  /** A server whose first answer to a completion is lost; `complete` says whether it was done. */
+  const losing = (s3: S3Client, complete: boolean): S3Client => {
+    let calls = 0;
+    return {
+      ...s3,
+      completeUpload: async (...args) => {
+        calls += 1;
+        if (calls > 1) throw new S3Error('answered', 404, 'NoSuchUpload');
+        if (complete) await s3.completeUpload(...args);
+        throw new S3Error('timeout', 0, 'UND_ERR_HEADERS_TIMEOUT');
+      },
+    };
+  };
+
+  test('is written although the answer was lost', async () => {
+    const { s3 } = servers.bucket();
+    await write(losing(s3, true), 2 * PART + 1);
+    const { body } = await s3.read('it', 4 * PART);
+    expect(body.length).toBe(sealer.sealedLength(2 * PART + 1));
+  });
+
+  test('is not written if it was lost itself, whatever the key has', async () => {
+    const { s3 } = servers.bucket();
+    await expect(write(losing(s3, false), 2 * PART + 1)).rejects.toMatchObject({ code: 'NoSuchUpload' });
+    expect(await keysOf(s3)).toEqual([]);
+    // An object of the same length, of another upload.
+    await write(s3, 2 * PART + 1);
+    await expect(write(losing(s3, false), 2 * PART + 1)).rejects.toMatchObject({ code: 'NoSuchUpload' });
+  });
 });
 
 test.each([

@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { S3Client } from '../upstream/types.ts';
 import { CHUNK_BYTES } from './payload.ts';
 import type { Source } from './pieces.ts';
-import { retrying } from './retrying.ts';
+import { isAbsent, retrying } from './retrying.ts';
 import { type Bytes, going, type Sealer } from './sealer.ts';
 import { upload } from './uploading.ts';
 
@@ -9,9 +10,11 @@ import { upload } from './uploading.ts';
 const PART_CHUNKS = 128;
 const PART_BYTES = PART_CHUNKS * CHUNK_BYTES;
 const HEADERS = { 'content-type': 'application/octet-stream' };
+/** A header with a value that only one upload has, by which its object is recognised. */
+const MARK = 'x-amz-meta-upload';
 const ABORT_MS = 5_000;
 
-type Uploads = Pick<S3Client, 'put' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'>;
+type Uploads = Pick<S3Client, 'put' | 'head' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'>;
 
 interface HeadLast {
   readonly key: string;
@@ -69,18 +72,22 @@ interface InParts extends Pick<HeadLast, 'key' | 'head'> {
 }
 
 async function inParts(
-  { s3, clock, signal }: Source<Uploads>,
+  to: Source<Uploads>,
   sealer: Sealer,
   { key, head, first, following }: InParts,
 ): Promise<void> {
+  const { s3, clock, signal } = to;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
   const sealing = await sealer.sealInParts();
-  const id = await again(() => s3.createUpload(key, { headers: HEADERS, signal }));
+  const mark = randomUUID();
+  const id = await again(() => s3.createUpload(key, { headers: { ...HEADERS, [MARK]: mark }, signal }));
   try {
+    let bytes = 0;
     const done: { readonly number: number; readonly etag: string }[] = [];
     const send = async (number: number, part: Buffer) => {
       const { etag } = await again(() => s3.putPart(key, id, number, part, { signal }));
       done.push({ number, etag });
+      bytes += part.length;
     };
     // Some servers take no parts of different lengths, except a shorter last one.
     const length = sealing.firstLength(PART_CHUNKS);
@@ -89,10 +96,27 @@ async function inParts(
     first.set(await head());
     await send(1, sealing.first(first));
     const inOrder = done.toSorted((a, b) => a.number - b.number);
-    await again(() => s3.completeUpload(key, id, inOrder, { signal }));
+    await again(() => s3.completeUpload(key, id, inOrder, { signal })).catch(async (error: unknown) => {
+      // An earlier attempt may have completed it without an answer; many servers do not know the upload any more then.
+      if (!isAbsent(error) || !(await isWritten(to, { key, mark, bytes }))) throw error;
+    });
   } catch (error) {
     // What remains is aborted later, by `expire`.
     await s3.abortUpload(key, id, { signal: AbortSignal.timeout(ABORT_MS) }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Whether the key has the object of exactly that upload. */
+async function isWritten(
+  { s3, clock, signal }: Source<Uploads>,
+  { key, mark, bytes }: { readonly key: string; readonly mark: string; readonly bytes: number },
+): Promise<boolean> {
+  try {
+    const { headers } = await retrying(clock, signal, () => s3.head(key, { signal }));
+    return headers[MARK] === mark && headers['content-length'] === String(bytes);
+  } catch (error) {
+    if (isAbsent(error)) return false;
     throw error;
   }
 }
