@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { SCHEMA_VERSION as DATABASE_SCHEMA } from '../../brokers/db/registry/migrations.ts';
 import { readConfig } from '../../brokers/objectstore/backup/config.ts';
+import { INCOMPLETE } from '../../brokers/objectstore/backup/errors.ts';
 import { SCHEMA_VERSION as OBJECT_STORE_SCHEMA } from '../../brokers/objectstore/registry/migrations.ts';
 import { backupOptions } from '../../operator/backup/options.ts';
 import { materialsOf } from '../../operator/keys/materials.ts';
@@ -96,6 +97,14 @@ describe('a Space with a backup', () => {
     expect(jobIn(longer).jobTemplate.spec.activeDeadlineSeconds).toBe(172_800);
     const none = await template(...SOME_BACKUP, '--set', 'backup.longestHours=0');
     expect(none.stderr).toMatch(/longestHours/);
+  });
+
+  it('makes no further points at once where one was made without some objects', () => {
+    const { podFailurePolicy, template: pod } = find('CronJob', 'backup')!['spec'].jobTemplate.spec;
+    const onExitCodes = { containerName: 'bucket', operator: 'In', values: [INCOMPLETE] };
+    expect(podFailurePolicy).toEqual({ rules: [{ action: 'FailJob', onExitCodes }] });
+    // The API server takes no such policy otherwise.
+    expect(pod.spec).toMatchObject({ restartPolicy: 'Never', containers: [{ name: 'bucket' }] });
   });
 
   it('gives the API server’s token to the container that calls it, and the Space’s S3 key to the other', () => {

@@ -4,7 +4,7 @@ import { ConfigError, type Environment } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 import { type Config, readConfig } from './config.ts';
 import { type CopyReport, copy } from './copy.ts';
-import { BackupError, UsageError } from './errors.ts';
+import { BackupError, INCOMPLETE, IncompletePointError, UsageError } from './errors.ts';
 import { expire } from './expire.ts';
 import { listPoints } from './list.ts';
 import { type Opened, openRun, openStates, sentenceOf } from './open.ts';
@@ -44,8 +44,10 @@ export async function runBackup({ args, environment, clock, signal, out, error }
     }
     return 0;
   } catch (failure) {
-    error(signal.aborted ? 'it was stopped before its end: run the same command again' : told(failure));
-    return 1;
+    const isIncomplete = failure instanceof IncompletePointError;
+    const isStopped = signal.aborted && !isIncomplete;
+    error(isStopped ? 'it was stopped before its end: run the same command again' : told(failure));
+    return isIncomplete ? INCOMPLETE : 1;
   }
 }
 
@@ -94,7 +96,7 @@ async function act(
   }
 }
 
-/** Tells of what a point lacks after it was made. */
+/** @throws IncompletePointError if the point was made, and lacks something */
 function requireWhole(copied: CopyReport): void {
   const { point, unreadable, unreadable_key, unlisted, unlisted_prefix } = copied;
   const reasons: string[] = [];
@@ -106,7 +108,8 @@ function requireWhole(copied: CopyReport): void {
     reasons.push(
       `objects are written under ${unlisted} prefixes, ${unlisted_prefix} for one, faster than they are listed: it lacks some of these (find out who writes there, and whether the clock here is behind that of the bucket's server)`,
     );
-  if (reasons.length > 0) throw new BackupError(`the point ${point} was made, but ${reasons.join('; ')}`);
+  if (reasons.length > 0)
+    throw new IncompletePointError(`the point ${point} was made, but ${reasons.join('; ')}`);
 }
 
 const restoring = (

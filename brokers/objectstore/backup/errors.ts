@@ -8,6 +8,17 @@ export class BackupError extends Error {
   }
 }
 
+/** The exit code of a copy that has made its point without some objects: to repeat it at once is of no use. Node has no such code. */
+export const INCOMPLETE = 20;
+
+/** The point was made, and lacks some objects. */
+export class IncompletePointError extends BackupError {
+  constructor(message: string) {
+    super(message);
+    this.name = 'IncompletePointError';
+  }
+}
+
 /** A point that cannot be read; others may be intact. */
 export class DamagedPointError extends BackupError {
   constructor(message: string, options?: { cause?: unknown }) {
