@@ -14,8 +14,8 @@ const RATES = {
   quick: { sql: 20, put: 6, get: 14, input: 16, tunnel: 3 },
 };
 const WANTED = { whole: 1_000_000, quick: 20_000 };
-/** The pause between two acts. */
-const BETWEEN_MS = 10_000;
+/** The pause between two acts, in which nodes and pods of the last one come to rest, as an administrator would wait for. */
+const BETWEEN_MS = 60_000;
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   const form = quick ? 'quick' : 'whole';

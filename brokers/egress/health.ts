@@ -15,6 +15,6 @@ await checkHealth(process.env, [
     path: '/i/nobody/x',
     audience: 'egr',
     plain: true,
-    heldMs: DEFAULT_LIMITS.unknownWaitMs,
+    heldMs: DEFAULT_LIMITS.ownWaitMs,
   },
 ]);

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { Problem } from '../core/problem.ts';
 import { type Caller, identify } from '../policies/callers.ts';
-import type { Policies } from '../policies/policies.ts';
-import type { Strangers } from '../policies/strangers.ts';
+import { type Policies, plainAddress } from '../policies/policies.ts';
+import { isLoopback, type Strangers } from '../policies/strangers.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line } from './record.ts';
@@ -10,7 +10,7 @@ import type { Line } from './record.ts';
 export interface CallerOptions {
   readonly policies: Policies;
   readonly strangers: Strangers;
-  readonly shares: Pick<ConnectionShares, 'proved'>;
+  readonly shares: Pick<ConnectionShares, 'arrives' | 'proved'>;
   readonly limits: DataLimits;
 }
 
@@ -31,7 +31,8 @@ export async function authenticate(
   signal: () => AbortSignal,
 ): Promise<Caller> {
   const { remoteAddress } = socket;
-  const wait = { ms: limits.unknownWaitMs, signal };
+  const ms = isLoopback(plainAddress(remoteAddress ?? '')) ? limits.ownWaitMs : limits.unknownWaitMs;
+  const wait = { ms, signal, arrives: (capsule: string) => shares.arrives(socket, capsule) };
   const caller = await identify({ policies, strangers }, { credential, remoteAddress }, wait);
   if (caller === undefined) throw new Problem('forbidden');
   line.tenant = caller.tenant;

@@ -7,7 +7,13 @@ import type { DataLimits } from './limits.ts';
 
 export type ConnectionLimits = Pick<
   DataLimits,
-  'connections' | 'capsuleConnections' | 'allConnections' | 'unknownConnections' | 'allUnknownConnections'
+  | 'connections'
+  | 'capsuleConnections'
+  | 'allConnections'
+  | 'unknownConnections'
+  | 'allUnknownConnections'
+  | 'arrivals'
+  | 'allArrivals'
 >;
 
 /** The slots of a connection: one of its address, and one of the Capsule (or unknown address) that it counts for. */
@@ -28,9 +34,12 @@ interface Pool {
   readonly idle: Set<Socket>;
 }
 
+/** The share of what is free that the new pods of one Capsule may come to have. */
+const ARRIVALS_OF_FREE = 0.5;
+
 /**
  * Limits connections. Known pods have a share each and one for their Capsule; addresses in no policy have a few
- * slots of their own. When all are taken, the connection that was silent for longest is closed: busy connections
+ * slots of their own, and more once they show the principal of an Assistant. When all are taken, the connection that was silent for longest is closed: busy connections
  * are limited to fewer than all, so there always is a silent one.
  */
 export class ConnectionShares {
@@ -38,6 +47,7 @@ export class ConnectionShares {
   readonly #onTurnedAway: (reason: TurnedAwayReason) => void;
   readonly #known: Pool;
   readonly #unknown: Pool;
+  readonly #arriving: Pool;
   readonly #own: Pool;
   readonly #kept = new WeakMap<Socket, Kept>();
   #refusal: ShareRefusal = 'full';
@@ -52,11 +62,13 @@ export class ConnectionShares {
     this.#known = this.#pool(limits.allConnections, limits.connections, limits.capsuleConnections);
     const { allUnknownConnections: all, unknownConnections: each } = limits;
     this.#unknown = this.#pool(all, each, each, UNKNOWN_OF_FREE);
+    this.#arriving = this.#pool(limits.allArrivals, limits.arrivals, limits.arrivals, ARRIVALS_OF_FREE);
     this.#own = this.#pool(each, each, each);
   }
 
   get open(): number {
-    return [this.#known, this.#unknown, this.#own].reduce((sum, { byAddress }) => sum + byAddress.taken, 0);
+    const pools = [this.#known, this.#unknown, this.#arriving, this.#own];
+    return pools.reduce((sum, { byAddress }) => sum + byAddress.taken, 0);
   }
 
   /** Whether a new connection may stay; its slots are returned when it closes. */
@@ -65,7 +77,10 @@ export class ConnectionShares {
     const capsule = this.#policies.capsuleAt(address);
     const pool = this.#poolOf(address, capsule);
     const kept = this.#take(pool, address, capsule ?? address);
-    if (kept === undefined) return false;
+    if (typeof kept === 'string') {
+      this.#onTurnedAway(kept);
+      return false;
+    }
     this.#kept.set(socket, kept);
     pool.idle.add(socket);
     socket.once('close', () => this.#leave(socket));
@@ -83,6 +98,20 @@ export class ConnectionShares {
   }
 
   /**
+   * Called when the caller shows a principal of the Capsule and has an address that is in no policy. Whether its slot is
+   * one of the Capsule's new pods now.
+   */
+  arrives(socket: Socket, capsule: string): boolean {
+    const kept = this.#kept.get(socket);
+    if (kept?.pool === this.#arriving) return kept.capsule === capsule;
+    if (kept?.pool !== this.#unknown) return false;
+    const now = this.#take(this.#arriving, plainAddress(socket.remoteAddress ?? ''), capsule);
+    if (typeof now === 'string') return false;
+    this.#change(socket, kept, now);
+    return true;
+  }
+
+  /**
    * Called when the caller is authenticated: the slot then counts for its Capsule, which was unknown at first, or was
    * taken for another one that still had the address.
    */
@@ -93,7 +122,12 @@ export class ConnectionShares {
       kept.pool === this.#known
         ? this.#recharged(kept, capsule)
         : this.#take(this.#known, plainAddress(socket.remoteAddress ?? ''), capsule);
-    if (now === undefined || now === kept) return;
+    if (typeof now === 'string') this.#onTurnedAway(now);
+    else if (now !== undefined && now !== kept) this.#change(socket, kept, now);
+  }
+
+  /** Gives a connection that is in use other slots, and its former ones back. */
+  #change(socket: Socket, kept: Kept, now: Kept): void {
     kept.ofCapsule();
     if (now.ofAddress !== kept.ofAddress) kept.ofAddress();
     kept.pool.idle.delete(socket);
@@ -118,19 +152,20 @@ export class ConnectionShares {
     };
     return {
       byAddress: new SharedSlots({ total, perKey: perAddress, ofFree }, onRefusal),
-      byCapsule: new SharedSlots({ total, perKey: perCapsule }, onRefusal),
+      byCapsule: new SharedSlots({ total, perKey: perCapsule, ofFree }, onRefusal),
       ofFree,
       idle: new Set(),
     };
   }
 
-  #take(pool: Pool, address: string, capsule: string): Kept | undefined {
+  /** Both slots of a connection, or why it does not get them. */
+  #take(pool: Pool, address: string, capsule: string): Kept | TurnedAwayReason {
     const ofAddress = this.#tryTake(pool, pool.byAddress, address);
-    if (ofAddress === undefined) return this.#refuse('connections_address');
+    if (ofAddress === undefined) return this.#reason('connections_address');
     const ofCapsule = this.#tryTake(pool, pool.byCapsule, capsule);
     if (ofCapsule !== undefined) return { pool, capsule, ofAddress, ofCapsule };
     ofAddress();
-    return this.#refuse('connections_capsule');
+    return this.#reason('connections_capsule');
   }
 
   #tryTake(pool: Pool, slots: SharedSlots, key: string): GiveBack | undefined {
@@ -144,9 +179,8 @@ export class ConnectionShares {
     return slots.tryTake(key);
   }
 
-  #refuse(reason: TurnedAwayReason): undefined {
-    this.#onTurnedAway(this.#refusal === 'share' ? reason : 'connections_full');
-    return undefined;
+  #reason(ofShare: TurnedAwayReason): TurnedAwayReason {
+    return this.#refusal === 'share' ? ofShare : 'connections_full';
   }
 
   #leave(socket: Socket): void {

@@ -18,10 +18,16 @@ export interface DataLimits {
   readonly allConnections: number;
   /**
    * Connections of one address that is in no policy, and of all such addresses; also the number of their calls that may
-   * wait. A pod that has just started calls before its address was announced, as fast as its users do.
+   * wait.
    */
   readonly unknownConnections: number;
   readonly allUnknownConnections: number;
+  /**
+   * Connections of one Capsule's new pods, and of all Capsules': of callers with the principal of an Assistant, and an
+   * address that is in no policy yet.
+   */
+  readonly arrivals: number;
+  readonly allArrivals: number;
   /** Refusals that are sent to one such address; after more of them its connections are closed without an answer. */
   readonly refusalsPerSecond: number;
   readonly refusalsBurst: number;
@@ -49,8 +55,13 @@ export interface DataLimits {
   readonly stalledBytes: number;
   /** Connections to hosts of stored inputs that nobody uses, each of which takes some hundred KiB. */
   readonly unusedUpstreams: number;
-  /** How long an unknown caller waits for a policy before it is refused. */
+  /**
+   * How long an unknown caller waits for a policy before it is refused: as long as a busy cluster may take to say where a
+   * pod is, and less than clients wait for a tunnel.
+   */
   readonly unknownWaitMs: number;
+  /** The same for the replica's own health check, which uses a wrong principal. */
+  readonly ownWaitMs: number;
   /** Time until the last header of a request. */
   readonly headMs: number;
   readonly helloMs: number;
@@ -69,6 +80,9 @@ export const DEFAULT_LIMITS: DataLimits = {
   allConnections: 4_096,
   unknownConnections: 128,
   allUnknownConnections: 1_024,
+  // An Assistant with 60 calls a second, for as long as they wait.
+  arrivals: 512,
+  allArrivals: 2_048,
   refusalsPerSecond: 10,
   refusalsBurst: 100,
   tunnels: 64,
@@ -88,8 +102,8 @@ export const DEFAULT_LIMITS: DataLimits = {
   allSignedBytes: 32 * 1024 * 1024,
   stalledBytes: 128 * 1024 * 1024,
   unusedUpstreams: 512,
-  // The health check, which uses a wrong principal, waits as long.
-  unknownWaitMs: 3_000,
+  unknownWaitMs: 8_000,
+  ownWaitMs: 3_000,
   headMs: 10_000,
   helloMs: 5_000,
   connectMs: 5_000,

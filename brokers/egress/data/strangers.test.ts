@@ -158,6 +158,20 @@ describe('a caller without a policy', () => {
     await until(() => expect(known.text).toMatch(/^HTTP\/1\.1 404 /));
   });
 
+  it('waits as long with the principal of an Assistant as with any other, and is refused as often', async () => {
+    await start({ unknownWaitMs: 400, refusalsPerSecond: 1e-6, refusalsBurst: 2 });
+    await test.put({ addresses: [] });
+    const wait = async (principal: string) => {
+      const began = performance.now();
+      const one = call('127.0.0.2', ask(principal));
+      await until(() => expect(one.ended || one.text !== '').toBe(true));
+      return { text: one.text.slice(0, 12), tooSoon: performance.now() - began < 390 };
+    };
+    const refused = { text: 'HTTP/1.1 403', tooSoon: false };
+    expect([await wait(test.principal), await wait(WRONG)]).toEqual([refused, refused]);
+    expect(await wait(test.principal)).toEqual({ text: '', tooSoon: false });
+  });
+
   it('that sends what is no request has the same limit', async () => {
     await start({ refusalsPerSecond: 1e-6, refusalsBurst: 1 });
     const garbage = 'GET / HTTP/1.1\r\nno colon\r\n\r\n';
@@ -212,18 +226,59 @@ describe('connections', () => {
     expect([busy.ended, second.ended]).toEqual([false, false]);
   });
 
-  it('of an address in no policy are a handful, and its Capsule’s once it has proved itself', async () => {
-    await start({ unknownConnections: 2, allUnknownConnections: 64 });
+  it('of a pod that is in no policy yet are those of its Capsule’s new pods, beside a handful of its address', async () => {
+    await start({ unknownConnections: 2, allUnknownConnections: 64, arrivals: 3 });
     await test.put({ addresses: [] });
-    const early = [call('127.0.0.2', ask(test.principal)), call('127.0.0.2', ask(test.principal))];
-    await until(async () => expect(await waiting()).toBe(2));
-    const third = call('127.0.0.2', ask(test.principal));
-    await until(() => expect(third.ended).toBe(true));
+    const early = Array.from({ length: 5 }, () => call('127.0.0.2', ask(test.principal)));
+    await until(async () => expect(await waiting()).toBe(5));
+    const sixth = call('127.0.0.2', ask(test.principal));
+    await until(() => expect(sixth.ended).toBe(true));
+    expect(await turnedAway('connections_address')).toBe(1);
     await test.put({ addresses: ['127.0.0.2'] });
     await until(() => expect(early.every(({ text }) => text.startsWith('HTTP/1.1 404 '))).toBe(true));
-    // The handful is free for the next stranger.
-    const next = call('127.0.0.5', ask());
-    await until(() => expect(next.text).toMatch(/^HTTP\/1\.1 403 /));
+    // All of these places are free for the next.
+    await test.put({ addresses: [] });
+    const next = Array.from({ length: 5 }, () => call('127.0.0.5', ask(test.principal)));
+    await until(async () => expect(await waiting()).toBe(5));
+    expect(next.some(({ ended }) => ended)).toBe(false);
+  });
+
+  it('of new pods are those of the Capsule whose principal they show, and leave others theirs', async () => {
+    await start({ unknownConnections: 1, arrivals: 8, allArrivals: 8 });
+    const principal = `spc_egr_${'B'.repeat(42)}A`;
+    const other = {
+      capsule_id: 'office',
+      app_id: 'desk',
+      assistant_uid: 'uid-2',
+      principals: [digest(principal)],
+    };
+    await test.put({ addresses: [] });
+    await test.put({ ...other, addresses: [] });
+    const greedy: ReturnType<typeof call>[] = [];
+    // One after the other, so that none is ended while it shows no principal yet.
+    for (let at = 1; at <= 4; at += 1) {
+      greedy.push(call('127.0.0.2', ask(test.principal)));
+      await until(async () => expect(await waiting()).toBe(at));
+    }
+    // Three have less than half of what was free, and the fourth waits at the place of its address.
+    const more = call('127.0.0.2', ask(test.principal));
+    await until(() => expect(more.ended).toBe(true));
+    const theirs = call('127.0.0.3', ask(principal));
+    await until(async () => expect(await waiting()).toBe(5));
+    await test.put({ ...other, addresses: ['127.0.0.3'] });
+    await until(() => expect(theirs.text).toMatch(/^HTTP\/1\.1 404 /));
+    expect(greedy.some(({ ended }) => ended)).toBe(false);
+  });
+
+  it('of a pod of another Capsule that shows a principal are its own', async () => {
+    await start({ unknownConnections: 1, arrivals: 8 });
+    const other = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2', principals: [digest('o')] };
+    await test.put({ addresses: [] });
+    await test.put({ ...other, addresses: ['127.0.0.3'] });
+    const stolen = [call('127.0.0.3', ask(test.principal)), call('127.0.0.3', ask(test.principal))];
+    // Its Capsule has one place for a call that waits.
+    await until(() => expect(stolen.filter(({ ended }) => ended)).toHaveLength(1));
+    expect(await turnedAway('waiting')).toBe(1);
   });
 
   it('of an address in no policy end no idle ones of others whose places it could not have', async () => {

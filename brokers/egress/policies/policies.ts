@@ -57,6 +57,11 @@ export class Policies {
     return tenant?.addresses.has(address) === true ? tenant : undefined;
   }
 
+  /** The Capsule whose Assistant has this principal, whatever its addresses. */
+  capsuleOf(principal: string): string | undefined {
+    return this.#byPrincipal.get(principal)?.capsule;
+  }
+
   /** The Capsule whose Assistant has this address. */
   capsuleAt(address: string): string | undefined {
     const [tenant] = this.#byAddress.get(address) ?? [];

@@ -37,6 +37,7 @@ export class Strangers {
   readonly #onTurnedAway: (reason: TurnedAwayReason) => void;
   readonly #waiting: SharedSlots;
   readonly #ownWaiting: SharedSlots;
+  #arriving = 0;
   readonly #unknown: RateLimit;
   readonly #known: RateLimit;
 
@@ -56,7 +57,7 @@ export class Strangers {
 
   /** Calls that wait for a policy now. */
   get waiting(): number {
-    return this.#waiting.taken + this.#ownWaiting.taken;
+    return this.#waiting.taken + this.#ownWaiting.taken + this.#arriving;
   }
 
   /**
@@ -83,6 +84,14 @@ export class Strangers {
     return (
       slots.tryTake(this.#policies.capsuleAt(address) ?? `address ${address}`) ?? this.#turnAway('waiting')
     );
+  }
+
+  /** Counts a call that waits at a place of its own, as those of new pods do. */
+  countArriving(): GiveBack {
+    this.#arriving += 1;
+    return () => {
+      this.#arriving -= 1;
+    };
   }
 
   #turnAway(reason: TurnedAwayReason): never {

@@ -87,7 +87,13 @@ export async function makeGateway(options: {
     names: ['assistant-egress'],
     authorities: options.authorities,
     limits: {
-      ...{ unknownWaitMs: 50, headMs: NEVER_MS, helloMs: NEVER_MS, connectMs: NEVER_MS },
+      ...{
+        unknownWaitMs: 50,
+        ownWaitMs: options.limits?.unknownWaitMs ?? 50,
+        headMs: NEVER_MS,
+        helloMs: NEVER_MS,
+        connectMs: NEVER_MS,
+      },
       ...options.limits,
     },
     metrics,
