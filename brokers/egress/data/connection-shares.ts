@@ -38,9 +38,9 @@ interface Pool {
 const ARRIVALS_OF_FREE = 0.5;
 
 /**
- * Limits connections. Known pods have a share each and one for their Capsule; addresses in no policy have a few
- * slots of their own, and more once they show the principal of an Assistant. When all are taken, the connection that was silent for longest is closed: busy connections
- * are limited to fewer than all, so there always is a silent one.
+ * Limits connections. Known pods have a share each and one for their Capsule; addresses in no policy have a few slots of
+ * their own, and more of their Capsule once they show the principal of an Assistant. When all are taken, the connection
+ * that was silent for longest is closed: busy connections are limited to fewer than all, so there always is a silent one.
  */
 export class ConnectionShares {
   readonly #policies: Pick<Policies, 'capsuleAt'>;

@@ -86,8 +86,8 @@ export class Strangers {
     );
   }
 
-  /** Counts a call that waits at a place of its own, as those of new pods do. */
-  countArriving(): GiveBack {
+  /** Counts a call that waits at a place of its Capsule's new pods, until the result is called. */
+  countArriving(): () => void {
     this.#arriving += 1;
     return () => {
       this.#arriving -= 1;
