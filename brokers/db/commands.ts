@@ -57,7 +57,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   rotate: {
     usage: 'rotate CAPSULE [APP] [--end-sessions] | rotate --all [--end-sessions]',
     about:
-      'mark the next password: the next create (or provision) of each workload switches to it and ends all its sessions',
+      'mark for a new password, which the next create (or provision) of each workload sets; with --end-sessions it first ends all sessions',
     run: rotate,
   },
 };
