@@ -115,6 +115,12 @@ describe('a Space with an external PostgreSQL', () => {
     expect(admitted).toContain('[+]PostgreSQL=[0-9a-fA-F.:]+:5433$');
   });
 
+  it('has no say in the port of Assistants while it has no host', async () => {
+    const rendered = await render([`${AT}.port=5433`]);
+    const policies = rendered.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+    expect(JSON.stringify(policies)).toContain('[+]PostgreSQL=[0-9a-fA-F.:]+:5432$');
+  });
+
   it('finds it in the cluster by its pods, on the port that they have', async () => {
     const pods = ['cidrs=null', 'pods.namespace=db', 'pods.labels.app=pg', 'pods.port=5432'];
     const rendered = await render([...WHOLE, ...pods.map((value) => `${AT}.${value}`)]);

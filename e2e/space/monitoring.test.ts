@@ -81,6 +81,13 @@ describe('alert rules', () => {
       expect(annotations.summary).toContain('Space home');
     }
   });
+
+  it('name no value of an entry of postgres.servers that the chart refuses', () => {
+    const { groups } = objects.find(({ kind }) => kind === 'PrometheusRule')?.['spec'] ?? {};
+    const open = groups[0].rules.find(({ alert }: { alert: string }) => alert === 'SpaceDatabaseOpen');
+    expect(open.annotations.description).toContain('postgres.external.acceptOpenDatabases');
+    expect(open.annotations.description).not.toContain('postgres.servers');
+  });
 });
 
 describe('the dashboard', () => {
