@@ -186,6 +186,22 @@ it.each(['postgres', 's3'])(
   },
 );
 
+it.each(['postgres', 's3'])(
+  'another class for the volume of %s is refused before anything changes',
+  async (part) => {
+    const path = '/apis/apps/v1/namespaces/home-system/deployments/home-operator';
+    const before = await server.client.call<KubeObject>({ method: 'GET', path });
+    const fast = ['--set', `${part}.storage.className=fast`, '--set', 'operator.replicas=3'];
+    const refused = await upgrade('home', 'home', ...fast);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(
+      `${part}.storage.className is "fast", but the volume was created with ""`,
+    );
+    const after = await server.client.call<KubeObject>({ method: 'GET', path });
+    expect(after['spec']).toEqual(before['spec']);
+  },
+);
+
 it('the RuntimeClass is created by the first release that is told to, and stays when that one is uninstalled', async () => {
   for (const name of ['first', 'second']) {
     await namespace(name);

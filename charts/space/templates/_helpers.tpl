@@ -295,15 +295,19 @@ there needs a credential. Each pod's own policy decides whether it may connect t
 {{- end }}
 {{- end }}
 
-{{- /* The API server would refuse another size of a StatefulSet's claim halfway through an upgrade, without saying what to do. `size` must be that of `of`. */}}
+{{- /* The API server would refuse another size or class of a StatefulSet's claim halfway through an upgrade, without saying what to do. `storage` must be that of `of`. */}}
 {{- define "space.sameVolume" -}}
 {{- $made := lookup "apps/v1" "StatefulSet" (include "space.services" .root) .of | default dict }}
 {{- range dig "spec" "volumeClaimTemplates" list $made }}
 {{- $had := dig "spec" "resources" "requests" "storage" "" . | toString }}
 {{- if regexMatch "^[0-9]+([KMGTP]i|[kMGTP])?$" $had }}
-{{- if ne (include "space.bytes" $had) (include "space.bytes" $.size) }}
-{{- fail (printf "%s.storage.size is %s, but the volume was created with %s: enlarge the claim and delete the StatefulSet without its pod first (docs/postgres.md, \"A larger volume\"); nothing was changed" $.of (toString $.size) $had) }}
+{{- if ne (include "space.bytes" $had) (include "space.bytes" $.storage.size) }}
+{{- fail (printf "%s.storage.size is %s, but the volume was created with %s: enlarge the claim and delete the StatefulSet without its pod first (docs/postgres.md, \"A larger volume\"); nothing was changed" $.of (toString $.storage.size) $had) }}
 {{- end }}
+{{- end }}
+{{- $class := dig "spec" "storageClassName" "" . }}
+{{- if ne $class ($.storage.className | default "") }}
+{{- fail (printf "%s.storage.className is %q, but the volume was created with %q, which is the class that it keeps: set the value back; nothing was changed" $.of ($.storage.className | default "") $class) }}
 {{- end }}
 {{- end }}
 {{- end }}
