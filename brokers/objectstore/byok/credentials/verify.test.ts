@@ -226,9 +226,17 @@ describe('an endpoint', () => {
       expect(steps().join(' ')).toBe(ALL);
     });
 
-    it('and too busy for a moment is asked again, from the beginning', async () => {
-      let busy = 2;
-      answer = like(({ method }) => (method === 'PUT' && busy-- > 0 ? 503 : undefined));
+    it.each<[string, RequestListener]>([
+      ['too busy for a moment', answers(503, s3Error('SlowDown'))],
+      [
+        'removing the directory of all verifications with another one',
+        answers(409, s3Error('ExistingObjectIsDirectory')),
+      ],
+    ])('and %s is asked again, from the beginning', async (_, not) => {
+      let left = 2;
+      const well = like(() => undefined);
+      answer = (request, response) =>
+        request.method === 'PUT' && left-- > 0 ? not(request, response) : well(request, response);
       expect(await verify()(fields())).toBeUndefined();
       expect(steps().join(' ')).toBe(`GET PUT DELETE GET PUT DELETE ${ALL}`);
     });

@@ -63,9 +63,14 @@ interface Signals {
 /** Milliseconds before further attempts at an endpoint that is too busy. */
 const PAUSES_MS = [200, 800];
 
-/** S3 servers answer 503 when a request can be repeated: AWS if there are many, versitygw if it conflicts with another. */
+/**
+ * S3 servers answer 503 when a request can be repeated: AWS if there are many, versitygw if it conflicts with another. No
+ * directory can have a canary's random name: versitygw says so if another verification's end removes the one above it.
+ */
 const isBusy = (error: unknown) =>
-  error instanceof S3Error && error.kind === 'answered' && error.status === 503;
+  error instanceof S3Error &&
+  error.kind === 'answered' &&
+  (error.status === 503 || error.code === 'ExistingObjectIsDirectory');
 
 async function whileBusy(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
   for (const ms of PAUSES_MS) {
