@@ -87,6 +87,25 @@ describe('the lifecycle', () => {
     await space.removed(CAPSULE, home);
   });
 
+  test('an Assistant that is resumed while it is refused waits, and starts later without being called restored', async () => {
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.patch(ASSISTANT, 'ledger', { spec: { suspend: true } });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Suspended');
+    const none = async () => (await space.list(POD, space.namespaceOf(home))).length === 0;
+    await eventually(none, { what: 'no pod is left' });
+    await space.patch(CAPSULE, home, { spec: { quota: { assistants: 0 } } });
+    await space.patch(ASSISTANT, 'ledger', { spec: { suspend: false } });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'Unknown Waiting');
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False QuotaExceeded');
+    await space.patch(CAPSULE, home, { spec: { quota: null } });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const reasons = (await space.events('ledger')).map(({ reason }) => reason);
+    expect(reasons).not.toContain('WorkloadRestored');
+    await space.removed(CAPSULE, home);
+  });
+
   test('a Capsule that is restored from a backup has its databases and files, and no pod until the annotation is removed', async () => {
     await space.capsule(home);
     await space.patch(CAPSULE, home, {

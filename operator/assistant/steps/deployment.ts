@@ -138,10 +138,12 @@ function refusalOf(error: unknown): Refused | { readonly finding: Finding } {
 }
 
 /**
- * The state of the running Deployment, which goes on while something prevents a new one; undefined if there is none.
+ * The state of the running Deployment, which goes on while something prevents a new one; undefined if there is none, or
+ * if the operator has stopped it.
  */
 export function findingOfRunning(context: Context, facts: Facts): Finding | undefined {
-  const { deployment } = facts;
+  const { deployment, assistant } = facts;
+  if (deployment?.spec?.replicas === 0 && assistant.spec.replicas !== 0) return undefined;
   const revision = deployment?.spec?.template.metadata?.annotations?.[ANNOTATION.revision];
   if (!deployment || revision === undefined) return undefined;
   return findingOf(context, facts, { deployment, revision, replicas: deployment.spec?.replicas ?? 1 });
