@@ -322,6 +322,22 @@ describe('a kind', () => {
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
   });
+
+  test('and that let the id of an Assistant be changed: suspending it still stops its pods', async () => {
+    const namespace = await space.settled();
+    const spec = { manifest: manifest('books') };
+    const { client } = environment.server;
+    await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False SpecInvalid');
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    await underAnySchema(client, 'assistants', () =>
+      space.patch(ASSISTANT, 'ledger', { spec: { suspend: true } }),
+    );
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Suspended');
+    await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
+    await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
 });
 
 describe('an etcd that is restored to an older state', () => {

@@ -115,8 +115,8 @@ export async function gatherFacts(
     objects: context.objectStore && { registered: isRegistered(objectStoreSecret, uid) },
     databaseSecret,
     objectStoreSecret,
-    // A running Deployment is observed even if its manifest is no longer valid.
-    ...runningParts(context, assistant, namespace, id ?? assistant.status?.manifest?.id),
+    // A running Deployment is observed even if its manifest is no longer valid, or has another id.
+    ...runningParts(context, assistant, namespace, assistant.status?.manifest?.id ?? id),
     addresses: {
       postgres: addressOf('postgres'),
       objectstore: addressOf('objectstore'),
