@@ -3,7 +3,7 @@ import { type Definition, definitionDigest } from '@space/manifests';
 import { expect, test } from 'vitest';
 import { Fingerprints } from './fingerprint.ts';
 import { judgeInputs } from './judge.ts';
-import { ensureSealed } from './seal.ts';
+import { ensureSealed, keepResealed } from './seal.ts';
 import type { SealedInput } from './sealed.ts';
 
 const definition: Definition = {
@@ -63,4 +63,33 @@ test('an input that its host returned stays disabled while the manifest does not
     { bank: definition },
   );
   expect(again.reason).toBe('InputReflected');
+});
+
+test('an envelope that the gateway sealed again brings back none that the same pass withdrew', async () => {
+  let stored: Record<string, string | null> = { bank: 'ZQ==', gone: 'ZQ==' };
+  const context = {
+    names: { space: 'home', systemNamespace: 'home-system' },
+    fingerprints: new Fingerprints(),
+    writer: {
+      merge: async (_: unknown, __: unknown, { data }: { data: typeof stored }) => {
+        stored = { ...stored, ...data };
+      },
+    },
+  };
+  const workload = {
+    assistant: { metadata: { name: 'a', uid: 'u' }, spec: { capsule: 'home' } },
+    manifest: { platform: { id: 'a' } },
+    egress: { policy: { inputs: { bank: definition } } },
+  };
+  const metadata = { name: 's', annotations: { 'platform.space/owner-uid': 'u' } };
+  const known = {
+    entered: { values: new Map(), problems: new Map() },
+    sealed: { secret: { metadata, data: stored }, inputs: { bank: sealed(), gone: sealed() } },
+  };
+  const { signal } = new AbortController();
+  const sent = await ensureSealed(context as never, workload as never, known as never, signal);
+  const again = { sealed: known.sealed, sent, resealed: { bank: 'new' } };
+  await keepResealed(context as never, workload as never, again as never, signal);
+  const text = (key: string) => Buffer.from(stored[key] ?? '', 'base64').toString();
+  expect([text('bank'), text('gone'), text('gone.withdrawn')]).toEqual(['new', '', 'true']);
 });

@@ -121,7 +121,11 @@ export async function keepResealed(
 ): Promise<void> {
   if (Object.keys(resealed).length === 0) return;
   if (Object.entries(sent).some(([key, envelope]) => before[key]?.envelope !== envelope)) return;
-  const inputs = Object.entries(before).map(([key, input]) => {
+  const definitions = workload.egress.policy.inputs;
+  const defined = Object.entries(before).filter(([key]) => Object.hasOwn(definitions, key));
+  // What the manifest gives up was withdrawn in this pass, and must not come back.
+  const now = [...defined, ...Object.entries(leftOut(before, definitions))];
+  const inputs = now.map(([key, input]) => {
     const envelope = resealed[key];
     return [key, envelope === undefined ? input : { ...input, envelope }] as const;
   });
