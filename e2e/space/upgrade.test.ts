@@ -63,32 +63,45 @@ const PEOPLES = [
 ];
 const MOUNTED = secret('my-egress-provisioner', 'theirs', {}, {});
 
+/** What becomes of the Job that clears: it is killed before it does anything, after it did everything, or not at all. */
+type Clearing = 'begins not' | 'ends not' | 'ends';
+
 /** Runs the Jobs of hooks as their pods would, with their account and arguments. */
-async function runJobs(until: AbortSignal): Promise<void> {
+async function runJobs(until: AbortSignal, clearing: Clearing): Promise<void> {
   while (!until.aborted) {
     for (const place of [HOME, SYSTEM]) {
       const path = `/apis/batch/v1/namespaces/${place}/jobs`;
       for (const job of await list(path)) {
-        if (job.metadata.annotations?.['helm.sh/hook'] === undefined || job['status'].completionTime)
-          continue;
+        if (job.metadata.annotations?.['helm.sh/hook'] === undefined || job['status'].conditions) continue;
         const { serviceAccountName, containers } = job['spec'].template.spec;
-        await asJob(() =>
-          act(containers[0].command[2], place, serviceAccountName, containers[0].env[0].value),
-        );
-        const now = new Date().toISOString();
-        const condition = (type: string) => ({ type, status: 'True', lastTransitionTime: now });
-        await merge(`${path}/${job.metadata.name}/status`, {
-          status: {
-            startTime: now,
-            completionTime: now,
-            succeeded: 1,
-            conditions: [condition('SuccessCriteriaMet'), condition('Complete')],
-          },
-        });
+        const command = containers[0].command[2];
+        hooks.push(command);
+        if (command !== 'clear' || clearing !== 'begins not')
+          await asJob(() => act(command, place, serviceAccountName, containers[0].env[0].value));
+        const fails = command === 'clear' && clearing !== 'ends';
+        await merge(`${path}/${job.metadata.name}/status`, { status: fails ? failed() : completed() });
       }
     }
     await sleep(100);
   }
+}
+
+const conditionsOf = (now: string, ...types: readonly string[]) =>
+  types.map((type) => ({ type, status: 'True', reason: 'Test', lastTransitionTime: now }));
+function completed(now = new Date().toISOString()) {
+  const conditions = conditionsOf(now, 'SuccessCriteriaMet', 'Complete');
+  return { startTime: now, completionTime: now, succeeded: 1, conditions };
+}
+function failed(now = new Date().toISOString()) {
+  return { startTime: now, failed: 1, conditions: conditionsOf(now, 'FailureTarget', 'Failed') };
+}
+
+async function upgrade(clearing: Clearing) {
+  const jobs = new AbortController();
+  const args = [...SOME_IMAGES, '--reset-then-reuse-values', '--timeout', '4m'];
+  const upgraded = run('upgrade', HOME, CHART, ...args).finally(() => jobs.abort());
+  await Promise.all([upgraded, runJobs(jobs.signal, clearing)]);
+  return upgraded;
 }
 
 /**
@@ -114,13 +127,13 @@ async function act(command: string, place: string, account: string, options: str
   };
   if (command === 'keep') expect(await keepKeys(job)).toBe(0);
   const move = { run: job, client, wait: operatorEnds };
-  if (command === 'clear') await clearOut(move);
-  if (command !== 'adopt') return;
-  await adoptKeys(job);
+  if (command === 'keep') return;
+  if (command === 'adopt') await adoptKeys(job);
+  const step = command === 'adopt' ? copyOut : clearOut;
   // If it is killed after any of its calls, it is started again.
   for (let calls = 0; calls < 40; calls += 1)
-    await copyOut({ ...move, client: ending(client, calls) }).catch(() => undefined);
-  await copyOut(move);
+    await step({ ...move, client: ending(client, calls) }).catch(() => undefined);
+  await step(move);
 }
 
 function ending(client: ApiClient, calls: number): ApiClient {
@@ -153,6 +166,9 @@ async function operatorEnds(): Promise<void> {
 }
 
 const unnamed: string[] = [];
+/** The programs of hooks, in the order in which they ran. */
+const hooks: string[] = [];
+const failures: string[] = [];
 let before: { home: Map<string, KubeObject>; services: Map<string, KubeObject> };
 
 beforeAll(async () => {
@@ -180,14 +196,8 @@ beforeAll(async () => {
   before = { home: await secretsOf(HOME), services: await secretsOf(SERVICES) };
   for (const reuse of ['--reset-then-reuse-values', '--reuse-values'])
     unnamed.push((await run('upgrade', HOME, CHART, reuse)).stderr);
-  const jobs = new AbortController();
-  const running = runJobs(jobs.signal);
-  const [upgraded] = await Promise.all([
-    run('upgrade', HOME, CHART, ...SOME_IMAGES, '--reset-then-reuse-values', '--timeout', '4m').finally(() =>
-      jobs.abort(),
-    ),
-    running,
-  ]);
+  for (const clearing of ['begins not', 'ends not'] as const) failures.push((await upgrade(clearing)).stderr);
+  const upgraded = await upgrade('ends');
   if (upgraded.code !== 0) throw new Error(upgraded.stderr);
 }, 900_000);
 
@@ -202,6 +212,11 @@ describe('an upgrade from one namespace for people and operator', () => {
       expect.stringContaining('no image is set in console.image, dbBroker.image, '),
       expect.stringContaining('there is no digest in dbBroker.image, '),
     ]);
+  });
+
+  it('that failed after it moved the operator is completed by those that repeat it', () => {
+    expect(failures).toEqual(Array(2).fill(expect.stringContaining('post-upgrade hooks failed')));
+    expect(hooks).toEqual(['adopt', 'clear', 'clear', 'clear']);
   });
 
   it('moves the operator, and everything that it keeps, into its own namespace', async () => {
@@ -270,6 +285,8 @@ describe('an upgrade from one namespace for people and operator', () => {
             ({ metadata }) => /-(adopt|clear)$/.test(metadata.name),
           ),
         ).toEqual([]);
+    const maps = (await list(core(SYSTEM, 'configmaps'))).map(({ metadata }) => metadata.name);
+    expect(maps).not.toContain('home-keys-moving');
   });
 
   it('is done once: another one changes nothing, nor what the operator lets the console read', async () => {
