@@ -23,14 +23,22 @@ const forThis = (input: object, nonce: string) => ({
   annotations: { [ANNOTATION.enteredFor]: `${digestOf(input)} ${nonce}` },
 });
 
-/** An Assistant that asks for an input, and somebody has entered it. */
-async function asking(input: object, metadata: object = {}): Promise<void> {
-  await addReplica();
+/** An Assistant that asks for an input. */
+const deploy = (input: object) =>
+  space.assistant('ledger', {
+    capsule: home,
+    manifest: outside({ allowed_hosts: [] }, { bank: input }),
+    storedInputs: BOUND,
+  });
+
+/** The same, once somebody has entered a value; answers the name of its gateway's one replica. */
+async function asking(input: object, metadata: object = {}): Promise<string> {
+  const replica = await addReplica();
   await enter(VALUE);
   await write({ metadata });
-  const asked = outside({ allowed_hosts: [] }, { bank: input });
-  await space.assistant('ledger', { capsule: home, manifest: asked, storedInputs: BOUND });
+  await deploy(input);
   await say('Ready', READY);
+  return replica;
 }
 
 /** The operator has looked at everything that was written until now. */
@@ -46,11 +54,7 @@ async function looked(): Promise<void> {
 test('a stored input is sealed once, outlives its Secret, and is sent nowhere else', async () => {
   await addReplica();
   const say = (status: string) => space.becomes(ASSISTANT, 'ledger', 'InputsBound', status);
-  await space.assistant('ledger', {
-    capsule: home,
-    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
-    storedInputs: BOUND,
-  });
+  await deploy(INPUT);
   await say('False InputSecretNotFound');
 
   // Any Secret of the Space could be named; only one that was made for this is used.
@@ -112,14 +116,7 @@ test('a stored input is sealed once, outlives its Secret, and is sent nowhere el
 });
 
 test('a value that its host returns is no longer used until a person enters a new one', async () => {
-  const replica = await addReplica();
-  await enter(VALUE);
-  await space.assistant('ledger', {
-    capsule: home,
-    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
-    storedInputs: BOUND,
-  });
-  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  const replica = await asking(INPUT);
   gateways.reflected = ['bank'];
   await touch();
   // EgressReady says so first, and InputsBound from the next look on: Ready says it all the time.
@@ -310,11 +307,7 @@ test('a value that an earlier operator sealed stays bound, and stays disabled un
 test('a value that is easy to guess is refused, and the condition says why', async () => {
   await addReplica();
   await enter('Aa1!xyz');
-  await space.assistant('ledger', {
-    capsule: home,
-    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
-    storedInputs: BOUND,
-  });
+  await deploy(INPUT);
   await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputInvalid');
   const { status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
   const message = status?.conditions?.find(({ type }) => type === 'InputsBound')?.message;
@@ -324,14 +317,7 @@ test('a value that is easy to guess is refused, and the condition says why', asy
 });
 
 test('a value is sealed again with the next key, and the old key can be removed', async () => {
-  const replica = await addReplica();
-  await enter(VALUE);
-  await space.assistant('ledger', {
-    capsule: home,
-    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
-    storedInputs: BOUND,
-  });
-  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  const replica = await asking(INPUT);
   await space.delete(SECRET, 'bank-key', space.names.namespace);
   const name = `egress-${home}.ledger`;
   const sealed = async () => (await space.get<kinds.SecretObject>(SECRET, name))?.data?.['bank'];
