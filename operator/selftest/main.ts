@@ -1,13 +1,12 @@
 /** `node test.mjs`: what `helm test` runs. Says what holds of the Space that `SPACE_TEST` names, and ends with 1 when not all does. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
 import { apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
-import { type Check, checksOf } from './checks.ts';
+import { checksOf } from './checks.ts';
+import { look } from './look.ts';
 import { schema } from './options.ts';
 import { reaches } from './reaches.ts';
 
-const AGAIN_MS = 2_000;
 /** An open path answers at once; without an answer for this long, it counts as closed. */
 const SILENT_MS = 3_000;
 
@@ -17,19 +16,11 @@ kubeConfig.loadFromDefault();
 const connection = connect(kubeConfig);
 const client = apiClient(connection);
 
-/** Repeats the checks until all pass, which after an installation takes a minute. */
-async function look(): Promise<readonly Check[]> {
-  const end = performance.now() + options.seconds * 1_000;
-  for (;;) {
-    const signal = AbortSignal.timeout(60_000);
-    const checks = await checksOf({ client, options, reaches: reaches(SILENT_MS) }, signal);
-    if (checks.every(({ faults }) => faults.length === 0) || performance.now() > end) return checks;
-    await pause(AGAIN_MS);
-  }
-}
-
 try {
-  const checks = await look();
+  const checks = await look(
+    (signal) => checksOf({ client, options, reaches: reaches(SILENT_MS) }, signal),
+    options,
+  );
   for (const { name, faults, found } of checks)
     console.log(
       faults.length === 0 ? `ok      ${name}: ${found}` : `FAILED  ${name}: ${faults.join('\n        ')}`,
@@ -42,7 +33,9 @@ try {
   );
   process.exitCode = failed ? 1 : 0;
 } catch (error) {
-  console.log(`FAILED  the API server does not answer: ${error instanceof Error ? error.message : error}`);
+  console.log(
+    `FAILED  the API server did not answer what was asked: ${error instanceof Error ? error.message : error}`,
+  );
   process.exitCode = 1;
 } finally {
   await connection.close();
