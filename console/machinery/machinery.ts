@@ -1,4 +1,5 @@
 import type { Certificate, CertificatesOf } from './certificates.ts';
+import type { Listed } from './may-list.ts';
 import { type Node, nodesOf, type RuntimeClass, type Sandbox } from './nodes.ts';
 import { type Probe, probesOf } from './probes.ts';
 import { type Program, programsOf } from './programs.ts';
@@ -8,10 +9,10 @@ import type { Reader } from './reader.ts';
 export interface Machinery {
   /** When it was read. */
   readonly at: Date;
-  readonly programs: readonly Program[] | undefined;
-  readonly probes: readonly Probe[] | undefined;
-  readonly nodes: readonly Node[] | undefined;
-  readonly classes: readonly RuntimeClass[] | undefined;
+  readonly programs: Listed<Program> | undefined;
+  readonly probes: Listed<Probe> | undefined;
+  readonly nodes: Listed<Node> | undefined;
+  readonly classes: Listed<RuntimeClass> | undefined;
   readonly certificates: readonly Certificate[] | undefined;
 }
 

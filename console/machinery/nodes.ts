@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { mayList } from './may-list.ts';
+import { type Listed, mapped, mayList } from './may-list.ts';
 import type { Reader } from './reader.ts';
 
 /** The settings of the sandbox, as the operator has them. */
@@ -63,17 +63,17 @@ export async function nodesOf(
   reader: Pick<Reader, 'ask'>,
   sandbox: Sandbox,
 ): Promise<{
-  readonly nodes: readonly Node[] | undefined;
-  readonly classes: readonly RuntimeClass[] | undefined;
+  readonly nodes: Listed<Node> | undefined;
+  readonly classes: Listed<RuntimeClass> | undefined;
 }> {
   const [nodes, classes] = await Promise.all([
     mayList(reader, node, { path: '/api/v1/nodes' }),
     mayList(reader, runtimeClass, { path: '/apis/node.k8s.io/v1/runtimeclasses' }),
   ]);
-  const ours = classes?.find(({ metadata }) => metadata.name === sandbox.runtimeClass);
+  const ours = classes?.items.find(({ metadata }) => metadata.name === sandbox.runtimeClass);
   return {
-    nodes: nodes?.map((one) => nodeOf(one, ours, sandbox)),
-    classes: classes?.map(({ metadata: { name }, handler }) => ({ name, handler })),
+    nodes: mapped(nodes, (one) => nodeOf(one, ours, sandbox)),
+    classes: mapped(classes, ({ metadata: { name }, handler }) => ({ name, handler })),
   };
 }
 

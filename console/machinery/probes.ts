@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { apiPath } from '../kubernetes/client.ts';
-import { mayList } from './may-list.ts';
+import { type Listed, mapped, mayList } from './may-list.ts';
 import type { Reader } from './reader.ts';
 
 /** A pod in which the operator tests a node. */
@@ -44,11 +44,10 @@ const pod = z.object({
 });
 
 /** The probes of sandbox and network policies; undefined if the person may not see pods of the system namespace. */
-export async function probesOf(reader: Reader): Promise<readonly Probe[] | undefined> {
+export async function probesOf(reader: Reader): Promise<Listed<Probe> | undefined> {
   const path = apiPath`/api/v1/namespaces/${reader.names.systemNamespace}/pods`;
   const labelSelector = `${COMPONENT} in (${Object.keys(ASKS).join(',')})`;
-  const pods = await mayList(reader, pod, { path, query: { labelSelector } });
-  return pods?.map(probeOf);
+  return mapped(await mayList(reader, pod, { path, query: { labelSelector } }), probeOf);
 }
 
 function probeOf({ metadata, spec, status }: z.infer<typeof pod>): Probe {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { apiPath } from '../kubernetes/client.ts';
-import { mayList } from './may-list.ts';
+import { type Listed, mapped, mayList } from './may-list.ts';
 import type { Reader } from './reader.ts';
 
 /** A Deployment or StatefulSet of the Space. */
@@ -41,19 +41,19 @@ const KINDS = [
 ] as const;
 
 /** Programs of both namespaces of the Space; undefined if the person may not see those of either. */
-export async function programsOf(reader: Reader): Promise<readonly Program[] | undefined> {
+export async function programsOf(reader: Reader): Promise<Listed<Program> | undefined> {
   const { systemNamespace, servicesNamespace } = reader.names;
   const lists = await Promise.all(
     [systemNamespace, servicesNamespace].flatMap((namespace) =>
       KINDS.map(async ([kind, plural]) => {
         const path = apiPath`/apis/apps/v1/namespaces/${namespace}/${plural}`;
-        const items = await mayList(reader, workload, { path });
-        return items?.map((item) => programOf(kind, namespace, item));
+        return mapped(await mayList(reader, workload, { path }), (item) => programOf(kind, namespace, item));
       }),
     ),
   );
   const seen = lists.filter((list) => list !== undefined);
-  return seen.length === 0 ? undefined : seen.flat();
+  if (seen.length === 0) return undefined;
+  return { items: seen.flatMap(({ items }) => items), isCut: seen.some(({ isCut }) => isCut) };
 }
 
 function programOf(

@@ -15,15 +15,15 @@ export const daysLeft = (ends: Date, now: Date): number =>
 /** Problems of the Space's own parts, as far as the person may see them. */
 export function machineryTroubles({
   at,
-  programs = [],
-  probes = [],
-  nodes = [],
+  programs,
+  probes,
+  nodes,
   certificates = [],
 }: Machinery): readonly Trouble[] {
   return [
-    ...programs.flatMap(ofProgram),
-    ...nodes.flatMap(ofNode),
-    ...probes.flatMap(ofProbe),
+    ...(programs?.items ?? []).flatMap(ofProgram),
+    ...(nodes?.items ?? []).flatMap(ofNode),
+    ...(probes?.items ?? []).flatMap(ofProbe),
     ...certificates.flatMap((one) => ofCertificate(one, at)),
   ];
 }

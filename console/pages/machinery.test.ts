@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { named } from '../../e2e/space/testing/policy-server.ts';
 import { makePki } from '../../testing/certificates.ts';
 import { eventually } from '../../testing/eventually.ts';
 import type { Browser } from '../testing/browser.ts';
@@ -245,5 +246,18 @@ describe('certificates', () => {
     expect(other).toContain('find out why home-services/objectstore-broker-tls was not renewed');
     broker.close();
     await pki.remove();
+  });
+});
+
+describe('a cluster of 501 nodes, which the API server lists in two answers', () => {
+  it('shows the last of them, and what is wrong with it', async () => {
+    const more = Array.from({ length: 498 }, (_, index) => `more-${String(index).padStart(3, '0')}`);
+    for (let at = 0; at < more.length; at += 20)
+      await Promise.all(
+        more.slice(at, at + 20).map((name) => environment.policyServer.create('/api/v1/nodes', named(name))),
+      );
+    await node(environment, 'zz-last', ['runc']);
+    expect((await admin.get('/')).text).toContain('Node zz-last Node has no sandbox NodeWithoutHandler');
+    expect((await admin.get('/sandbox')).text).toContain('zz-last missing runc v1.36.0');
   });
 });

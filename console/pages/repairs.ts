@@ -3,6 +3,7 @@ import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { Page } from '../http/outcome.ts';
 import { listAssistants, listCapsules } from '../kubernetes/space.ts';
+import { MOST_ITEMS } from '../machinery/may-list.ts';
 import type { Route, Visit } from '../visit.ts';
 import { readiness } from './conditions.ts';
 import { machineryTroubles } from './machinery-troubles.ts';
@@ -10,13 +11,15 @@ import { actOf } from './repair-acts.ts';
 import { type Trouble, type Troubles, troublesOf } from './troubles.ts';
 
 /** Everything that is not Ready, for the page and for the number in the sidebar. */
-async function troubles(visit: Visit, isFresh: boolean): Promise<Troubles> {
+async function troubles(visit: Visit, isFresh: boolean): Promise<Troubles & { readonly isCut: boolean }> {
   const [capsules, assistants, machinery] = await Promise.all([
     listCapsules(visit),
     listAssistants(visit),
     visit.machineryOf(visit, isFresh),
   ]);
-  return troublesOf(machineryTroubles(machinery), capsules, assistants);
+  const { programs, probes, nodes } = machinery;
+  const isCut = [programs, probes, nodes].some((list) => list?.isCut === true);
+  return { ...troublesOf(machineryTroubles(machinery), capsules, assistants), isCut };
 }
 
 export async function countRepairs(visit: Visit): Promise<number | undefined> {
@@ -26,13 +29,16 @@ export async function countRepairs(visit: Visit): Promise<number | undefined> {
 export const repairs: Route = { method: 'GET', path: '/', under: 'repairs', run: repairsPage };
 
 async function repairsPage(visit: Visit): Promise<Page> {
-  const { toRepair, underWay, suspended } = await troubles(visit, true);
+  const { toRepair, underWay, suspended, isCut } = await troubles(visit, true);
   const { namespace, systemNamespace, servicesNamespace } = visit.names;
   const nothing = card(
     'good',
     html`<p>${state('good', 'Nothing needs repair.')} Everything else is Ready.</p>`,
   );
-  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>
+  const unread = isCut
+    ? html`<p>There are more than ${MOST_ITEMS.toLocaleString('en')} nodes, programs or probes. The others are not examined here.</p>`
+    : '';
+  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>${unread}
 ${toRepair.length === 0 ? nothing : html`<h2>To repair</h2>${await cards(visit, toRepair, 'bad')}`}
 ${underWay.length === 0 ? '' : html`<h2>In progress</h2>${await cards(visit, underWay, 'warn')}`}
 ${suspended.length === 0 ? '' : html`<h2>Suspended</h2>${await cards(visit, suspended, 'warn')}`}

@@ -3,8 +3,8 @@ import { type Html, html, type Value } from '../html/template.ts';
 import type { Page } from '../http/outcome.ts';
 import { anyCapsule } from '../kubernetes/space.ts';
 import type { Certificate } from '../machinery/certificates.ts';
-import type { Machinery } from '../machinery/machinery.ts';
-import type { Node } from '../machinery/nodes.ts';
+import { type Listed, MOST_ITEMS } from '../machinery/may-list.ts';
+import type { Node, RuntimeClass } from '../machinery/nodes.ts';
 import type { Probe } from '../machinery/probes.ts';
 import type { Program } from '../machinery/programs.ts';
 import type { Route, Visit } from '../visit.ts';
@@ -21,10 +21,10 @@ async function sandboxPage(visit: Visit): Promise<Page> {
   const cluster = `the role ${visit.names.space}-space-cluster`;
   const main = html`<p class="lead">The sandbox between Assistants and nodes, and the programs of this Space, as far as you may see them.</p>
 ${gate}
-<h2 id="nodes">Nodes</h2>${orHidden(nodes, nodeTable, cluster)}${classes === undefined ? '' : classLine(classes)}
+<h2 id="nodes">Nodes</h2>${orHidden(nodes, nodeTable, cluster)}${classes === undefined ? '' : classLine(classes.items)}
 <h2 id="probes">Probes</h2>${orHidden(probes, probeTable, runtime)}
 <h2 id="programs">Programs</h2>${orHidden(programs, programTable, runtime)}
-<h2 id="certificates">Certificates</h2>${orHidden(certificates, (all) => certificateTable(all, at), runtime)}
+<h2 id="certificates">Certificates</h2>${orHidden(certificates && { items: certificates, isCut: false }, (all) => certificateTable(all, at), runtime)}
 ${kubectl(
   'kubectl get runtimeclasses,nodes -o wide',
   `kubectl -n ${systemNamespace} get pods -l 'platform.space/component in (sandbox-probe,network-probe)' -o wide`,
@@ -35,14 +35,12 @@ ${kubectl(
   return { title: 'Sandbox and brokers', main };
 }
 
-function orHidden<T>(
-  list: readonly T[] | undefined,
-  show: (list: readonly T[]) => Html,
-  takes: string,
-): Html {
-  return list === undefined
-    ? html`<p class="quiet">You may not see these: this requires ${takes}.</p>`
-    : show(list);
+function orHidden<T>(list: Listed<T> | undefined, show: (list: readonly T[]) => Html, takes: string): Html {
+  if (list === undefined) return html`<p class="quiet">You may not see these: this requires ${takes}.</p>`;
+  const rest = list.isCut
+    ? html`<p>There are more than ${MOST_ITEMS.toLocaleString('en')}. The others are not shown here.</p>`
+    : '';
+  return html`${show(list.items)}${rest}`;
 }
 
 const GATE = [
@@ -83,7 +81,7 @@ const nodeTable = (nodes: readonly Node[]): Html =>
     ]),
   );
 
-const classLine = (classes: NonNullable<Machinery['classes']>): Html =>
+const classLine = (classes: readonly RuntimeClass[]): Html =>
   html`<p class="quiet">Runtime classes: ${
     classes.length === 0
       ? 'none'
