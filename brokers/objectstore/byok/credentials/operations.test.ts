@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { portOf } from '@space/broker-kit';
 import { CREDENTIALS } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../testing/eventually.ts';
@@ -155,6 +158,28 @@ describe('an idempotency key', () => {
     expect((await own.rotate(first.set_id, fields, 1)).status).toBe(200);
     expect((await own.create('one', fields, 0, key)).json).toMatchObject(first);
     expect((await own.list()).json.sets).toHaveLength(1);
+  });
+
+  it('returns the answer of the same request also to one whose own verification failed meanwhile', async () => {
+    const own = await capsule('meanwhile');
+    const fields = store.fields();
+    const connections: Socket[] = [];
+    const between = createServer((socket) => {
+      connections.push(socket.on('error', () => undefined));
+      if (connections.length === 1) return;
+      const on = connect(Number(new URL(fields.endpoint).port)).on('error', () => undefined);
+      socket.pipe(on).pipe(socket);
+    });
+    await once(between.listen(0, '127.0.0.1'), 'listening');
+    const there = { ...fields, endpoint: `https://s3.tenant.example:${portOf(between)}` };
+    const key = 'm'.repeat(20);
+    const held = own.create('one', there, 0, key);
+    await eventually(() => connections.length === 1, { what: 'its verification to begin' });
+    const { trace_id: _, ...first } = (await own.create('one', there, 0, key)).json;
+    expect(first.name).toBe('one');
+    between.close();
+    for (const connection of connections) connection.destroy();
+    expect((await held).json).toMatchObject(first);
   });
 
   it('is not valid for another request', async () => {

@@ -62,36 +62,37 @@ export class Submissions {
   async submit(call: Call, submission: Submission): Promise<Changed> {
     const { custody } = this.#options;
     const { capsule, fields, plan } = submission;
-    const known = await this.#answered(call, submission);
-    if (known !== undefined) return this.#repeat(call, capsule, known);
+    const known = await this.#repeat(call, submission);
+    if (known !== undefined) return known;
 
     const candidate = this.#candidateOf(fields);
     // A candidate that would be refused anyway is not tried on the endpoint.
     const current = await custody.read(capsule, (session) => this.#permit.authorise(session, call, capsule));
     const early = plan(current, candidate);
-    if (early.refused !== undefined) {
-      // The same request may have succeeded a moment ago, and caused the very state that refuses this one.
-      const twin = await this.#answered(call, submission);
-      if (twin !== undefined) return this.#repeat(call, capsule, twin);
-      allowed(early);
+    const check = early.refused === undefined ? await this.#trial(capsule, fields) : undefined;
+    if (early.refused !== undefined || check !== undefined) {
+      // The same request may have succeeded meanwhile, and even have caused the very state that refuses this one.
+      const twin = await this.#repeat(call, submission);
+      if (twin !== undefined) return twin;
     }
-    const check = await this.#trial(capsule, fields);
+    allowed(early);
     if (check !== undefined) throw new ServiceError('verification_failed', `candidate: ${check}`, { check });
     return custody.change(capsule, (change) => this.#put(call, submission, candidate, change));
   }
 
-  /** The answer that the same request had before. */
-  #answered(call: Call, submission: Submission): Promise<unknown> {
+  /**
+   * Returns the answer that the same request had before, once everything that it left unfinished is done; undefined if it
+   * had none.
+   */
+  async #repeat(call: Call, submission: Submission): Promise<Changed | undefined> {
     const { connections, custody } = this.#options;
-    return connections.transaction(async (session) => {
-      const incarnation = await this.#permit.authorise(session, call, submission.capsule);
+    const { capsule } = submission;
+    const answer = await connections.transaction(async (session) => {
+      const incarnation = await this.#permit.authorise(session, call, capsule);
       return findAnswer(session, custody.seals(), keyOf(submission, incarnation));
     });
-  }
-
-  /** Returns the former answer, once everything that the first attempt left unfinished is done. */
-  #repeat(call: Call, capsule: string, answer: unknown): Promise<Changed> {
-    return this.#options.custody.change(capsule, async (change) => {
+    if (answer === undefined) return undefined;
+    return custody.change(capsule, async (change) => {
       change.read(await this.#permit.authorise(change.session, call, capsule));
       return answer as Changed;
     });
