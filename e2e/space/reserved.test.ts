@@ -72,10 +72,22 @@ const KINDS: readonly [string, (place: string) => string, object][] = [
     { ...named('x'), spec: { schedule: '@daily', jobTemplate: { spec: job } } },
   ],
 ];
+/** A tool issues the Space's certificates. */
+const ISSUER = 'system:serviceaccount:cert-manager:cert-manager';
+const CERTIFICATES = [
+  `tls.writers={${ISSUER}}`,
+  'tls.existingCA=our.ca',
+  ...['dbBroker', 'egress', 'postgres', 'objectStoreBroker', 's3'].map(
+    (key) => `tls.existingSecrets.${key}=services-cert`,
+  ),
+  'tls.existingSecrets.console=console-cert',
+  'console.ingress.host=space.example.org',
+  'console.ingress.tlsSecret=ingress.cert',
+];
 const tokenRequest = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
 
 beforeAll(async () => {
-  policyServer = await startPolicyServer();
+  policyServer = await startPolicyServer(['home'], [], CERTIFICATES);
   administrator = await policyServer.administrator();
   operator = await asOperator(policyServer);
   await holdLease(policyServer, 'operator');
@@ -296,6 +308,49 @@ describe('in the operator’s namespace', () => {
       expect(await editor('PATCH', path, change)).toEqual(refused(says));
       expect(await opener('PATCH', path, change)).toEqual(done);
     }
+  });
+
+  it('only who issues certificates writes those, and the authority, and writes nothing else', async () => {
+    const issuer = policyServer.user(ISSUER);
+    await policyServer.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings`, {
+      ...named('issuer'),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'editor' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: ISSUER }],
+    });
+    const at = (plural: string) => core(SYSTEM, plural);
+    const generated = (generateName: string) => ({ metadata: { generateName } });
+    await policyServer.create(at('secrets'), named('console-cert'));
+    await policyServer.create(at('secrets'), named('another-cert'));
+    await eventually(async () => (await issuer('GET', SECRETS)).status === 200, { what: 'its rights' });
+    for (const [plural, object] of [
+      ['secrets', named('ingress.cert')],
+      ['secrets', generated('console-cert-')],
+      ['configmaps', named('our.ca')],
+    ] as const) {
+      expect(await issuer('POST', at(plural), object)).toEqual(done);
+      expect(await editor('POST', at(plural), object)).toEqual(refused(says));
+    }
+    const renewed = { data: { 'tls.crt': 'eA==' } };
+    expect(await issuer('PATCH', `${SECRETS}/console-cert`, renewed)).toEqual(done);
+    expect(await editor('PATCH', `${SECRETS}/console-cert`, renewed)).toEqual(refused(says));
+    expect(await issuer('PATCH', `${SECRETS}/another-cert`, renewed)).toEqual(refused(says));
+    for (const [plural, object] of [
+      ['secrets', named('capsule-x-database')],
+      ['secrets', named('db-provisioner')],
+      ['secrets', named('ingress-cert')],
+      ['secrets', named('a-console-cert')],
+      ['secrets', named('console-cert-x')],
+      ['secrets', named('services-cert')],
+      ['secrets', named('our.ca')],
+      ['secrets', generated('capsule-')],
+      ['configmaps', named('console-cert')],
+      ['configmaps', named('our.ca-12345')],
+      ['configmaps', named('home-policies')],
+    ] as const)
+      expect([object, await issuer('POST', at(plural), object)]).toEqual([object, refused(says)]);
+    const lasting = named('ingress.cert', {}, { 'kubernetes.io/service-account.name': 'home-operator' });
+    const token = { ...lasting, type: 'kubernetes.io/service-account-token' };
+    expect(await issuer('POST', SECRETS, token)).toEqual(refused('nobody may create a lasting token'));
   });
 
   it('the cluster’s own controllers write their objects of every namespace', async () => {

@@ -39,6 +39,20 @@ s3: { service: s3, names: [] }
 {{ .Values.tls.existingCA | default "space-ca" }}
 {{- end }}
 
+{{/* What tls.writers may write in the operator's namespace: names of your certificates and of your authority, as JSON */}}
+{{- define "space.tls.written" -}}
+{{- $secrets := list }}
+{{- $maps := list }}
+{{- if .Values.tls.enabled }}
+{{- with .Values.tls.existingCA }}{{ $maps = append $maps . }}{{ end }}
+{{- if (.Values.console).enabled }}{{ with .Values.tls.existingSecrets.console }}{{ $secrets = append $secrets . }}{{ end }}{{ end }}
+{{- end }}
+{{- if and (.Values.console).enabled .Values.console.ingress.host }}
+{{- with .Values.console.ingress.tlsSecret }}{{ $secrets = append $secrets . }}{{ end }}
+{{- end }}
+{{- dict "secrets" $secrets "configMaps" $maps | toJson }}
+{{- end }}
+
 {{/* The name that callers inside the cluster verify. */}}
 {{- define "space.tls.serverName" -}}
 {{ include "space.tls.service" . }}.{{ include "space.tls.namespace" . }}.svc

@@ -61,10 +61,14 @@ export const named = (name: string, labels: object = {}, annotations: object = {
   metadata: { name, labels, annotations },
 });
 
-/** `served` are kinds for which the chart renders something only if the API server has them. */
+/**
+ * `served` are kinds for which the chart renders something only if the API server has them; `values` are the chart's, as
+ * `NAME=VALUE`.
+ */
 export async function startPolicyServer(
   spaces: readonly string[] = ['home'],
   served: readonly string[] = [],
+  values: readonly string[] = [],
 ): Promise<PolicyServer> {
   const directory = await mkdtemp(join(tmpdir(), 'space-policies-'));
   const helm = await findTool('helm', directory);
@@ -81,8 +85,7 @@ export async function startPolicyServer(
     const args = ['template', space, CHART, '--namespace', space, '--no-hooks', ...SOME_IMAGES];
     const set = [
       ...served.flatMap((kind) => ['--api-versions', kind]),
-      '--set',
-      `sandbox.attester.image=${ATTESTER}`,
+      ...[`sandbox.attester.image=${ATTESTER}`, ...values].flatMap((value) => ['--set', value]),
       ...(first ? ['--include-crds'] : []),
     ];
     const { stdout, stderr } = await finish(helm, [...args, ...set]);
