@@ -28,19 +28,28 @@ let dashboard: { readonly panels: readonly { readonly targets: readonly { readon
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-monitoring-'));
-  const helm = await findTool('helm', directory);
-  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, ...ALL];
-  const { stdout, stderr } = await finish(helm, args);
-  if (stdout === '') throw new Error(stderr);
-  objects = parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
-  const { groups } = objects.find(({ kind }) => kind === 'PrometheusRule')?.['spec'] ?? {};
-  rules = join(directory, 'rules.yaml');
-  await writeFile(rules, stringify({ groups }));
+  objects = await render();
+  rules = await writeRules('rules.yaml', objects);
   const shown = objects.find(({ metadata }) => metadata.name === 'home-dashboard');
   dashboard = JSON.parse(shown?.['data']['space.json']);
 }, 600_000);
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function render(...set: readonly string[]): Promise<readonly KubeObject[]> {
+  const helm = await findTool('helm', directory);
+  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, ...ALL, ...set];
+  const { stdout, stderr } = await finish(helm, args);
+  if (stdout === '') throw new Error(stderr);
+  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+async function writeRules(name: string, rendered: readonly KubeObject[]): Promise<string> {
+  const { groups } = rendered.find(({ kind }) => kind === 'PrometheusRule')?.['spec'] ?? {};
+  const file = join(directory, name);
+  await writeFile(file, stringify({ groups }));
+  return file;
+}
 
 /** The errors that promtool reports; empty if there are none. The first call compiles it. */
 async function promtool(...args: readonly string[]): Promise<string> {
@@ -66,6 +75,33 @@ describe('alert rules', () => {
     const cases = await readFile(join(import.meta.dirname, 'monitoring.cases.yaml'), 'utf8');
     const file = join(directory, 'cases.yaml');
     await writeFile(file, cases);
+    expect(await promtool('test', 'rules', file)).toBe('');
+  }, 900_000);
+
+  it('of a late backup follows the schedule that was chosen', async () => {
+    await writeRules('daily.yaml', await render('--set', 'backup.lateHours=48'));
+    // At 50 minutes, 47.5 hours and a little over 48 ago.
+    const tests = [
+      ['-168000x120', []],
+      ['-170400x120', [{ labels: '{alertname="SpaceBackupLate"}', value: 1 }]],
+    ].map(([values, exp_samples]) => ({
+      interval: '30s',
+      input_series: [
+        {
+          series: 'kube_cronjob_status_last_successful_time{namespace="home-services",cronjob="backup"}',
+          values,
+        },
+      ],
+      promql_expr_test: [
+        {
+          expr: 'count by (alertname) (ALERTS{alertname="SpaceBackupLate", alertstate="firing"})',
+          eval_time: '50m',
+          exp_samples,
+        },
+      ],
+    }));
+    const file = join(directory, 'daily-cases.yaml');
+    await writeFile(file, stringify({ rule_files: ['daily.yaml'], evaluation_interval: '30s', tests }));
     expect(await promtool('test', 'rules', file)).toBe('');
   }, 900_000);
 
