@@ -9,7 +9,7 @@ export interface AddressGuard {
 export interface GuardOptions {
   /** Blocks that are always refused: the cluster's pods, Services and nodes. */
   readonly denied?: readonly string[];
-  /** Blocks that are permitted though they are not public; they may not overlap `denied`. */
+  /** Blocks that are permitted though they are not public, except what `denied` contains. */
   readonly allowed?: readonly string[];
   /**
    * A network's own NAT64 prefixes (RFC 6052), beside the well-known one: an address in them counts as the IPv4 address
