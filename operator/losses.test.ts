@@ -338,6 +338,29 @@ describe('a kind', () => {
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
   });
+
+  test('and that let the id of an Assistant be changed: it keeps its id, and does not have the other one', async () => {
+    await space.settled();
+    const url = await space.urlOf('ledger');
+    const spec = { manifest: manifest('books') };
+    const { client } = environment.server;
+    await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False SpecInvalid');
+
+    await space.assistant('copy', { capsule: home, manifest: manifest('ledger') });
+    await space.becomes(ASSISTANT, 'copy', 'Accepted', 'False DuplicateIdentifier');
+    expect(await space.message(ASSISTANT, 'copy', 'Accepted')).toContain('belongs to Assistant "ledger"');
+    await space.assistant('books', { capsule: home });
+    await space.becomes(ASSISTANT, 'books', 'Ready', READY);
+
+    // Its end drops what is its own, and frees the id.
+    await space.removed(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'copy', 'Ready', READY);
+    expect(await space.urlOf('ledger')).not.toBe(url);
+    await space.becomes(ASSISTANT, 'books', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
 });
 
 describe('an etcd that is restored to an older state', () => {

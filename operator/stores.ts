@@ -62,12 +62,15 @@ export function claimedId(assistant: Assistant): string | undefined {
 }
 
 /**
- * The id in an Assistant's manifest and the one in its status. They differ while a change of the id is refused, and what
- * runs has that of the status.
+ * The id of an Assistant. It never changes: while another one in the manifest is refused, all that belongs to the
+ * Assistant has the one in its status.
  */
-function idsOf(assistant: Assistant): string[] {
-  const ids = new Set([claimedId(assistant), assistant.status?.manifest?.id]);
-  return [...ids].flatMap((id) => (id === undefined ? [] : [pair(assistant.spec.capsule, id)]));
+export const idOf = (assistant: Assistant): string | undefined =>
+  assistant.status?.manifest?.id ?? claimedId(assistant);
+
+function byId(assistant: Assistant): string[] {
+  const id = idOf(assistant);
+  return id === undefined ? [] : [pair(assistant.spec.capsule, id)];
 }
 
 export function makeStores() {
@@ -75,11 +78,7 @@ export function makeStores() {
     capsules: new Store<Capsule>(),
     assistants: new Store<Assistant>({
       capsule: (assistant) => [assistant.spec.capsule],
-      claim: (assistant) => {
-        const id = claimedId(assistant);
-        return id === undefined ? [] : [pair(assistant.spec.capsule, id)];
-      },
-      id: idsOf,
+      id: byId,
     }),
     namespaces: new Store<Namespace>({ capsule: byCapsule }),
     nodes: new Store<Node>(),

@@ -9,7 +9,7 @@ import { type Key, type KubeObject, keyOf, makeKey } from './runtime/kube-object
 import type { Priority, Queue } from './runtime/queue.ts';
 import type { Change, Store } from './runtime/store.ts';
 import { CANARY } from './sandbox/network.ts';
-import { claimedId, ownAddresses, pair, type Stores } from './stores.ts';
+import { idOf, ownAddresses, pair, type Stores } from './stores.ts';
 
 export interface Triggers {
   /** Adds every Capsule and Assistant to the queues, since the gate has changed. */
@@ -69,9 +69,9 @@ function onAssistant(wiring: Wiring, change: Change<Assistant>): void {
   countAssistants(wiring, assistant.spec.capsule, priority);
   if (change.before && change.now) return;
   // A deleted Assistant frees its id, and its place in the Capsule's quota.
-  const id = claimedId(assistant);
+  const id = idOf(assistant);
   if (id !== undefined) {
-    const rivals = stores.assistants.by('claim', pair(assistant.spec.capsule, id));
+    const rivals = stores.assistants.by('id', pair(assistant.spec.capsule, id));
     addAssistants(wiring, rivals, priority, change.key);
   }
   const capsule = stores.capsules.get(makeKey(namespace, assistant.spec.capsule));

@@ -10,7 +10,7 @@ import { together } from '../runtime/together.ts';
 import { reports } from '../sandbox/gate.ts';
 import { CANARY } from '../sandbox/network.ts';
 import { isReady } from '../sandbox/node.ts';
-import { addressesOf, pair } from '../stores.ts';
+import { addressesOf, idOf, pair } from '../stores.ts';
 import { registeredOwner } from './claim.ts';
 import type { Claim } from './decide.ts';
 import { describeWorkload, type Workload } from './identity.ts';
@@ -108,7 +108,7 @@ export async function gatherFacts(
     neighbours: stores.assistants.by('capsule', capsuleName),
     claim: {
       registered: owner,
-      rivals: id === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, id)),
+      rivals: id === undefined ? [] : stores.assistants.by('id', pair(capsuleName, id)),
     },
     ...bound,
     provisioned: databaseSecret && owner === uid && databaseSecret.data?.['DATABASE_URL'] !== undefined,
@@ -116,7 +116,7 @@ export async function gatherFacts(
     databaseSecret,
     objectStoreSecret,
     // A running Deployment is observed even if its manifest is no longer valid, or has another id.
-    ...runningParts(context, assistant, namespace, assistant.status?.manifest?.id ?? id),
+    ...runningParts(context, assistant, namespace, idOf(assistant)),
     addresses: {
       postgres: addressOf('postgres'),
       objectstore: addressOf('objectstore'),

@@ -25,7 +25,7 @@ import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
-import { claimedId, pair } from '../stores.ts';
+import { idOf, pair } from '../stores.ts';
 import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
 import { settleData, tellEnd } from './data.ts';
 import { decideFate, type Fate, ownsDatabase, staysWithCapsule } from './fate.ts';
@@ -64,8 +64,7 @@ export async function takeAway(
   wait: (finding: Finding) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Result> {
-  // The id in the status counts, whatever the manifest says now.
-  const id = assistant.status?.manifest?.id ?? claimedId(assistant);
+  const id = idOf(assistant);
   context.appUsages.forget(assistant.metadata.uid ?? '');
   const finalizer = { resource: ASSISTANT, name: ASSISTANT_FINALIZER };
   const done = () => removeFinalizer(context.writer, finalizer, assistant, signal).then(() => ({}));
@@ -140,7 +139,7 @@ function mustEndData(
   claim: SecretObject | undefined,
 ): boolean {
   const { capsule } = assistant.spec;
-  const rivals = stores.assistants.by('claim', pair(capsule, id));
+  const rivals = stores.assistants.by('id', pair(capsule, id));
   const known = stores.capsules.get(makeKey(names.namespace, capsule));
   return ownsDatabase(assistant, claim, rivals) && !staysWithCapsule(assistant, known);
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../runtime/clock.ts';
 import type { Result } from '../runtime/controller.ts';
 import { type Key, keyOf } from '../runtime/kube-object.ts';
 import type { Queue } from '../runtime/queue.ts';
-import { claimedId } from '../stores.ts';
+import { idOf } from '../stores.ts';
 import type { Replica } from './replica.ts';
 import { isGateway, replicaOf } from './replicas.ts';
 
@@ -156,7 +156,7 @@ function isSettled(
 ): boolean {
   const assistant = stores.assistants.get(key);
   if (!assistant || assistant.metadata.deletionTimestamp) return true;
-  const id = assistant.status?.manifest?.id ?? claimedId(assistant);
+  const id = idOf(assistant);
   const about = id === undefined ? undefined : { capsule_id: assistant.spec.capsule, app_id: id };
   return (about && gateways.settled({ key: replica }, about)) ?? !failed;
 }

@@ -11,7 +11,7 @@ import type { Result } from '../../runtime/controller.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import type { Key } from '../../runtime/kube-object.ts';
 import type { Step } from '../../step.ts';
-import { claimedId, type Stores } from '../../stores.ts';
+import { idOf, type Stores } from '../../stores.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
 import { aboutOf, type Leaving, type Workload } from '../identity.ts';
@@ -118,8 +118,7 @@ const addressesNow =
 export async function announceAddresses(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const { stores, gateways } = context;
   const assistant = stores.assistants.get(key);
-  // The pods have the id in the status, whatever the manifest says now.
-  const id = assistant && (assistant.status?.manifest?.id ?? claimedId(assistant));
+  const id = assistant && idOf(assistant);
   if (assistant === undefined || id === undefined) return {};
   await gateways.announce(aboutOf(assistant, id), addressesNow(stores, assistant, id), signal);
   return {};
