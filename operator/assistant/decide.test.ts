@@ -116,6 +116,11 @@ describe('two Assistants with one id', () => {
     expect(owner(twin, undefined, [old, twin])).toBeUndefined();
     expect(owner(old, undefined, [old, twin])?.reason).toBe('DuplicateIdentifier');
   });
+  test('leave the id, if the record of its owner is lost, with the one that was accepted', () => {
+    const placed = { ...old, metadata: { ...old.metadata, finalizers: [ASSISTANT_FINALIZER] } };
+    expect(owner(placed, undefined, [placed, twin])).toBeUndefined();
+    expect(owner(twin, undefined, [placed, twin])?.message).toContain('belongs to Assistant "old"');
+  });
   test('leave the id with its registered owner, older or not', () => {
     expect(owner(young, 'later')).toBeUndefined();
     expect(owner(old, 'later')?.message).toContain('"later"');

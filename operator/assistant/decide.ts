@@ -71,7 +71,10 @@ export function decideAssistantQuota(
   );
 }
 
-/** The registered owner keeps its id; if none is registered yet, the oldest claimant becomes the owner. */
+/**
+ * The registered owner keeps its id. If none is registered, one that was accepted has it, since the record may have been
+ * lost with its namespace, and else the oldest claimant.
+ */
 export function decideOwner(assistant: Assistant, { registered, rivals }: Claim): Finding | undefined {
   const { uid } = assistant.metadata;
   if (registered === uid) return undefined;
@@ -85,11 +88,11 @@ export function decideOwner(assistant: Assistant, { registered, rivals }: Claim)
         : `The id "${id}" is registered to an Assistant that was removed without its clean-up. Label Secret "${id}-database" in the Capsule's namespace ${LABEL.retained}=true to give its data to this one.`,
     );
   }
-  const first = rivals.find((rival) => isOlder(rival, assistant));
+  const first = rivals.find((rival) => comesBefore(rival, assistant));
   return first
     ? no(
         'DuplicateIdentifier',
-        `The id "${id}" belongs to Assistant "${first.metadata.name}" of this Capsule, which is older. Give this one another id, or delete that one.`,
+        `The id "${id}" belongs to Assistant "${first.metadata.name}" of this Capsule, which came first. Give this one another id, or delete that one.`,
       )
     : undefined;
 }
