@@ -156,6 +156,22 @@ describe('a namespace', () => {
     await space.removed(CAPSULE, home);
   });
 
+  test('that is deleted leaves the data of an Assistant that is deleted then to none that waits for its id', async () => {
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    await space.assistant('copy', { capsule: home, manifest: manifest('ledger') });
+    await space.becomes(ASSISTANT, 'copy', 'Accepted', 'False DuplicateIdentifier');
+    await space.stop();
+    await force(namespace);
+    await space.goes(NAMESPACE, namespace);
+    await space.delete(ASSISTANT, 'ledger');
+    await space.start();
+    await space.becomes(ASSISTANT, 'copy', 'Ready', READY);
+    expect(await space.urlOf('ledger')).not.toBe(url);
+    await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
+
   test('with copies of all our labels and annotations is neither taken over nor deleted', async () => {
     const namespace = await space.settled();
     const ours = await space.get<kinds.Namespace>(NAMESPACE, namespace);

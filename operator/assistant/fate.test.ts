@@ -60,9 +60,13 @@ describe('what becomes of an Assistant’s data', () => {
 });
 
 describe('without the Secret that claims the id, as after its namespace was deleted,', () => {
-  const owns = (status: string, reason: string, rivals: readonly Assistant[] = []) => {
+  const saying = (uid: string, status: string, reason: string) => {
     const conditions = [{ type: 'DatabaseReady', status, reason, message: '', lastTransitionTime: '' }];
-    const one = { ...assistant(undefined, going), status: { conditions } } as Assistant;
+    const one = assistant(undefined, going);
+    return { ...one, metadata: { ...one.metadata, uid }, status: { conditions } } as Assistant;
+  };
+  const owns = (status: string, reason: string, rivals: readonly Assistant[] = []) => {
+    const one = saying('one', status, reason);
     return ownsDatabase(one, undefined, [one, ...rivals]);
   };
   it.each([
@@ -75,8 +79,7 @@ describe('without the Secret that claims the id, as after its namespace was dele
     ['False', 'WriteRefused', false],
   ])('an Assistant whose DatabaseReady is %s %s owns the database: %s', (status, reason, expected) => {
     expect(owns(status, reason)).toBe(expected);
-    expect(owns(status, reason, [{ ...assistant(undefined, {}), metadata: { name: 'b', uid: 'two' } }])).toBe(
-      false,
-    );
+    expect(owns(status, reason, [saying('two', 'Unknown', 'Waiting')])).toBe(expected);
+    expect(owns(status, reason, [saying('two', 'Unknown', 'Starting')])).toBe(false);
   });
 });

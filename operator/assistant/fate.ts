@@ -9,7 +9,7 @@ import { deletionPolicyOf } from './retain.ts';
 
 /**
  * Whether the data belongs to this Assistant. The claim Secret names the owner; without that Secret the status decides,
- * unless another Assistant claims the id.
+ * unless another Assistant with the id may have had a database, too. One that only waits for the id must not get the data.
  */
 export function ownsDatabase(
   assistant: Assistant,
@@ -19,7 +19,8 @@ export function ownsDatabase(
   const { uid } = assistant.metadata;
   const owner = registeredOwner(claim);
   if (owner !== undefined) return owner === uid;
-  return databaseBefore(assistant) !== undefined && rivals.every(({ metadata }) => metadata.uid === uid);
+  const others = rivals.filter(({ metadata }) => metadata.uid !== uid);
+  return databaseBefore(assistant) !== undefined && !others.some(databaseBefore);
 }
 
 /**
