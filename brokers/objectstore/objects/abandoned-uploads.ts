@@ -1,8 +1,9 @@
-import { type Logger, SharedSlots } from '@space/broker-kit';
+import { type Logger, ServiceError, SharedSlots } from '@space/broker-kit';
 import type { Registry } from '../quota/rows.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { isUnderPrefix } from './object-key.ts';
+import type { Names } from './upload-ends.ts';
 import {
   createUploads,
   isOlder,
@@ -18,29 +19,51 @@ const PAGE = 100;
  * Ends an upload without a caller, and so without a grant: if it is in a Capsule's own bucket, only its row can be
  * removed. The same holds for an upload whose id at the upstream is not known.
  */
-async function giveUp(client: S3Client, uploads: Pick<Uploads, 'close'>, upload: Upload): Promise<void> {
-  if (upload.credentialSet === null && upload.upstreamId !== '') await abortUpload(client, uploads, upload);
+async function giveUp(client: S3Client, uploads: Ends, upload: Upload, forced = false): Promise<void> {
+  if (upload.credentialSet === null && upload.upstreamId !== '')
+    await abortUpload(client, uploads, upload, { forced });
   else await uploads.close(upload, true);
 }
 
+type Ends = Pick<Uploads, 'close' | 'take' | 'giveBack'>;
+
 /**
- * Ends an upload at the upstream and in the registry. If the upstream does not know it, it may have been completed, so
- * its bytes stay counted.
+ * Ends an upload at the upstream and in the registry. If the upstream does not know it, or if an earlier completion has
+ * not answered, it may have been completed, so its bytes stay counted.
+ * @throws ServiceError `conflict` while a completion is running, whose failure would leave the parts, unless it is `forced`
  */
 export async function abortUpload(
-  client: S3Client,
-  uploads: Pick<Uploads, 'close'>,
+  client: Pick<S3Client, 'abortUpload'>,
+  uploads: Ends,
   upload: Upload,
+  { forced = false }: { readonly forced?: boolean } = {},
 ): Promise<void> {
-  let freed = true;
+  const names = await uploads.take(upload, { forced });
+  if (names === 'gone') return;
+  if (names === 'busy') throw new ServiceError('conflict', 'another request is ending the upload');
+  let isKnown: boolean;
   try {
-    await client.abortUpload(upload.key, upload.upstreamId);
+    isKnown = await abortAll(client, upload.key, names);
   } catch (error) {
-    if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
-    freed = false;
+    await uploads.giveBack(upload, names[0]).catch(() => undefined);
+    throw error;
   }
-  await uploads.close(upload, freed);
+  await uploads.close(upload, isKnown && names.length === 1);
   await clearLateParts(client, upload);
+}
+
+/** Whether the upstream knew one of them. */
+async function abortAll(client: Pick<S3Client, 'abortUpload'>, key: string, names: Names): Promise<boolean> {
+  let isKnown = false;
+  for (const name of names) {
+    try {
+      await client.abortUpload(key, name);
+      isKnown = true;
+    } catch (error) {
+      if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+    }
+  }
+  return isKnown;
 }
 
 /**
@@ -51,14 +74,10 @@ export async function abortUpload(
 export async function clearLateParts(
   client: Pick<S3Client, 'abortUpload'>,
   { key, upstreamId, credentialSet }: Upload,
+  names: Names = [upstreamId],
 ): Promise<void> {
   // In another bucket, the part uses no disk of the Space.
-  if (credentialSet !== null) return;
-  try {
-    await client.abortUpload(key, upstreamId);
-  } catch (error) {
-    if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
-  }
+  if (credentialSet === null) await abortAll(client, key, names);
 }
 
 export interface ForgottenOptions {
@@ -112,14 +131,15 @@ export async function abortUnder(registry: Registry, client: S3Client, prefix: s
       [prefix],
     );
     if (rows.length === 0) return;
-    for (const upload of rows) await giveUp(client, uploads, upload);
+    // Nobody may use it any more, so that what a running completion makes of it is deleted, too.
+    for (const upload of rows) await giveUp(client, uploads, upload, true);
   }
 }
 
 const NONE = new SharedSlots({ total: 1, perKey: 1 });
 
 /** Access to the rows of uploads that can only end them. */
-function ending(registry: Registry): Pick<Uploads, 'close'> {
+function ending(registry: Registry): Ends {
   return createUploads({ registry, most: 0, records: NONE });
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceError } from '@space/broker-kit';
 import type { Ending } from '../quota/credits.ts';
 import { S3Error } from '../upstream/errors.ts';
@@ -6,10 +7,18 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import { clearLateParts } from './abandoned-uploads.ts';
 import { logicalKey, physicalOf } from './object-key.ts';
 import type { ObjectCall, UploadAt } from './types.ts';
+import { type Names, nameWhileCompleting } from './upload-ends.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
+import { doubtOf } from './writer.ts';
 
 /** Milliseconds for finding out whether an upload was completed before. */
 const RECOGNISE_MS = 30_000;
+/** Milliseconds between two looks at a completion of another request. */
+const LOOK_MS = 500;
+/** Milliseconds in which a completion that has lost its answer may still make the object. */
+const LOST_MS = 10_000;
+/** Milliseconds between two signs of life of a running completion. */
+const KEEP_MS = 15_000;
 
 /** A class of its own, since S3 has a separate code for it. */
 export class NoSuchUpload extends ServiceError {
@@ -70,27 +79,90 @@ export class Completions {
     { tenant }: ObjectCall,
     { bucket }: UploadAt,
     upload: OpenUpload,
-    { parts, headers }: Asked,
+    asked: Asked,
   ): Promise<Completed> {
-    // Without the caller's signal, since a caller that goes away after the upstream has begun must not leave the row
-    // behind.
-    const { etag } = await this.#ending(
-      { tenant, signal: AbortSignal.timeout(RECOGNISE_MS) },
-      [upload.key],
-      () => this.#client.completeUpload(upload.key, upload.upstreamId, parts, { headers }),
-      { mayRepeat: true },
-    ).catch(async (error: unknown) => {
-      const isGone = error instanceof S3Error && error.code === 'NoSuchUpload';
-      const before = isGone
-        ? await this.#etagOfWhole(upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
-        : undefined;
-      if (before === undefined) throw error;
-      return { etag: before };
-    });
-    await this.#uploads.close(upload, false);
-    // The object exists, whatever becomes of late parts.
-    await clearLateParts(this.#client, upload).catch(() => undefined);
-    return { key: logicalKey(tenant.prefixes, bucket, upload.key) ?? '', etag };
+    const key = logicalKey(tenant.prefixes, bucket, upload.key) ?? '';
+    const names = await this.#turn(upload, asked.parts);
+    if (names === undefined) return { key, etag: etagOfParts(asked.parts) ?? '' };
+    const kept = setInterval(() => void this.#uploads.keep(upload).catch(() => undefined), KEEP_MS);
+    try {
+      // Without the caller's signal, since a caller that goes away after the upstream has begun must not leave the row
+      // behind.
+      const { etag } = await this.#ending(
+        { tenant, signal: AbortSignal.timeout(RECOGNISE_MS) },
+        [upload.key],
+        () => this.#ask(upload, names, asked),
+        { mayRepeat: true },
+      ).catch((error: unknown) => this.#failed(error, upload, names, asked.parts));
+      await this.#uploads.close(upload, false);
+      // The object exists, whatever becomes of late parts.
+      await clearLateParts(this.#client, upload, names).catch(() => undefined);
+      return { key, etag };
+    } finally {
+      clearInterval(kept);
+    }
+  }
+
+  /**
+   * Waits for the right to complete the upload: a server that is asked for the same thing twice may answer that it is done
+   * before it is. Undefined if another request has completed it meanwhile.
+   */
+  async #turn(upload: OpenUpload, parts: Parts): Promise<Names | undefined> {
+    for (;;) {
+      const names = await this.#uploads.take(upload, { etag: etagOfParts(parts) });
+      if (typeof names !== 'string') return names;
+      if (names === 'gone') {
+        if ((await this.#presentOf(upload, parts)) === undefined) throw new NoSuchUpload();
+        return undefined;
+      }
+      await pause(LOOK_MS);
+    }
+  }
+
+  /** Asks under the upload's only name; or, after a completion that has lost its answer, until the object is there. */
+  async #ask(
+    upload: OpenUpload,
+    names: Names,
+    { parts, headers }: Asked,
+  ): Promise<{ readonly etag: string }> {
+    const ask = (name: string) => this.#client.completeUpload(upload.key, name, parts, { headers });
+    if (names.length === 1) return ask(names[0]);
+    for (const until = performance.now() + LOST_MS; performance.now() < until; await pause(LOOK_MS)) {
+      const etag = await this.#presentOf(upload, parts);
+      if (etag !== undefined) return { etag };
+    }
+    for (const name of names) {
+      await ask(name).catch(unlessGone);
+      const etag = await this.#presentOf(upload, parts);
+      if (etag !== undefined) return { etag };
+    }
+    throw new S3Error('answered', 404, 'NoSuchUpload');
+  }
+
+  /** The entity tag, if the upload was completed before. Otherwise gives the right back. @throws the error */
+  async #failed(
+    error: unknown,
+    upload: OpenUpload,
+    names: Names,
+    parts: Parts,
+  ): Promise<{ readonly etag: string }> {
+    const isGone = error instanceof S3Error && error.code === 'NoSuchUpload';
+    const before = isGone ? await this.#presentOf(upload, parts) : undefined;
+    if (before !== undefined) return { etag: before };
+    const etag = etagOfParts(parts);
+    const completing = etag === undefined ? names[0] : nameWhileCompleting(names[0], etag);
+    if ((doubtOf(error) ?? 0) > 0) await this.#uploads.giveBack(upload, completing).catch(() => undefined);
+    else {
+      // The server cannot give the upload its name back if a part of it has come meanwhile.
+      if (completing !== names[0])
+        await clearLateParts(this.#client, upload, [completing]).catch(() => undefined);
+      await this.#uploads.giveBack(upload, names[0]).catch(() => undefined);
+    }
+    throw error;
+  }
+
+  #presentOf({ key }: OpenUpload, parts: Parts): Promise<string | undefined> {
+    return this.#etagOfWhole(key, parts, AbortSignal.timeout(RECOGNISE_MS));
   }
 
   /**
@@ -108,6 +180,10 @@ export class Completions {
       throw error;
     }
   }
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
 }
 
 const MD5 = /^"[0-9a-f]{32}"$/;

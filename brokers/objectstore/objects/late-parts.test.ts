@@ -1,4 +1,4 @@
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
@@ -6,6 +6,7 @@ import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts
 import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import { BUCKET, type TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
+import { isWritingPart } from '../testing/held-writes.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
 
 /** Parts that are under way when their upload ends: a server that keeps them as files has them all the same. */
@@ -42,18 +43,6 @@ const partsOnDisk = () =>
     (entry) => entry.isFile(),
   );
 
-/** Whether the S3 server is writing a part: its file has no name yet. */
-function isWriting(): boolean {
-  const descriptors = `/proc/${fixture.s3.pid}/fd`;
-  return readdirSync(descriptors).some((fd) => {
-    try {
-      return readlinkSync(`${descriptors}/${fd}`).includes('/.sgwtmp/multipart/');
-    } catch {
-      return false;
-    }
-  });
-}
-
 /** An upload with one part, and a second one of which the last bytes are still to come. */
 async function underWay(key: string) {
   const { upload_id: id } = (await mine.post('/v1/uploads/data', { key })).json;
@@ -63,7 +52,7 @@ async function underWay(key: string) {
     `PUT /v1/uploads/data/${id}/2 HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\ncontent-length: ${PART}\r\n\r\n`,
   );
   late.send(Buffer.alloc(PART - LAST));
-  await eventually(isWriting, { what: 'the server to begin the part' });
+  await eventually(() => isWritingPart(fixture.s3), { what: 'the server to begin the part' });
   return { id, etag: first.json.etag as string, late };
 }
 

@@ -3,6 +3,7 @@ import { ServiceError, type SharedSlots } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { UNANSWERED_SECONDS } from '../quota/allowance.ts';
 import { addDoubt, addWritten, lockUsage, type Registry } from '../quota/rows.ts';
+import { type UploadEnds, uploadEnds } from './upload-ends.ts';
 
 /** An open multipart upload. Its id is random and the broker's own; the upstream's id is never shown. */
 export interface Upload {
@@ -28,7 +29,7 @@ export const UPLOAD_COLUMNS =
 const ID = /^[0-9a-f]{32}$/;
 
 /** The rows of open uploads. */
-export interface Uploads {
+export interface Uploads extends UploadEnds {
   /**
    * Counts an upload before the upstream is asked to begin it, so that it counts whatever fails afterwards.
    * @throws ServiceError `quota_exceeded` if the Capsule has too many open ones
@@ -88,6 +89,7 @@ export function createUploads(options: UploadsOptions): Uploads {
 
   return {
     ...openings(options),
+    ...uploadEnds(registry),
     find: async (bucketPrefix, id) => {
       if (!ID.test(id)) return undefined;
       const [row] = await registry.lookup.run<OpenUpload>(

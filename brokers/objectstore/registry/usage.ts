@@ -36,6 +36,14 @@ export const CREDITS = `
   );
 `;
 
+/**
+ * Released: never edited. Which upload a request is ending, since when, and the id that the S3 server may have given it for
+ * that.
+ */
+export const UPLOAD_ENDS = `
+  ALTER TABLE broker.object_upload ADD COLUMN ending_as text, ADD COLUMN ending_since timestamptz;
+`;
+
 /** Released: never edited. What counts against quotas; `quota/rows.ts` says how. */
 export const USAGE = `
   CREATE TABLE broker.object_usage (

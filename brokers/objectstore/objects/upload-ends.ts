@@ -1,0 +1,82 @@
+import type { Registry } from '../quota/rows.ts';
+
+/** An upload's id here, and at the S3 server. */
+interface Named {
+  readonly id: string;
+  readonly upstreamId: string;
+}
+
+/**
+ * The ids under which the S3 server may have an upload, of which there are several if nobody knows how an earlier
+ * completion has ended.
+ */
+export type Names = readonly [string, ...string[]];
+
+/** The right to end an upload, which one request has at a time, over all replicas. */
+export interface UploadEnds {
+  /** Takes the right; `etag` is that of the object, if the upload is to be completed. `forced` takes it from another request. */
+  take(
+    upload: Named,
+    options?: { readonly etag?: string | undefined; readonly forced?: boolean },
+  ): Promise<Names | 'busy' | 'gone'>;
+  /** Keeps the right for some time more. */
+  keep(upload: Named): Promise<void>;
+  /** Gives the right back; the server has the upload under this id, or under one that this was made of. */
+  giveBack(upload: Named, name: string): Promise<void>;
+}
+
+/** Seconds after which a replica that has not kept its right is taken for dead. */
+const TAKEN_SECONDS = 60;
+const SUFFIX = '.inprogress';
+
+/**
+ * The id that versitygw gives an upload while it makes an object of it. When it dies in between, the parts are nowhere
+ * else; it lists no such upload, and answers every further completion as if it had been successful.
+ */
+export function nameWhileCompleting(name: string, etag: string): string {
+  return `${name}.${etag.replaceAll('"', '')}${SUFFIX}`;
+}
+
+function namesOf(last: string, upstreamId: string): Names {
+  const names: [string, ...string[]] = [last];
+  for (let name = last; name.length > upstreamId.length && name.endsWith(SUFFIX); names.push(name))
+    name = name.slice(0, name.lastIndexOf('.', name.length - SUFFIX.length - 1));
+  return names;
+}
+
+export function uploadEnds(registry: Registry): UploadEnds {
+  return {
+    take: ({ id, upstreamId }, { etag, forced = false } = {}) =>
+      registry.transaction(async (session) => {
+        const [row] = await session.run<{ last: string; taken: boolean }>(
+          'look at end of upload',
+          `SELECT coalesce(ending_as, upstream_id) AS last,
+             ending_since IS NOT NULL AND ending_since > clock_timestamp() - make_interval(secs => $2) AS taken
+           FROM broker.object_upload WHERE id = $1 FOR UPDATE`,
+          [id, TAKEN_SECONDS],
+        );
+        if (row === undefined) return 'gone';
+        if (row.taken && !forced) return 'busy';
+        await session.run(
+          'take end of upload',
+          'UPDATE broker.object_upload SET ending_since = clock_timestamp(), ending_as = $2 WHERE id = $1',
+          [id, etag === undefined ? row.last : nameWhileCompleting(row.last, etag)],
+        );
+        return namesOf(row.last, upstreamId);
+      }),
+    keep: async ({ id }) => {
+      await registry.lookup.run(
+        'keep end of upload',
+        'UPDATE broker.object_upload SET ending_since = clock_timestamp() WHERE id = $1',
+        [id],
+      );
+    },
+    giveBack: async ({ id }, name) => {
+      await registry.lookup.run(
+        'give back end of upload',
+        'UPDATE broker.object_upload SET ending_since = NULL, ending_as = $2 WHERE id = $1',
+        [id, name],
+      );
+    },
+  };
+}
