@@ -6,7 +6,7 @@ import { gatewayCalls } from './calls.ts';
 
 /** A process of a busy machine may stand still for longer than a page waits. */
 const timeoutMs = 60_000;
-const assistant = { metadata: { uid: 'u' }, spec: { capsule: 'home' } };
+const assistant = { uid: 'u', capsule: 'home', id: 'ledger' };
 
 test.each([
   ['127.0.0.1', '127.0.0.1'],

@@ -20,11 +20,9 @@ export interface GatewayCalls {
 
 /** An Assistant that the person has read from the API server, and so may see. */
 interface Given {
-  readonly metadata: { readonly uid: string };
-  readonly spec: {
-    readonly capsule?: string | undefined;
-    readonly manifest?: { readonly platform: { readonly id: string } } | undefined;
-  };
+  readonly uid: string;
+  readonly capsule: string | undefined;
+  readonly id: string | undefined;
 }
 
 /** Returns how often an Assistant called each host. */
@@ -79,8 +77,8 @@ export function gatewayCalls({
     }
   }
 
-  return async ({ metadata: { uid }, spec: { capsule, manifest } }) => {
-    const about = { capsule_id: capsule, app_id: manifest?.platform.id, assistant_uid: uid };
+  return async ({ uid, capsule, id }) => {
+    const about = { capsule_id: capsule, app_id: id, assistant_uid: uid };
     const addresses = await lookup(hostname.replace(/^\[(.*)\]$/, '$1')).catch(() => []);
     const answers = await Promise.all(addresses.map((address) => ask(address, about)));
     return together(answers);

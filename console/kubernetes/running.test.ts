@@ -15,7 +15,8 @@ it.each(['', 'no JSON', '{', 'null', '[]', '{}'])(
           : { data: { 'manifest.json': text } },
     } as unknown as Visit;
     const capsule = { metadata: { name: 'household' }, status: { namespace: 'home-household-0a1b2c3d' } };
+    const view = { spec: {}, status: { manifest: { id: 'post' } } } as never;
     const place = { is: 'known', capsule } as never;
-    expect(await runningManifest(visit, place, 'post')).toEqual({ is: 'nothing' });
+    expect(await runningManifest(visit, place, view)).toEqual({ is: 'nothing' });
   },
 );

@@ -2,7 +2,7 @@ import { checkManifest, type Manifest } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
 import { apiPath, KubernetesError } from './client.ts';
-import { type CapsuleView, getCapsule } from './space.ts';
+import { type AssistantView, type CapsuleView, getCapsule, idOf } from './space.ts';
 
 const deployment = z.object({
   spec: z.object({
@@ -54,11 +54,12 @@ export async function placeOf(visit: Visit, capsule: string): Promise<Place> {
  * Reads, with the person's rights, which document the Assistant's pods mount. Many people may not, since it is in the
  * Capsule's namespace.
  */
-export async function runningManifest(visit: Visit, place: Place, id: string): Promise<Running> {
+export async function runningManifest(visit: Visit, place: Place, view: AssistantView): Promise<Running> {
   // A person who may not see the Capsule does not learn its namespace, so whether something runs there is unknown.
   if (place.is === 'hidden') return { is: 'hidden' };
   const namespace = place.is === 'known' ? place.capsule.status.namespace : undefined;
-  if (namespace === undefined) return { is: 'nothing' };
+  const id = idOf(view);
+  if (namespace === undefined || id === undefined) return { is: 'nothing' };
   const may = await Promise.all([
     visit.may({ group: 'apps', resource: 'deployments', namespace, name: id, verb: 'get' }),
     visit.may({ resource: 'configmaps', namespace, verb: 'get' }),

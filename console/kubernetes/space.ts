@@ -67,9 +67,20 @@ export type CapsuleView = z.infer<typeof capsule>;
 const assistant = z.object({
   metadata,
   spec: z.custom<Partial<Assistant['spec']>>((value) => typeof value === 'object' && value !== null),
-  status: z.object({ usage: usage.optional(), conditions }).default({ conditions: [] }),
+  status: z
+    .object({
+      /** The manifest that was accepted last. */
+      manifest: z.object({ id: z.string() }).optional(),
+      usage: usage.optional(),
+      conditions,
+    })
+    .default({ conditions: [] }),
 });
 export type AssistantView = z.infer<typeof assistant>;
+
+/** The id that its pods have: while a change of the id is refused, they have the former one. */
+export const idOf = ({ spec, status }: Pick<AssistantView, 'spec' | 'status'>): string | undefined =>
+  status.manifest?.id ?? spec.manifest?.platform.id;
 
 const events = z.object({
   items: z.array(

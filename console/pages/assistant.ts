@@ -91,7 +91,7 @@ async function powersSection(
   const { platform } = manifest;
   const reaches = reachesOf(manifest);
   const [running, approval] = await Promise.all([
-    runningManifest(visit, place, platform.id),
+    runningManifest(visit, place, view),
     approvalSection(visit, view),
   ]);
   return html`<h2>What it may do</h2>${powersPicture(platform.name, reaches)}${powersList(reaches)}

@@ -4,17 +4,18 @@ import { freePort } from '../../testing/ports.ts';
 import type { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { startReplica, type TestReplica } from '../testing/gateway.ts';
-import { subjects } from '../testing/subjects.ts';
+import { type Subjects, subjects } from '../testing/subjects.ts';
 
 let environment: TestEnvironment;
 let replica: TestReplica;
+let made: Subjects;
 let viewer: Browser;
 const LEDGER = '/capsules/household/assistants/ledger';
 
 beforeAll(async () => {
   replica = await startReplica();
   environment = await startEnvironment(replica.environment);
-  const made = subjects(environment);
+  made = subjects(environment);
   await made.capsule('household');
   for (const name of ['ledger', 'silent'])
     await made.assistant(name, {
@@ -49,6 +50,17 @@ describe('the calls of an Assistant, on its page', () => {
     expect(text).toContain('rates.ecb.org – – 1 the name of the host cannot be resolved name_unresolved');
     expect(text).toContain('xn--pypal-4ve.example has unusual letters');
     expect(text).toContain('"allowed_hosts": ["rates.ecb.org","tracking.example"]');
+  });
+
+  it('are those under the id that its pods have, while a change of the id is refused', async () => {
+    const status = { manifest: { id: 'former', version: '1.0.0', digest: `sha256:${'0'.repeat(64)}` } };
+    await made.assistant('former', { capsule: 'household', manifest: manifest('renamed') }, [], status);
+    const { metadata } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/former');
+    const about = { capsule_id: 'household', app_id: 'former', assistant_uid: metadata.uid };
+    await replica.call(about, [], ['tracking.example:443']);
+    expect((await viewer.get('/capsules/household/assistants/former')).text).toContain(
+      'tracking.example – 1',
+    );
   });
 
   it('offer no action that allows a host', async () => {

@@ -3,7 +3,7 @@ import type { Manifest } from '@space/manifests';
 import type { Call, GatewayCalls } from '../gateway/calls.ts';
 import { hostName, moment, state, table, typed } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
-import type { AssistantView } from '../kubernetes/space.ts';
+import { type AssistantView, idOf } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
 
 /**
@@ -37,7 +37,8 @@ const WENT = new Set<CallState>(['ok', 'ended', 'open']);
 /** Calls and denials by host, if the console knows the gateway and the manifest asks for access to the outside. */
 export async function callsSection(visit: Visit, view: AssistantView, manifest: Manifest): Promise<Value> {
   if (visit.callsOf === undefined) return '';
-  const told = await visit.callsOf(view);
+  const { metadata, spec } = view;
+  const told = await visit.callsOf({ uid: metadata.uid, capsule: spec.capsule, id: idOf(view) });
   return html`<h2 id="calls">Calls to the outside</h2>${body(told, manifest)}`;
 }
 

@@ -326,21 +326,23 @@ describe('the differences of a manifest', () => {
   });
   const runs = manifest('wider', { network: { allowed_hosts: ['kept.org', 'old.org'] } });
   const reader = { apiGroups: ['platform.space'], verbs: ['get', 'list'] };
+  let auditor: Browser;
 
   beforeAll(async () => {
     await made.assistant('wider', { capsule: 'household', manifest: next });
     await environment.policyServer.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
     await running(environment, NAMESPACE, runs);
-  });
-
-  it('are shown against the running one, powers first, and then every change', async () => {
     const token = await environment.person('auditor', [{ ...reader, resources: ['capsules', 'assistants'] }]);
     const rules = [
       { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ];
     await environment.grant('auditor', rules, NAMESPACE);
-    const { text } = await (await environment.signedInWith(token)).get(at('wider'));
+    auditor = await environment.signedInWith(token);
+  });
+
+  it('are shown against the running one, powers first, and then every change', async () => {
+    const { text } = await auditor.get(at('wider'));
     const order = [
       '1.0.0 → 1.1.0',
       'new it may reach the host new.org',
@@ -352,6 +354,18 @@ describe('the differences of a manifest', () => {
     ].map((says) => text.indexOf(says));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
     expect(order).not.toContain(-1);
+  });
+
+  it('are shown although a change of the id is refused, by which the pods have another one', async () => {
+    const [former, renamed] = [manifest('former'), manifest('renamed')];
+    const status = {
+      manifest: { id: 'former', version: '1.0.0', digest: `sha256:${manifestDigest(former)}` },
+    };
+    await made.assistant('former', { capsule: 'household', manifest: renamed }, undefined, status);
+    await running(environment, NAMESPACE, former);
+    const { text } = await auditor.get(at('former'));
+    expect(text).toContain('Changed /platform/id former renamed');
+    expect(text).not.toContain('It does not run yet');
   });
 
   it('are hidden from a person who may not see the Capsule, and the page says so', async () => {
