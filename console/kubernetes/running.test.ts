@@ -11,11 +11,14 @@ it.each(['', 'no JSON', '{', 'null', '[]', '{}'])(
       may: async () => true,
       ask: async ({ path }: Ask) =>
         path.includes('/deployments/')
-          ? { spec: { template: { spec: { volumes } } } }
+          ? {
+              metadata: { annotations: { 'platform.space/owner-uid': 'u' } },
+              spec: { template: { spec: { volumes } } },
+            }
           : { data: { 'manifest.json': text } },
     } as unknown as Visit;
     const capsule = { metadata: { name: 'household' }, status: { namespace: 'home-household-0a1b2c3d' } };
-    const view = { spec: {}, status: { manifest: { id: 'post' } } } as never;
+    const view = { metadata: { uid: 'u' }, spec: {}, status: { manifest: { id: 'post' } } } as never;
     const place = { is: 'known', capsule } as never;
     expect(await runningManifest(visit, place, view)).toEqual({ is: 'nothing' });
   },

@@ -4,7 +4,11 @@ import type { Visit } from '../visit.ts';
 import { apiPath, KubernetesError } from './client.ts';
 import { type AssistantView, type CapsuleView, getCapsule, idOf } from './space.ts';
 
+/** The UID of the Assistant that an object in the Capsule's namespace belongs to. */
+const OWNER = 'platform.space/owner-uid';
+
 const deployment = z.object({
+  metadata: z.object({ annotations: z.record(z.string(), z.string()).default({}) }),
   spec: z.object({
     template: z.object({
       spec: z.object({
@@ -67,7 +71,10 @@ export async function runningManifest(visit: Visit, place: Place, view: Assistan
   if (!may.every(Boolean)) return { is: 'hidden' };
   try {
     const path = apiPath`/apis/apps/v1/namespaces/${namespace}/deployments/${id}`;
-    const { volumes } = deployment.parse(await visit.ask({ path })).spec.template.spec;
+    const { metadata, spec } = deployment.parse(await visit.ask({ path }));
+    // Another Assistant of the Capsule may have taken the same id first.
+    if (metadata.annotations[OWNER] !== view.metadata.uid) return { is: 'nothing' };
+    const { volumes } = spec.template.spec;
     const names = volumes
       .flatMap(({ projected }) => projected?.sources ?? [])
       .map((one) => one.configMap?.name);

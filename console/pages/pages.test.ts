@@ -368,6 +368,15 @@ describe('the differences of a manifest', () => {
     expect(text).not.toContain('It does not run yet');
   });
 
+  it('are not shown against what another Assistant runs that took the same id first', async () => {
+    await made.assistant('twin', { capsule: 'household', manifest: runs }, [
+      condition('Ready', 'False', 'DuplicateIdentifier'),
+    ]);
+    const { text } = await auditor.get(at('twin'));
+    expect(text).toContain('It does not run yet');
+    expect(text).not.toContain('Exactly this manifest runs');
+  });
+
   it('are hidden from a person who may not see the Capsule, and the page says so', async () => {
     const token = await environment.person('stranger', [{ ...reader, resources: ['assistants'] }]);
     const { status, text } = await (await environment.signedInWith(token)).get(at('wider'));

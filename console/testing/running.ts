@@ -1,13 +1,18 @@
 import { manifestDigest } from '@space/manifests';
+import { ANNOTATION } from '../../operator/names.ts';
 import type { TestEnvironment } from './environment.ts';
 
-/** What the operator leaves of an Assistant that runs under this manifest, in its Capsule's namespace, which there is. */
+/** What the operator leaves of an Assistant, which there is, as is its Capsule's namespace, if it runs under this manifest. */
 export async function running(
-  { policyServer: { create } }: TestEnvironment,
+  { policyServer: { create, server } }: TestEnvironment,
   namespace: string,
   manifest: { readonly platform: { readonly id: string } },
 ): Promise<void> {
   const { id } = manifest.platform;
+  const { metadata } = await server.client.call<{ metadata: { uid: string } }>({
+    method: 'GET',
+    path: `/apis/platform.space/v1/namespaces/home/assistants/${id}`,
+  });
   const configMap = `${id}-manifest-${manifestDigest(manifest)}`;
   await create(`/api/v1/namespaces/${namespace}/configmaps`, {
     metadata: { name: configMap },
@@ -16,7 +21,7 @@ export async function running(
   const labels = { app: id };
   const volumes = [{ name: 'manifest', projected: { sources: [{ configMap: { name: configMap } }] } }];
   await create(`/apis/apps/v1/namespaces/${namespace}/deployments`, {
-    metadata: { name: id },
+    metadata: { name: id, annotations: { [ANNOTATION.owner]: metadata.uid } },
     spec: {
       selector: { matchLabels: labels },
       template: {

@@ -160,7 +160,6 @@ async function assistants(made: Subjects, environment: TestEnvironment): Promise
   };
   await environment.policyServer.create('/api/v1/namespaces', { metadata: { name: INSIDE } });
   await running(environment, INSIDE, ledger);
-  await running(environment, INSIDE, post('1.3.0', ['api.post.example', 'old.post.example'], ['read']));
   await made.assistant(
     'post',
     {
@@ -178,6 +177,7 @@ async function assistants(made: Subjects, environment: TestEnvironment): Promise
       condition('Accepted', 'True', 'Valid', 'The manifest is valid.'),
     ],
   );
+  await running(environment, INSIDE, post('1.3.0', ['api.post.example', 'old.post.example'], ['read']));
   await made.assistant(
     'asking',
     {
