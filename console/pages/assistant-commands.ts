@@ -26,17 +26,19 @@ export function assistantCommands({ namespace }: Pick<SpaceNames, 'namespace'>, 
 }
 
 /**
- * The value comes from a file, so that it is in no shell's history. `create` leaves no copy of it in an annotation, as
- * `apply` would.
+ * The value comes from a file, so that it is in no shell's history. Neither `create` nor `apply --server-side` leaves a
+ * copy of it in an annotation, as `apply` would.
  */
 function enter(of: string, view: AssistantView, key: string, input: StoredInput): readonly string[] {
   const { name, key: field } = secretOf(view, key);
   const isBound = boundOf(view, key) !== undefined;
+  // Somebody may have deleted the Secret that the Assistant names, which `replace` would not create again.
+  const write = isBound ? 'apply --server-side --force-conflicts' : 'create';
   const bind = JSON.stringify({ spec: { storedInputs: { [key]: { secretKeyRef: { name, key: field } } } } });
   return [
     `${of} create secret generic ${word(name)} --type=${INPUT_TYPE} --from-file=${word(field)}=FILE --dry-run=client -o yaml \\
   | kubectl label --local -f - platform.space/capsule=${word(view.spec.capsule ?? '')} -o yaml \\
-  | kubectl annotate --local -f - ${ENTERED_FOR}="${seenOf(view, key, input).definition} $(date +%s)" -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
+  | kubectl annotate --local -f - ${ENTERED_FOR}="${seenOf(view, key, input).definition} $(date +%s)" -o yaml | kubectl ${write} -f -`,
     ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p ${word(bind)}`]),
   ];
 }

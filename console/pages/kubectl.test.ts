@@ -71,6 +71,15 @@ describe('the same with kubectl', () => {
     }
   });
 
+  it('stores a bound input whether its Secret is there or not', async () => {
+    const storedInputs = { bank: { secretKeyRef: { name: 'by-hand', key: 'value' } } };
+    const asks = manifest('bound', { stored_inputs: { bank: input() } });
+    await subjects(environment).assistant('bound', { capsule: 'household', manifest: asks, storedInputs });
+    const told = commands((await admin.get(`${HOUSEHOLD}/assistants/bound`)).html);
+    expect(told).toContain('-o yaml | kubectl apply --server-side --force-conflicts -f -');
+    expect(told).not.toMatch(/kubectl (?:replace|create) -f|storedInputs/);
+  });
+
   // The API server takes no such name; an object that was stored before that rule has it still.
   it.each(['$(touch FILE)', "'; touch FILE; '", '`touch FILE`', 'x;touch FILE #'])(
     'runs nothing else in a shell if the Capsule of an Assistant is %s',
