@@ -1,9 +1,8 @@
 import { type Logger, ServiceError, SharedSlots } from '@space/broker-kit';
 import type { Registry } from '../quota/rows.ts';
-import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { isUnderPrefix } from './object-key.ts';
-import type { Names } from './upload-ends.ts';
+import { isNoUpload, type Names } from './upload-ends.ts';
 import {
   createUploads,
   isOlder,
@@ -43,7 +42,7 @@ export async function abortUpload(
   if (names === 'busy') throw new ServiceError('conflict', 'another request is ending the upload');
   let isKnown: boolean;
   try {
-    isKnown = await abortAll(client, upload.key, names);
+    isKnown = await abortAll(client, upload, names);
   } catch (error) {
     await uploads.giveBack(upload, names[0]).catch(() => undefined);
     throw error;
@@ -53,14 +52,18 @@ export async function abortUpload(
 }
 
 /** Whether the upstream knew one of them. */
-async function abortAll(client: Pick<S3Client, 'abortUpload'>, key: string, names: Names): Promise<boolean> {
+async function abortAll(
+  client: Pick<S3Client, 'abortUpload'>,
+  upload: Upload,
+  names: Names,
+): Promise<boolean> {
   let isKnown = false;
   for (const name of names) {
     try {
-      await client.abortUpload(key, name);
+      await client.abortUpload(upload.key, name);
       isKnown = true;
     } catch (error) {
-      if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+      if (!isNoUpload(error, name, upload)) throw error;
     }
   }
   return isKnown;
@@ -73,11 +76,11 @@ async function abortAll(client: Pick<S3Client, 'abortUpload'>, key: string, name
  */
 export async function clearLateParts(
   client: Pick<S3Client, 'abortUpload'>,
-  { key, upstreamId, credentialSet }: Upload,
-  names: Names = [upstreamId],
+  upload: Upload,
+  names: Names = [upload.upstreamId],
 ): Promise<void> {
   // In another bucket, the part uses no disk of the Space.
-  if (credentialSet === null) await abortAll(client, key, names);
+  if (upload.credentialSet === null) await abortAll(client, upload, names);
 }
 
 export interface ForgottenOptions {

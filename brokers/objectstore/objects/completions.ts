@@ -7,7 +7,7 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import { clearLateParts } from './abandoned-uploads.ts';
 import { logicalKey, physicalOf } from './object-key.ts';
 import type { ObjectCall, UploadAt } from './types.ts';
-import { type Names, nameWhileCompleting } from './upload-ends.ts';
+import { isNoUpload, type Names, nameWhileCompleting } from './upload-ends.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
 import { doubtOf } from './writer.ts';
 
@@ -132,7 +132,9 @@ export class Completions {
       if (etag !== undefined) return { etag };
     }
     for (const name of names) {
-      await ask(name).catch(unlessGone);
+      await ask(name).catch((error: unknown) => {
+        if (!isNoUpload(error, name, upload)) throw error;
+      });
       const etag = await this.#presentOf(upload, parts);
       if (etag !== undefined) return { etag };
     }
@@ -180,10 +182,6 @@ export class Completions {
       throw error;
     }
   }
-}
-
-function unlessGone(error: unknown): void {
-  if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
 }
 
 const MD5 = /^"[0-9a-f]{32}"$/;

@@ -1,10 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { keysOf } from '../api/s3/testing/clients.ts';
 import { sendSigned } from '../api/s3/testing/signed.ts';
 import { type Assistant, assistant } from '../testing/assistant.ts';
+import { type Between, startBetween } from '../testing/between.ts';
 import { BUCKET, type Client, type TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { holdWrites, isWritingPart } from '../testing/held-writes.ts';
@@ -166,4 +167,47 @@ test('nothing stays of a completion whose Assistant is dropped meanwhile', async
   letGo();
   expect((await first).status).not.toBe(200);
   expect(onDisk()).toEqual([]);
+});
+
+describe('a server that calls a name which it has not given invalid', () => {
+  let between: Between;
+  let broker: TestBroker;
+  beforeAll(async () => {
+    between = await startBetween(fixture.s3);
+    broker = await fixture.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+  });
+  afterAll(async () => {
+    await broker?.stop();
+    await between?.close();
+  });
+
+  /** An upload whose completion has failed, which nobody knows. */
+  async function lost(key: string) {
+    between.fate = ({ method, url = '' }) => {
+      if (url.includes('.inprogress')) return { status: 400, code: 'InvalidArgument' };
+      return method === 'POST' && url.includes('uploadId=') ? 'lost' : 'pass';
+    };
+    const caller = assistant(broker.dataUrl, mine.token);
+    expect((await caller.put(`${key}/beneath`, '')).status).toBe(200);
+    const { path, complete } = await begin(key);
+    letGo();
+    expect((await complete(caller)).json.error.code).toBe('upstream_failed');
+    await caller.call('DELETE', `/v1/objects/data/${key}/beneath`);
+    const { fate } = between;
+    between.fate = (request, status) =>
+      request.url?.includes('.inprogress') ? fate(request, status) : 'pass';
+    return { complete: () => complete(caller), abort: () => caller.call('DELETE', path) };
+  }
+
+  test('completes it when that is repeated', async () => {
+    const { complete } = await lost('unnamed');
+    expect((await complete()).status).toBe(200);
+    expect(onDisk()).toEqual([]);
+  });
+
+  test('aborts it', async () => {
+    const { abort } = await lost('unnamed-too');
+    expect((await abort()).status).toBe(200);
+    expect(onDisk()).toEqual([]);
+  });
 });

@@ -1,4 +1,5 @@
 import type { Registry } from '../quota/rows.ts';
+import { S3Error } from '../upstream/errors.ts';
 
 /** An upload's id here, and at the S3 server. */
 interface Named {
@@ -42,6 +43,15 @@ function namesOf(last: string, upstreamId: string): Names {
   for (let name = last; name.length > upstreamId.length && name.endsWith(SUFFIX); names.push(name))
     name = name.slice(0, name.lastIndexOf('.', name.length - SUFFIX.length - 1));
   return names;
+}
+
+/**
+ * Whether the S3 server has no upload of that name. Servers that give uploads no other names may call one that they have not
+ * given an invalid one.
+ */
+export function isNoUpload(error: unknown, name: string, { upstreamId }: Pick<Named, 'upstreamId'>): boolean {
+  if (!(error instanceof S3Error) || error.kind !== 'answered') return false;
+  return error.code === 'NoSuchUpload' || (name !== upstreamId && [400, 404].includes(error.status));
 }
 
 export function uploadEnds(registry: Registry): UploadEnds {
