@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
-import { sweepOrphans } from './assistant/orphans.ts';
+import { orphans } from './assistant/orphans.ts';
 import { announceAddresses } from './assistant/steps/egress.ts';
 import { reconcileConsoleRole } from './capsule/console-role.ts';
 import { reconcileCapsules } from './capsule/controller.ts';
@@ -111,7 +111,7 @@ export function makeControllers(options: ControllersOptions): ControllerOptions[
     };
   };
   return [
-    controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(sweepOrphans)),
+    controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(orphans)),
     // With one worker there is one writer; with two, the slower one could overwrite a newer list with an older one.
     controller('role', queues.roles, 1, reconcileConsoleRole),
     // This controller starts before that of Assistants, so that few of them are reconciled twice at the start.

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
-import { LABEL } from './names.ts';
+import { ANNOTATION, LABEL, sealedSecretName } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
 import type { TestSpace } from './testing/space.ts';
@@ -89,6 +90,49 @@ describe('an Assistant that was removed without its finalizer', () => {
     expect(await environment.databases()).toEqual(kept);
     await again();
     await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
+
+  test('leaves no sealed input when its Capsule ends before anybody has seen that', async () => {
+    await space.settled();
+    await space.stop();
+    const { uid } = (await space.get(ASSISTANT, 'ledger'))?.metadata ?? {};
+    const sealed = (id: string, owner: string | undefined) =>
+      environment.server.client.call({
+        method: 'POST',
+        path: pathOf(SECRET, space.names.systemNamespace),
+        body: {
+          metadata: { name: sealedSecretName(home, id), annotations: { [ANNOTATION.owner]: owner } },
+        },
+      });
+    await sealed('ledger', uid);
+    await sealed('other', 'another');
+    await strip('ledger');
+    await space.removed(ASSISTANT, 'ledger');
+    await space.delete(CAPSULE, home);
+    await space.start();
+    await space.goes(CAPSULE, home);
+    const left = (await space.list(SECRET)).map(({ metadata }) => metadata.name);
+    expect(left).toEqual([sealedSecretName(home, 'other')]);
+    expect(await environment.databases()).toEqual(before);
+  });
+
+  test('does not run on while the data of its Capsule, which was deleted, is in its grace period', async () => {
+    const namespace = await space.settled();
+    const kept = await environment.databases();
+    await space.stop();
+    await strip('ledger');
+    await space.removed(ASSISTANT, 'ledger');
+    await space.delete(CAPSULE, home);
+    await space.start({ graceMs: 3_600_000 });
+    await space.becomes(CAPSULE, home, 'Finalized', 'False RetentionGrace');
+    await eventually(async () => (await leftOf(namespace, 'ledger')) === 0, {
+      what: 'nothing of it is left',
+    });
+    await eventually(async () => (await secretsIn(namespace))[0]?.retained, { what: 'its claim is free' });
+    expect(await environment.databases()).toEqual(kept);
+    await again({ graceMs: 1 });
+    await space.goes(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
   });
 

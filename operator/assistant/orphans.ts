@@ -1,3 +1,4 @@
+import type { Orphans } from '../capsule/finalize.ts';
 import type { Context } from '../context.ts';
 import {
   ASSISTANT,
@@ -12,6 +13,7 @@ import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
 import { isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 import { takeAway } from './finalize.ts';
+import { removeEgress } from './steps/egress.ts';
 
 /** Small enough that a page with manifests of a megabyte each fits in memory. */
 const PAGE = 50;
@@ -32,31 +34,46 @@ interface Suspect {
  * of the id: the absence of an Assistant, even if the API server confirms it, is not an order to drop data. Returns
  * whether there were any.
  */
-export async function sweepOrphans(
-  context: Context,
-  capsule: Capsule,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function sweep(context: Context, capsule: Capsule, signal: AbortSignal): Promise<boolean> {
   let found = false;
   for (const { id, uid, resource, object } of suspectsOf(context, capsule)) {
     if (!(await isThere(context, resource, object, signal)) || !(await isGone(context, uid, signal)))
       continue;
     found = true;
-    const orphan: Assistant = {
-      metadata: { name: id, namespace: context.names.namespace, uid },
-      spec: { capsule: capsule.metadata.name, deletionPolicy: 'Retain' } as Assistant['spec'],
-      status: { manifest: { id, version: '', digest: '' } },
-    };
     context.events.record(CAPSULE, capsule, {
       type: 'Warning',
       reason: 'OrphanTakenAway',
       action: 'Sweep',
       note: `The Assistant with the id "${id}" was removed without its clean-up, since somebody removed its finalizer. Its other objects are removed now; its data is kept for the next Assistant with that id.`,
     });
-    await takeAway(context, orphan, async () => {}, signal);
+    await takeAway(context, orphanOf(context, capsule, { id, uid }), async () => {}, signal);
   }
   return found;
 }
+
+/**
+ * At the end of a Capsule, whose namespace takes everything else away: sealed values of stored inputs are in another one,
+ * and policies in the gateway.
+ */
+async function clear(context: Context, capsule: Capsule, signal: AbortSignal): Promise<void> {
+  for (const suspect of suspectsOf(context, capsule)) {
+    const assistant = orphanOf(context, capsule, suspect);
+    await removeEgress(context, { assistant, id: suspect.id }, signal);
+  }
+}
+
+export const orphans: Orphans = { sweep, clear };
+
+/** The Assistant as it would be finalized; it keeps its data. */
+const orphanOf = (
+  { names }: Context,
+  capsule: Capsule,
+  { id, uid }: Pick<Suspect, 'id' | 'uid'>,
+): Assistant => ({
+  metadata: { name: id, namespace: names.namespace, uid },
+  spec: { capsule: capsule.metadata.name, deletionPolicy: 'Retain' } as Assistant['spec'],
+  status: { manifest: { id, version: '', digest: '' } },
+});
 
 function suspectsOf({ names, stores }: Context, capsule: Capsule): Suspect[] {
   const { name } = capsule.metadata;

@@ -10,7 +10,7 @@ import { together } from '../runtime/together.ts';
 import type { Step } from '../step.ts';
 import { SUSPENDED, waitsFor } from './decide.ts';
 import { type CapsuleFacts, gatherFacts } from './facts.ts';
-import { finalizeCapsule } from './finalize.ts';
+import { finalizeCapsule, ORPHANS_MS, type Orphans } from './finalize.ts';
 import { reportCapsule } from './status.ts';
 import { ensureDatabase } from './steps/database.ts';
 import { ensureFiles } from './steps/files.ts';
@@ -22,18 +22,14 @@ const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'Pr
 /** Findings whose cause only a broker knows to have ended. */
 const MENDABLE = new Set<Reason>(['QuotaExceeded', 'DatabaseLost', 'BrokerRefused']);
 const LOOK_AGAIN_MS = 15_000;
-/** The time after which the pods of an orphan are usually gone. */
-const ORPHANS_MS = 2_000;
-
-/** Removes what Assistants without a finalizer left behind; returns whether there were any. */
-type SweepOrphans = (context: Context, capsule: Capsule, signal: AbortSignal) => Promise<boolean>;
 
 /** Reconciles one Capsule: facts, finalizer, guardrails, gate, principals, provision, status. */
-export function reconcileCapsules(sweepOrphans: SweepOrphans) {
+export function reconcileCapsules(orphans: Orphans) {
   return async (context: Context, key: Key, signal: AbortSignal): Promise<Result> => {
     const capsule = context.stores.capsules.get(key);
     if (!capsule) return {};
-    if (capsule.metadata.deletionTimestamp !== undefined) return finalizeCapsule(context, capsule, signal);
+    if (capsule.metadata.deletionTimestamp !== undefined)
+      return finalizeCapsule(context, capsule, orphans, signal);
     const facts = gatherFacts(context, capsule);
     if (!isTrue(facts.name)) {
       await reportCapsule(context, capsule, { findings: nothingBegun(context, facts) }, signal);
@@ -58,7 +54,7 @@ export function reconcileCapsules(sweepOrphans: SweepOrphans) {
     await reportCapsule(context, capsule, { namespace: facts.namespace, findings, usage }, signal);
     const retry = guardrails.retry ?? database.retry ?? files?.retry;
     if (retry) throw retry;
-    if (await sweepOrphans(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
+    if (await orphans.sweep(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
     return { requeueAfterMs: requeueAfterMs(context, findings) };
   };
 }

@@ -16,6 +16,19 @@ import { namespaceObject } from './guardrails.ts';
 import { endPrincipal, readBrokerData, type Settled, settle } from './release.ts';
 import { reportCapsule } from './status.ts';
 
+/** The time after which the pods of an orphan are usually gone. */
+export const ORPHANS_MS = 2_000;
+
+type Act<T> = (context: Context, capsule: Capsule, signal: AbortSignal) => Promise<T>;
+
+/** What Assistants left behind whose finalizer somebody removed. */
+export interface Orphans {
+  /** Removes it, but for the data; returns whether there was any. */
+  readonly sweep: Act<boolean>;
+  /** Removes what does not go with the Capsule's namespace, and waits for no pod. */
+  readonly clear: Act<void>;
+}
+
 /**
  * Finalizes a Capsule: Assistants (which wait for their pods), databases, objects, namespace, principals, finalizer. It
  * does not wait for the sandbox gate. A broker that is unavailable delays it and is never skipped.
@@ -23,6 +36,7 @@ import { reportCapsule } from './status.ts';
 export async function finalizeCapsule(
   context: Context,
   capsule: Capsule,
+  orphans: Orphans,
   signal: AbortSignal,
 ): Promise<Result> {
   if (!capsule.metadata.finalizers?.includes(CAPSULE_FINALIZER)) return {};
@@ -31,13 +45,20 @@ export async function finalizeCapsule(
     const findings = { Finalized: finding, ...lastFindings(capsule.status?.conditions) };
     return reportCapsule(context, capsule, { namespace, findings }, signal);
   };
-  return tellingRefusal(wait, () => takeAway(context, capsule, wait, signal));
+  return tellingRefusal(wait, () => takeAway(context, { capsule, orphans, wait }, signal));
+}
+
+/** The Capsule that is being finalized. */
+interface Finalizing {
+  readonly capsule: Capsule;
+  readonly orphans: Orphans;
+  /** Reports in the status what the deletion waits for. */
+  readonly wait: (finding: Finding) => Promise<void>;
 }
 
 async function takeAway(
   context: Context,
-  capsule: Capsule,
-  wait: (finding: Finding) => Promise<void>,
+  { capsule, orphans, wait }: Finalizing,
   signal: AbortSignal,
 ): Promise<Result> {
   const { stores, writer } = context;
@@ -53,7 +74,8 @@ async function takeAway(
   if (grace) {
     warnOfClocks(context, clocks);
     await wait(grace.finding);
-    return { requeueAfterMs: grace.requeueAfterMs };
+    const swept = await orphans.sweep(context, capsule, signal);
+    return { requeueAfterMs: swept ? ORPHANS_MS : grace.requeueAfterMs };
   }
   if (assistants.length > 0) {
     await wait(no('AssistantsRemain', 'Its Assistants are being deleted first.'));
@@ -70,6 +92,7 @@ async function takeAway(
     settled.push(end);
   }
 
+  await orphans.clear(context, capsule, signal);
   const namespace = await leftNamespace(context, capsule, signal);
   if (namespace) {
     const { name, deletionTimestamp } = namespace.metadata;
