@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
@@ -13,6 +13,8 @@ let broker: TestBroker;
 /** Lists of Assistants that the S3 server has received and may not answer yet. */
 let listing = 0;
 let most = 0;
+/** Whether all lists are held, or only those of prefixes with this word. */
+let holdsAll = false;
 let answer = Promise.withResolvers<void>();
 
 beforeAll(async () => {
@@ -30,11 +32,11 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  [listing, most, answer] = [0, 0, Promise.withResolvers()];
+  [listing, most, holdsAll, answer] = [0, 0, false, Promise.withResolvers()];
   const isList = (url = '') => /list-type=2/.test(url) && /prefix=c(%2F|\/)[0-9a-f]{40}/.test(url);
   const held = new WeakSet<object>();
   between.begun = (request) => {
-    if (!isList(request.url) || !request.url?.includes('held')) return;
+    if (!isList(request.url) || !(holdsAll || request.url?.includes('held'))) return;
     held.add(request);
     listing += 1;
     most = Math.max(most, listing);
@@ -81,4 +83,36 @@ it('are not more when their callers disconnect, since the server continues to re
   answer.resolve();
   expect(await later).toBe(200);
   expect(most).toBe(2);
+});
+
+it('are not more when objects are put where a folder is, which is then looked into', async () => {
+  const one = await newAssistant(broker);
+  expect((await one.put('held/beneath', '')).status).toBe(200);
+  const puts = Array.from({ length: 16 }, () => one.put('held', 'x'));
+  await eventually(() => listing >= 2, { what: 'a look into the folder' });
+  // The broker has sent what it sends of the others once it answers this.
+  expect((await one.get('nothing')).status).toBe(404);
+  answer.resolve();
+  expect(new Set((await Promise.all(puts)).map(({ status }) => status))).toEqual(new Set([409]));
+  expect(most).toBe(2);
+});
+
+it('are not more with those of the upkeep', async () => {
+  const owners = await Promise.all(['a', 'b'].map((id) => broker.capsule(`few${id}`)));
+  const apps = await Promise.all(
+    owners.map(async (owner, i) =>
+      assistant(broker.dataUrl, await broker.workload(owner, `few${'ab'[i]}`, 'app')),
+    ),
+  );
+  holdsAll = true;
+  const lists = apps.flatMap((one) => [list(one), list(one)]);
+  const sizes = owners.map((owner, i) =>
+    owner.post('/v1/capsules/apps/usage', { capsule_id: `few${'ab'[i]}`, app_id: 'app' }),
+  );
+  await eventually(() => listing >= 3, { what: 'lists' });
+  expect((await apps[0]?.get('nothing'))?.status).toBe(404);
+  answer.resolve();
+  expect(new Set(await Promise.all(lists))).toEqual(new Set([200]));
+  for (const size of await Promise.all(sizes)) expect(size.status).toBe(200);
+  expect(most).toBe(3);
 });

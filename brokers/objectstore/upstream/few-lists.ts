@@ -12,10 +12,10 @@ const LIST_MS = 60_000;
 /** `c/` and 40 digits: the prefix of a Capsule. */
 const CAPSULE_PREFIX_LENGTH = 42;
 
-/** A client of the Space's own S3 server that lists for few callers at a time. */
-export function listingFew(client: S3Client): S3Client {
+/** Makes clients of the Space's own S3 server, which together list for few callers at a time. */
+export function listingFew(): (client: S3Client) => S3Client {
   const slots = new SharedSlots(SLOTS);
-  return {
+  return (client) => ({
     ...client,
     list: async (query, { signal, ...options } = {}) => {
       const release = await slots.take(query.prefix.slice(0, CAPSULE_PREFIX_LENGTH), signal);
@@ -23,7 +23,7 @@ export function listingFew(client: S3Client): S3Client {
       const page = client.list(query, { ...options, signal: AbortSignal.timeout(LIST_MS) }).finally(release);
       return signal === undefined ? page : Promise.race([page, aborted(signal, page)]);
     },
-  };
+  });
 }
 
 /** Rejects when the signal aborts, unless the work ends first. */

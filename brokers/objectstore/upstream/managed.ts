@@ -76,21 +76,25 @@ export async function openManagedStore(
     custody: poolOf(connections.custody),
     upkeep: poolOf(connections.upkeep),
   };
-  const clientOf = (key: () => AccessKey, pool: keyof typeof pools) =>
+  // What looks for directories lists, too.
+  const few = config.S3_CREATE_BUCKET ? listingFew() : (client: S3Client) => client;
+  const clientOf = (key: () => AccessKey, pool: keyof typeof pools, limited = few) =>
     clearingDirectories(
-      createS3Client(
-        {
-          ...bucket,
-          get accessKeyId() {
-            return key().id;
+      limited(
+        createS3Client(
+          {
+            ...bucket,
+            get accessKeyId() {
+              return key().id;
+            },
+            get secretAccessKey() {
+              return key().secret;
+            },
           },
-          get secretAccessKey() {
-            return key().secret;
-          },
-        },
-        pools[pool],
-        undefined,
-        config.S3_LONG_SECONDS * 1_000,
+          pools[pool],
+          undefined,
+          config.S3_LONG_SECONDS * 1_000,
+        ),
       ),
     );
   let key: WatchedKey | undefined;
@@ -111,10 +115,10 @@ export async function openManagedStore(
       },
     );
     key = watched;
-    const objects = clientOf(watched.current, 'objects');
     const clients = {
-      s3: config.S3_CREATE_BUCKET ? listingFew(objects) : objects,
-      custody: clientOf(watched.current, 'custody'),
+      s3: clientOf(watched.current, 'objects'),
+      // Its own folders are small, and what Capsules list must not delay it.
+      custody: clientOf(watched.current, 'custody', (client) => client),
       upkeep: clientOf(watched.current, 'upkeep'),
     };
     await answered(log, (signal) =>
