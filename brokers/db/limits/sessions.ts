@@ -40,6 +40,7 @@ export interface SessionBounds {
 
 export type EndReason =
   | 'locks'
+  | 'catalogue_locks'
   | 'predicate_locks'
   | 'transaction'
   | 'idle_in_transaction'

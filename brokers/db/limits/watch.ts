@@ -1,17 +1,13 @@
 import type { Logger, Watched } from '@space/broker-kit';
-import { QUIET_MS, type ServerAddress } from '@space/broker-kit/postgres';
-import pg from 'pg';
+import type { ServerAddress } from '@space/broker-kit/postgres';
 import type { BrokerMetrics } from '../metrics.ts';
 import { createGlances } from './glance.ts';
+import { holdSession } from './held-session.ts';
 import { Notifiers } from './notifiers.ts';
 import { decideEnds, type EndReason, type SessionBounds, type TenantSession } from './sessions.ts';
 import { STATE, type State } from './state.ts';
 
-/**
- * Ends tenants' sessions that use too much of what all sessions share. Its one session always has a transaction open:
- * when the lock table is full, nobody can log in, and only a session that already holds its lock can read a shared
- * catalogue. The transaction has no snapshot, so it does not hold back vacuum.
- */
+/** Ends tenants' sessions that use too much of what all sessions share, or that all others wait for. */
 export interface Watch {
   stop(): Promise<void>;
 }
@@ -36,15 +32,6 @@ const GLANCE_MS = 50;
 /** The same after a session was ended for its locks, since its client reconnects at once. */
 const ALERT_GLANCE_MS = 10;
 const ALERT_MS = 60_000;
-/** The number of checks after which the transaction is restarted. */
-const LOOKS_A_TRANSACTION = 500;
-const STATEMENT_MS = 10_000;
-
-/**
- * Reading these catalogues takes the locks that are kept: on pg_authid, pg_auth_members, pg_database,
- * pg_db_role_setting and their indexes.
- */
-const HOLD = `SELECT (SELECT count(*) FROM pg_roles), (SELECT count(*) FROM pg_auth_members), (SELECT count(*) FROM pg_database)`;
 
 const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS locks, coalesce(l.predicates, 0) AS predicates,
     greatest(0, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0))::float8 AS "transactionSeconds",
@@ -77,8 +64,9 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
   let lost = false;
   const glances = createGlances({
     bound: bounds.locks,
-    onEnd: (session) => endings.tell({ ...session, reason: 'locks', transactionSeconds: 0 }),
+    onEnd: (session) => endings.tell({ ...session, transactionSeconds: 0 }),
     onNotifying: (role) => notifiers.note(role),
+    onOwnerWaits: () => held.letGo(),
   });
 
   async function look(): Promise<void> {
@@ -96,7 +84,6 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
     }
     await glances.begin(client);
     metrics.watchLooks.inc();
-    await held.looked(client);
   }
 
   /** Waits until the next check is due, or until so many locks are taken that it is due at once. */
@@ -150,7 +137,7 @@ function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'm
       if (leaving.has(pid)) return;
       leaving.add(pid);
       metrics.sessionsEnded.labels(reason).inc();
-      if (reason === 'locks') {
+      if (reason === 'locks' || reason === 'catalogue_locks') {
         alertUntil = performance.now() + ALERT_MS;
         onGreedy(pid);
       }
@@ -161,64 +148,6 @@ function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'm
     },
     glanceMs: () => (performance.now() < alertUntil ? ALERT_GLANCE_MS : GLANCE_MS),
   };
-}
-
-/** The watch's session and its transaction, which is restarted after some checks. */
-function holdSession(address: Watched<ServerAddress>) {
-  let client: pg.Client | undefined;
-  let looks = 0;
-  return {
-    current: () => client,
-    async open(): Promise<pg.Client> {
-      client ??= await openSession(address);
-      if (looks === 0) {
-        await client.query('BEGIN');
-        await client.query(HOLD);
-      }
-      return client;
-    },
-    async looked(opened: pg.Client): Promise<void> {
-      looks += 1;
-      if (looks < LOOKS_A_TRANSACTION) return;
-      await opened.query('COMMIT');
-      looks = 0;
-    },
-    /** A session that still answers is kept, since a new one could not log in while the lock table is full. */
-    async recover(): Promise<void> {
-      looks = 0;
-      const failed = client;
-      client = undefined;
-      if (failed === undefined) return;
-      try {
-        await failed.query('ROLLBACK');
-        client = failed;
-      } catch {
-        await failed.end().catch(() => undefined);
-      }
-    },
-  };
-}
-
-async function openSession(address: Watched<ServerAddress>): Promise<pg.Client> {
-  await address.refresh();
-  const { host, port, database, user, password, ssl } = address.current();
-  const opened = new pg.Client({
-    host,
-    port,
-    database,
-    user,
-    ssl,
-    password: password.reveal(),
-    application_name: 'space-db-broker-watch',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: QUIET_MS,
-    connectionTimeoutMillis: STATEMENT_MS,
-    query_timeout: STATEMENT_MS,
-    options: '-c search_path=pg_catalog -c idle_in_transaction_session_timeout=0 -c lock_timeout=1s',
-  });
-  opened.on('error', () => undefined);
-  await opened.connect();
-  return opened;
 }
 
 /** Resolves after the time, or when the watch stops. */
