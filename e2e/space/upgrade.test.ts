@@ -15,7 +15,7 @@ import type { ApiClient } from '../../operator/runtime/client.ts';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
-import { finish } from './kube.ts';
+import { type Finished, finish } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 
 const BEFORE = resolve(import.meta.dirname, 'charts/space-0.1.0.tgz');
@@ -63,11 +63,11 @@ const PEOPLES = [
 ];
 const MOUNTED = secret('my-egress-provisioner', 'theirs', {}, {});
 
-/** What becomes of the Job that clears: it is killed before it does anything, after it did everything, or not at all. */
-type Clearing = 'begins not' | 'ends not' | 'ends';
+/** A Job that is killed, before it does anything or after it did everything. */
+type Killed = 'before clear' | 'after clear' | 'after adopt';
 
 /** Runs the Jobs of hooks as their pods would, with their account and arguments. */
-async function runJobs(until: AbortSignal, clearing: Clearing): Promise<void> {
+async function runJobs(until: AbortSignal, killed?: Killed): Promise<void> {
   while (!until.aborted) {
     for (const place of [HOME, SYSTEM]) {
       const path = `/apis/batch/v1/namespaces/${place}/jobs`;
@@ -76,9 +76,9 @@ async function runJobs(until: AbortSignal, clearing: Clearing): Promise<void> {
         const { serviceAccountName, containers } = job['spec'].template.spec;
         const command = containers[0].command[2];
         hooks.push(command);
-        if (command !== 'clear' || clearing !== 'begins not')
+        if (killed !== `before ${command}`)
           await asJob(() => act(command, place, serviceAccountName, containers[0].env[0].value));
-        const fails = command === 'clear' && clearing !== 'ends';
+        const fails = killed?.endsWith(command) === true;
         await merge(`${path}/${job.metadata.name}/status`, { status: fails ? failed() : completed() });
       }
     }
@@ -96,11 +96,11 @@ function failed(now = new Date().toISOString()) {
   return { startTime: now, failed: 1, conditions: conditionsOf(now, 'FailureTarget', 'Failed') };
 }
 
-async function upgrade(clearing: Clearing) {
+async function upgrade(killed?: Killed) {
   const jobs = new AbortController();
   const args = [...SOME_IMAGES, '--reset-then-reuse-values', '--timeout', '4m'];
   const upgraded = run('upgrade', HOME, CHART, ...args).finally(() => jobs.abort());
-  await Promise.all([upgraded, runJobs(jobs.signal, clearing)]);
+  await Promise.all([upgraded, runJobs(jobs.signal, killed)]);
   return upgraded;
 }
 
@@ -157,18 +157,41 @@ async function clientOf(place: string, account: string): Promise<ApiClient> {
   return server.clientOf(status.token);
 }
 
-/** The operator's pod ends when its Deployment is scaled down, and nothing was copied before. */
+const operators = async () => {
+  const deployments = await list('/apis/apps/v1/deployments');
+  const found = deployments.filter(({ metadata }) => metadata.name === 'home-operator');
+  return found.map(({ metadata, spec }) => [metadata.namespace, spec.replicas]);
+};
+
+/** No controller runs here: the operator's pod starts and ends with its Deployment. */
+const startOperator = () =>
+  call('POST', core(HOME, 'pods'), {
+    metadata: {
+      name: 'home-operator-1',
+      labels: { 'platform.space/space': HOME, 'platform.space/component': 'operator' },
+    },
+    spec: { containers: [{ name: 'operator', image: 'registry.test/operator:1' }] },
+  });
 async function operatorEnds(): Promise<void> {
   expect([...(await secretsOf(SYSTEM)).keys()]).toEqual([]);
-  const { spec } = await call('GET', `/apis/apps/v1/namespaces/${HOME}/deployments/home-operator`);
-  expect(spec.replicas).toBe(0);
+  expect(await operators()).toEqual([]);
   await call('DELETE', core(HOME, 'pods', 'home-operator-1'), { gracePeriodSeconds: 0 });
+}
+
+/** No controller runs here: a namespace in deletion ends when it is finalized, and what is in it has to go before. */
+async function endNamespace(name: string): Promise<void> {
+  const path = `/api/v1/namespaces/${name}`;
+  const ended = await call('GET', path);
+  expect(ended.metadata.deletionTimestamp).toEqual(expect.any(String));
+  for (const plural of ['secrets', 'configmaps']) await call('DELETE', core(name, plural), {});
+  await server.client.call({ method: 'PUT', path: `${path}/finalize`, body: { ...ended, spec: {} } });
 }
 
 const unnamed: string[] = [];
 /** The programs of hooks, in the order in which they ran. */
 const hooks: string[] = [];
 const failures: string[] = [];
+let rolledBack: readonly [Finished, unknown];
 let before: { home: Map<string, KubeObject>; services: Map<string, KubeObject> };
 
 beforeAll(async () => {
@@ -186,18 +209,17 @@ beforeAll(async () => {
   );
   if (installed.code !== 0) throw new Error(installed.stderr);
   for (const one of [...KEPT, ...PEOPLES, MOUNTED]) await call('POST', core(HOME, 'secrets'), one);
-  await call('POST', core(HOME, 'pods'), {
-    metadata: {
-      name: 'home-operator-1',
-      labels: { 'platform.space/space': HOME, 'platform.space/component': 'operator' },
-    },
-    spec: { containers: [{ name: 'operator', image: 'registry.test/operator:1' }] },
-  });
+  await startOperator();
   before = { home: await secretsOf(HOME), services: await secretsOf(SERVICES) };
   for (const reuse of ['--reset-then-reuse-values', '--reuse-values'])
     unnamed.push((await run('upgrade', HOME, CHART, reuse)).stderr);
-  for (const clearing of ['begins not', 'ends not'] as const) failures.push((await upgrade(clearing)).stderr);
-  const upgraded = await upgrade('ends');
+  failures.push((await upgrade('after adopt')).stderr);
+  rolledBack = [await run('rollback', HOME, '1'), await operators()];
+  await startOperator();
+  await endNamespace(SYSTEM);
+  for (const killed of ['before clear', 'after clear'] as const)
+    failures.push((await upgrade(killed)).stderr);
+  const upgraded = await upgrade();
   if (upgraded.code !== 0) throw new Error(upgraded.stderr);
 }, 900_000);
 
@@ -214,9 +236,16 @@ describe('an upgrade from one namespace for people and operator', () => {
     ]);
   });
 
+  it('that failed before it moved the operator can be rolled back, which starts that again', () => {
+    expect(failures[0]).toContain('pre-upgrade hooks failed');
+    const [{ code, stderr }, found] = rolledBack;
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+    expect(found).toEqual([[HOME, 1]]);
+  });
+
   it('that failed after it moved the operator is completed by those that repeat it', () => {
-    expect(failures).toEqual(Array(2).fill(expect.stringContaining('post-upgrade hooks failed')));
-    expect(hooks).toEqual(['adopt', 'clear', 'clear', 'clear']);
+    expect(failures.slice(1)).toEqual(Array(2).fill(expect.stringContaining('post-upgrade hooks failed')));
+    expect(hooks).toEqual(['adopt', 'adopt', 'clear', 'clear', 'clear']);
   });
 
   it('moves the operator, and everything that it keeps, into its own namespace', async () => {
@@ -228,9 +257,7 @@ describe('an upgrade from one namespace for people and operator', () => {
       expect(system.get(name)?.['data']).toEqual(before.home.get(name)?.['data']);
     for (const { metadata } of system.values())
       expect(JSON.stringify([metadata.labels ?? {}, metadata.annotations ?? {}])).not.toMatch(/helm/i);
-    const operators = await list('/apis/apps/v1/deployments');
-    const places = operators.filter(({ metadata }) => metadata.name === 'home-operator');
-    expect(places.map(({ metadata }) => metadata.namespace)).toEqual([SYSTEM]);
+    expect((await operators()).map(([place]) => place)).toEqual([SYSTEM]);
   });
 
   it('leaves people’s objects, and nothing of the Space beside them', async () => {

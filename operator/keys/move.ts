@@ -37,8 +37,8 @@ export interface Move {
 
 /**
  * Runs before an upgrade from a chart that had the operator in the release's namespace: stops that operator, then
- * copies its Secrets and ConfigMaps into the operator's own namespace. It deletes nothing, so that a failed upgrade can
- * go back. It can be repeated, and does not overwrite what a new operator has written since.
+ * copies its Secrets and ConfigMaps into the operator's own namespace. It deletes none of them, so that a failed upgrade
+ * can go back. It can be repeated, and does not overwrite what a new operator has written since.
  */
 export async function copyOut({ run, client, wait }: Move): Promise<void> {
   const { releaseNamespace: from, systemNamespace: to, space, given, tell } = run;
@@ -141,8 +141,9 @@ function copyOf({ type, data, metadata }: Document, namespace: string) {
 }
 
 /**
- * Stops the old operator, since what it wrote from now on would be lost. After a failed upgrade, a rollback starts it
- * again.
+ * Stops the old operator, since what it wrote from now on would be lost. After a failed upgrade, a rollback creates its
+ * Deployment again. One that was only scaled down would belong to this program in that field, and Helm would refuse the
+ * rollback.
  */
 async function endOperator(
   client: ApiClient,
@@ -150,14 +151,8 @@ async function endOperator(
   name: string,
   { space, wait }: { readonly space: string; readonly wait: () => Promise<void> },
 ): Promise<void> {
-  const deployment = await get(client, DEPLOYMENT, namespace, name);
-  if (!deployment) return;
-  await client.call({
-    method: 'PATCH',
-    path: pathOf(DEPLOYMENT, namespace, name),
-    contentType: 'application/merge-patch+json',
-    body: { spec: { replicas: 0 } },
-  });
+  if (await get(client, DEPLOYMENT, namespace, name))
+    await client.call({ method: 'DELETE', path: pathOf(DEPLOYMENT, namespace, name), body: {} });
   const query = { labelSelector: `${SPACE}=${space},platform.space/component=operator` };
   while ((await list(client, POD, namespace, query)).length > 0) await wait();
 }

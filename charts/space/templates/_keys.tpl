@@ -145,7 +145,7 @@ spec:
 {{- else if eq .namespace $release }}
 - { {{ $all }}, verbs: [get, list, patch] }
 - { apiGroups: [""], resources: [pods], verbs: [list] }
-- { apiGroups: [apps], resources: [deployments], resourceNames: [{{ .root.Release.Name }}-operator], verbs: [get, patch] }
+- { apiGroups: [apps], resources: [deployments], resourceNames: [{{ .root.Release.Name }}-operator], verbs: [get, delete] }
 {{- else if eq .namespace $system }}
 - { {{ $all }}, verbs: [get, create, update] }
 - { apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [{{ .root.Release.Name }}-operator], verbs: [get] }
