@@ -316,6 +316,16 @@ test('a value that is easy to guess is refused, and the condition says why', asy
   expect(gateways.calls).not.toContain('input.seal');
 });
 
+test('a value that its host returned while it is sealed again with the next key stays disabled', async () => {
+  const replica = await asking(INPUT);
+  keep('k2', 'k1');
+  gateways.returnsResealed = true;
+  await gateways.replicas[0]?.stop();
+  gateways.replicas[0] = await startReplica();
+  await started(replica, 'containerd://2', '127.0.0.11');
+  await say('InputsBound', 'False InputReflected');
+});
+
 test('a value is sealed again with the next key, and the old key can be removed', async () => {
   const replica = await asking(INPUT);
   await space.delete(SECRET, 'bank-key', space.names.namespace);

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { PolicyTaken } from '@space/contracts/egress';
 import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { readConfig } from '../../brokers/egress/config.ts';
@@ -56,6 +57,7 @@ export class GatewayFixture {
   #environment: TestEnvironment | undefined;
   #space: TestSpace | undefined;
   #directory = '';
+  #isResealed = false;
   /** The Capsule. */
   home = '';
   replicas: Service[] = [];
@@ -66,6 +68,8 @@ export class GatewayFixture {
   cut = false;
   /** Further values that replicas report as returned by their hosts. */
   reflected: readonly string[] = [];
+  /** Whether hosts return the value of `bank` while a replica has an envelope of it that it has sealed again. */
+  returnsResealed = false;
 
   get environment(): TestEnvironment {
     return opened(this.#environment);
@@ -88,7 +92,14 @@ export class GatewayFixture {
 
   readonly begin = async (): Promise<void> => {
     this.keep('k1');
-    Object.assign(this, { replicas: [], calls: [], answered: [], cut: false, reflected: [] });
+    Object.assign(this, {
+      replicas: [],
+      calls: [],
+      answered: [],
+      cut: false,
+      reflected: [],
+      returnsResealed: false,
+    });
     this.#space = await this.environment.space();
     this.home = this.space.home;
     const service = { metadata: this.#named('platform-assistant-egress'), spec: { ports: [{ port: 80 }] } };
@@ -110,8 +121,10 @@ export class GatewayFixture {
     const call = replicaCaller({ port, token: async () => new Secret(TOKEN) });
     const answer = await call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
     this.answered.push(operation);
-    if (operation === 'input.suspended' && this.reflected.length > 0)
-      Object.assign(answer as object, { suspended: this.reflected });
+    if (operation === 'policy.put') this.#isResealed = 'bank' in (answer as PolicyTaken).resealed;
+    const suspended = this.returnsResealed && this.#isResealed ? ['bank'] : this.reflected;
+    if (operation === 'input.suspended' && suspended.length > 0)
+      Object.assign(answer as object, { suspended });
     return answer;
   };
 

@@ -42,8 +42,9 @@ export async function ensureEgress(
     const put = { ...messageAbout(workload), ...contentOf(policy, principalDigest, envelopes) };
     const outcome = await context.gateways.put(put, presentAddresses(context, workload), signal);
     const { resealed } = outcome;
-    await keepResealed(context, workload, { sealed, sent: envelopes, resealed }, signal);
+    // Replicas tell by the envelopes that they have, and another one would count as another value.
     const reflected = await markReflected(context, workload, envelopes, signal);
+    if (!reflected) await keepResealed(context, workload, { sealed, sent: envelopes, resealed }, signal);
     const finding = reflected ?? acknowledged(outcome);
     if (!isTrue(finding)) return { finding, retry: outcome.problem };
     const address = addresses.egress;
