@@ -33,7 +33,8 @@ afterAll(async () => {
 
 beforeEach(() => {
   [listing, most, holdsAll, answer] = [0, 0, false, Promise.withResolvers()];
-  const isList = (url = '') => /list-type=2/.test(url) && /prefix=c(%2F|\/)[0-9a-f]{40}/.test(url);
+  const isList = (url = '') =>
+    (/list-type=2/.test(url) && /prefix=c(%2F|\/)[0-9a-f]{40}/.test(url)) || url.includes('max-parts=');
   const held = new WeakSet<object>();
   between.begun = (request) => {
     if (!isList(request.url) || !(holdsAll || request.url?.includes('held'))) return;
@@ -94,6 +95,19 @@ it('are not more when objects are put where a folder is, which is then looked in
   expect((await one.get('nothing')).status).toBe(404);
   answer.resolve();
   expect(new Set((await Promise.all(puts)).map(({ status }) => status))).toEqual(new Set([409]));
+  expect(most).toBe(2);
+});
+
+it('are not more with lists of parts', async () => {
+  const one = await newAssistant(broker);
+  const { upload_id: id } = (await one.post('/v1/uploads/data', { key: 'held' })).json;
+  const parts = Array.from({ length: 8 }, () => one.call('GET', `/v1/uploads/data/${id}`));
+  const all = [...parts, list(one)];
+  await eventually(() => listing >= 2, { what: 'lists' });
+  expect((await one.get('nothing')).status).toBe(404);
+  answer.resolve();
+  await Promise.all(all);
+  expect((await parts[0])?.status).toBe(200);
   expect(most).toBe(2);
 });
 

@@ -3,8 +3,8 @@ import type { S3Client } from './types.ts';
 
 /**
  * Lists at the same time, of one Capsule and of all. For each page versitygw reads all names of a folder: 65,000 long
- * ones, as many objects as a Capsule may have by default, are some 30 MiB of its memory. Two replicas with as many lists
- * fit into the memory that it has.
+ * ones, as many objects as a Capsule may have by default, are some 30 MiB of its memory, and 10,000 parts of an upload 3.
+ * Two replicas with as many lists fit into the memory that it has.
  */
 const SLOTS = { total: 3, perKey: 2, queued: 256, waitMs: 20_000 };
 /** Of a page at the server. */
@@ -15,14 +15,24 @@ const CAPSULE_PREFIX_LENGTH = 42;
 /** Makes clients of the Space's own S3 server, which together list for few callers at a time. */
 export function listingFew(): (client: S3Client) => S3Client {
   const slots = new SharedSlots(SLOTS);
+
+  async function inSlot<T>(
+    key: string,
+    signal: AbortSignal | undefined,
+    ask: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const release = await slots.take(key.slice(0, CAPSULE_PREFIX_LENGTH), signal);
+    // The server reads on when nobody waits for its answer any more, so the slot is not free before that has come.
+    const page = ask(AbortSignal.timeout(LIST_MS)).finally(release);
+    return signal === undefined ? page : Promise.race([page, aborted(signal, page)]);
+  }
+
   return (client) => ({
     ...client,
-    list: async (query, { signal, ...options } = {}) => {
-      const release = await slots.take(query.prefix.slice(0, CAPSULE_PREFIX_LENGTH), signal);
-      // The server reads on when nobody waits for its answer any more, so the slot is not free before that has come.
-      const page = client.list(query, { ...options, signal: AbortSignal.timeout(LIST_MS) }).finally(release);
-      return signal === undefined ? page : Promise.race([page, aborted(signal, page)]);
-    },
+    list: (query, { signal, ...options } = {}) =>
+      inSlot(query.prefix, signal, (late) => client.list(query, { ...options, signal: late })),
+    listParts: (key, upload, page, { signal, ...options } = {}) =>
+      inSlot(key, signal, (late) => client.listParts(key, upload, page, { ...options, signal: late })),
   });
 }
 
