@@ -1,4 +1,4 @@
-import { ConcurrencyLimit } from '@space/broker-kit';
+import { ConcurrencyLimit, ServiceError } from '@space/broker-kit';
 import type { S3Client } from '../upstream/types.ts';
 import type { Capsule } from './allowance.ts';
 import { listedUnder } from './listed.ts';
@@ -11,8 +11,8 @@ import { beginCount, finishCount, lockUsage, type Registry } from './rows.ts';
  */
 const SHARE = 20;
 const LEAST_GAP_MS = 1_000;
-/** Counts of different Capsules at the same time; further ones wait. */
-const COUNTS = { active: 4, queued: 1_000 };
+/** Pages of counts at the same time. A count is in line again for each, so that millions of objects delay nobody else's. */
+const PAGES = { active: 4, queued: 1_000 };
 
 export interface RecountOptions {
   readonly registry: Registry;
@@ -30,7 +30,16 @@ export function createRecount(options: RecountOptions) {
   const { registry, client, entryBytes, now = () => performance.now() } = options;
   const running = new Map<string, Promise<boolean>>();
   const nextAt = new Map<string, number>();
-  const slots = new ConcurrencyLimit(COUNTS);
+  const turns = new ConcurrencyLimit(PAGES);
+
+  async function sumOf(sums: ReturnType<typeof listedUnder>): Promise<number> {
+    for (let sum = 0; ; ) {
+      const turn = await turns.run(() => sums.next());
+      if (turn === undefined) throw new ServiceError('unavailable', 'too many counts', { retryAfter: 1 });
+      if (turn.value.done === true) return sum;
+      sum = turn.value.value;
+    }
+  }
 
   /** Objects that are deleted during the count may still be counted; stored ones are never left out. */
   async function count({ capsulePrefix }: Capsule, flush: () => Promise<void>): Promise<boolean> {
@@ -38,8 +47,7 @@ export function createRecount(options: RecountOptions) {
     const begun = await registry.transaction((session) => beginCount(session, capsulePrefix));
     // Bytes in doubt may belong to an upload, whose row must count them before the doubt ends.
     const missing = begun.certain ? await missingParts(registry, client, capsulePrefix, entryBytes) : [];
-    let listed = 0;
-    for await (const sum of listedUnder(client, capsulePrefix, entryBytes)) listed = sum;
+    const listed = await sumOf(listedUnder(client, capsulePrefix, entryBytes));
     return registry.transaction(async (session) => {
       await lockUsage(session, capsulePrefix);
       if (!(await finishCount(session, capsulePrefix, begun, listed))) return false;
@@ -54,14 +62,11 @@ export function createRecount(options: RecountOptions) {
     if (current !== undefined) return current;
     if (now() < (nextAt.get(capsulePrefix) ?? 0)) return false;
     const begun = now();
-    const run = slots
-      .run(() => count(capsule, flush))
-      .then((turn) => turn?.value ?? false)
-      .finally(() => {
-        running.delete(capsulePrefix);
-        nextAt.set(capsulePrefix, now() + Math.max(LEAST_GAP_MS, SHARE * (now() - begun)));
-        if (nextAt.size > 10_000) nextAt.clear();
-      });
+    const run = count(capsule, flush).finally(() => {
+      running.delete(capsulePrefix);
+      nextAt.set(capsulePrefix, now() + Math.max(LEAST_GAP_MS, SHARE * (now() - begun)));
+      if (nextAt.size > 10_000) nextAt.clear();
+    });
     running.set(capsulePrefix, run);
     return run;
   };
