@@ -596,6 +596,22 @@ describe('the embedded server', () => {
     });
 
     it.skipIf(!existsSync('/usr/bin/psql'))(
+      'a session that everybody waits for at a shared catalogue is ended, and the guard does not wait',
+      async () => {
+        await begin({ PSQL: '/usr/bin/psql' });
+        const [holder, other] = [await session(own()), await session(own())];
+        await holder.client.query('SET idle_in_transaction_session_timeout = 0; BEGIN; TABLE pg_database');
+        const before = log().length;
+        const rule = 'CREATE RULE r AS ON INSERT TO pg_database DO NOTHING';
+        await expect(other.client.query(rule)).rejects.toThrow();
+        await other.gone;
+        expect(log().slice(before)).toContain(`guard: nobody can log in: ended 1 of ${tenant}`);
+        expect(await sqlstate(broker())).toBe('ok');
+        await holder.client.query('SELECT 1');
+      },
+    );
+
+    it.skipIf(!existsSync('/usr/bin/psql'))(
       'the server is restarted because of a session that does not end while nobody can log in',
       async () => {
         await begin({ PSQL: '/usr/bin/psql' });

@@ -64,11 +64,14 @@ sub address {
 }
 
 sub look {
-  my (@tenants, @entering, %helpers, $checkpointer);
+  my (@tenants, @entering, %helpers, $checkpointer, $barred);
   for my $pid (split ' ', content("/proc/$server/task/$server/children")) {
     my $title = content("/proc/$pid/cmdline") =~ s/\0.*//sr;
     if ($title =~ /^postgres: (spc_[0-9a-f]{40}) \1 \S+\(\d+\) (?!authentication|startup)/) {
       push @tenants, { pid => $pid, role => $1 };
+      $tenants[-1]{waits} = 1 if $title =~ / waiting$/;
+    } elsif ($title =~ /^postgres: postgres postgres \[local\] (?:authentication|startup) waiting/) {
+      $barred = 1;
     } elsif ($title =~ /^postgres: parallel worker for PID (\d+)/) {
       push @{ $helpers{$1} }, $pid;
     } elsif ($title =~ /^postgres: checkpointer/) {
@@ -78,7 +81,7 @@ sub look {
     }
   }
   $_->{helpers} = $helpers{ $_->{pid} } // [] for @tenants;
-  return (\@tenants, \@entering, $checkpointer);
+  return (\@tenants, \@entering, $checkpointer, $barred);
 }
 
 sub finish {
@@ -194,7 +197,7 @@ sub crowded {
     ($most, $oid) = ($count, $path =~ s{.*/}{}r) if $count > $most;
   }
   return undef unless defined $oid && -x $psql;
-  local $ENV{QUERY} = "SELECT datname FROM pg_database WHERE oid = $oid";
+  local @ENV{qw(QUERY PGCONNECT_TIMEOUT)} = ("SELECT datname FROM pg_database WHERE oid = $oid", 5);
   my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>/dev/null`;
   return $said =~ /^(spc_[0-9a-f]{40})$/m ? $1 : undef;
 }
@@ -273,25 +276,53 @@ sub wake {
   $woken = $checkpointer;
 }
 
-# A full lock table prevents every login, also that of the broker's watch after a restart.
+# Statements of tenants that wait for an exclusive lock on a shared catalogue, though they are not permitted, let every login wait
+# behind them. The broker's watch ends them, unless it could not log in before they began; only sessions that wait are to blame.
+my $turns_barred = 0;
+
+sub locks {
+  my ($tenants, $barred) = @_;
+  $turns_barred = $barred ? $turns_barred + 1 : 0;
+  finish('nobody can log in', grep { $_->{waits} } @$tenants) if $turns_barred > 2;
+}
+
+# The question to the server that has no answer yet, and what was read of it. Nothing waits for the answer, since the login may wait.
+my ($asking, $said);
+
 sub ask {
+  return if $asking || !-x $psql;
+  local @ENV{qw(LC_ALL QUERY PGCONNECT_TIMEOUT PGOPTIONS)} = ('C', content($questions), 60, '-c statement_timeout=60s');
+  $said = '';
+  open($asking, '-|', "exec '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c \"\$QUERY\" 2>&1") or undef $asking;
+}
+
+sub is_answered {
+  vec(my $bits = '', fileno $asking, 1) = 1;
+  while (select(my $ready = $bits, undef, undef, 0) > 0) {
+    return 1 unless sysread $asking, $said, 65536, length $said;
+  }
+  return 0;
+}
+
+# A full lock table prevents every login, also that of the broker's watch after a restart.
+sub hear {
   my ($tenants, $checkpointer) = @_;
-  return unless -x $psql;
-  local $ENV{QUERY} = content($questions);
-  my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>&1`;
+  return unless $asking && is_answered();
+  my $worked = close $asking;
+  undef $asking;
   my $full = $said =~ /out of shared memory/;
   # A session that still exists after it was told to end is busy with its own clean-up and does not react to signals.
   my ($leaving) = grep { $full && $barring{ $_->{pid} } } @$tenants;
   restart('nobody can log in because of a session that does not end', $leaving) if $leaving;
   finish('nobody can log in', @$tenants) if $full;
   %barring = map { $_->{pid} => 1 } $full ? @$tenants : ();
-  return unless $? == 0;
+  return unless $worked;
   wake($checkpointer);
   overdue($said);
 }
 
 for (my $turn = 0; getppid() == $server; $turn++) {
-  my ($tenants, $entering, $checkpointer) = look();
+  my ($tenants, $entering, $checkpointer, $barred) = look();
   crowds($entering);
   memory($tenants);
   busy($tenants);
@@ -299,6 +330,8 @@ for (my $turn = 0; getppid() == $server; $turn++) {
   snapshots($tenants);
   disk($tenants) if $turn % 2 == 0;
   files($tenants) if $turn % 2 == 1;
-  ask($tenants, $checkpointer) if $turn % 10 == 9;
+  locks($tenants, $barred);
+  ask() if $turn % 10 == 9;
+  hear($tenants, $checkpointer);
   select(undef, undef, undef, 0.5);
 }
