@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { checkManifest, valueFault } from '@space/manifests';
+import { valueFault } from '@space/manifests';
 import { Url } from '../html/url.ts';
 import { type Outcome, PageError, Redirect } from '../http/outcome.ts';
 import { apiPath, KubernetesError } from '../kubernetes/client.ts';
-import { MERGE, record, recording } from '../kubernetes/record.ts';
+import { record } from '../kubernetes/record.ts';
 import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { assistantOf, assistantPage } from './assistant.ts';
+import { bind } from './bind-input.ts';
 import {
   boundOf,
   ENTERED_FOR,
   INPUT_TYPE,
+  inputOf,
   isOwnName,
   type StoredInput,
   secretOf,
@@ -30,9 +32,8 @@ export const storeInput: Route = {
 async function store(visit: Visit): Promise<Outcome> {
   const view = await assistantOf(visit);
   const key = visit.params['key'] ?? '';
-  const manifest = checkManifest(view.spec.manifest);
-  const input = manifest.ok ? manifest.manifest.stored_inputs?.[key] : undefined;
-  if (!manifest.ok || input === undefined || !Object.hasOwn(manifest.manifest.stored_inputs ?? {}, key))
+  const input = inputOf(view, key);
+  if (input === undefined)
     throw new PageError(
       409,
       'The manifest has no such input',
@@ -52,7 +53,7 @@ async function store(visit: Visit): Promise<Outcome> {
     enteredFor: `${definition} ${randomBytes(12).toString('base64url')}`,
   };
   await stored(visit, secret, { isBound: bound !== undefined, isOwn: isOwnName(view, key, reference) });
-  if (bound === undefined) await bind(visit, view, key, reference);
+  if (bound === undefined) await bind(visit, view, key);
   else
     await record(visit, assistantPath(visit.names.namespace, view.metadata.name), {
       act: 'input',
@@ -176,33 +177,4 @@ const isUnprocessable = (error: unknown): boolean => error instanceof Kubernetes
 function withoutSentence(error: unknown): unknown {
   if (!(error instanceof KubernetesError)) return error;
   return new KubernetesError(error.status, error.reason, error.status === 403 ? error.sentence : '');
-}
-
-async function bind(
-  visit: Visit,
-  view: AssistantView,
-  key: string,
-  secretKeyRef: { name: string; key: string },
-): Promise<void> {
-  const metadata = recording(visit, view.metadata, { act: 'input', what: key });
-  const body = { metadata, spec: { storedInputs: { [key]: { secretKeyRef } } } };
-  const path = assistantPath(visit.names.namespace, view.metadata.name);
-  try {
-    await visit.ask({ method: 'PATCH', path, contentType: MERGE, body });
-  } catch (error) {
-    if (!(error instanceof KubernetesError)) throw error;
-    if (error.status === 0 || error.status >= 500)
-      throw new PageError(
-        503,
-        'Stored, but perhaps not bound',
-        `The value is in the Secret ${secretKeyRef.name}. The API server did not confirm that the Assistant names it: open the Assistant again, and enter the value again if it is still missing.`,
-        { cause: error },
-      );
-    throw new PageError(
-      error.status === 409 ? 409 : 403,
-      'Stored, but not bound',
-      `The value is in the Secret ${secretKeyRef.name}; the Assistant does not name it yet. This requires the verb deploy on the Capsule and get on that Secret.`,
-      { quoted: error.sentence, cause: error },
-    );
-  }
 }

@@ -1,4 +1,10 @@
-import { definitionDigest, definitionOf, LONGEST_VALUE, type Manifest } from '@space/manifests';
+import {
+  checkManifest,
+  definitionDigest,
+  definitionOf,
+  LONGEST_VALUE,
+  type Manifest,
+} from '@space/manifests';
 import { foreign, hostName, outside, state } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
@@ -15,6 +21,13 @@ export const INPUT_TYPE = 'platform.space/stored-input';
 export const ENTERED_FOR = 'platform.space/entered-for';
 
 export type StoredInput = NonNullable<Manifest['stored_inputs']>[string];
+
+/** The definition of an input, if the manifest is valid and has it. */
+export function inputOf({ spec }: AssistantView, key: string): StoredInput | undefined {
+  const checked = checkManifest(spec.manifest);
+  const inputs = checked.ok ? (checked.manifest.stored_inputs ?? {}) : {};
+  return Object.hasOwn(inputs, key) ? inputs[key] : undefined;
+}
 
 /**
  * The Secret that the Assistant names for an input. An own property is required, since an input may be called
