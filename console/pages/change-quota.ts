@@ -2,10 +2,10 @@ import { Url } from '../html/url.ts';
 import { type Outcome, Redirect } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
 import { changeAndRecord } from '../kubernetes/record.ts';
-import { capsulePath } from '../kubernetes/space.ts';
+import { capsulePath, getCapsule } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { capsulePage } from './capsule.ts';
-import { QUOTA_KEYS, type QuotaProblem, seenName } from './quota-form.ts';
+import { QUOTA_KEYS, type QuotaKey, type QuotaProblem, seenName } from './quota-form.ts';
 
 export const changeQuota: Route = {
   method: 'POST',
@@ -25,6 +25,13 @@ async function change(visit: Visit): Promise<Outcome> {
   });
   if (entered.length === 0)
     return capsulePage(visit, name, { key: undefined, says: 'Enter at least one new limit.' });
+  const { quota: current = {} } = (await getCapsule(visit, name)).spec;
+  const stale = entered.find(([key, value]) => {
+    const [now, seen] = [String(current[key] ?? ''), visit.form.get(seenName(key))];
+    return seen !== undefined && now !== seen && now !== String(value);
+  });
+  if (stale !== undefined)
+    return { ...(await capsulePage(visit, name, changed(stale, current))), status: 409 };
   try {
     const quota = Object.fromEntries(entered);
     await changeAndRecord(
@@ -39,6 +46,15 @@ async function change(visit: Visit): Promise<Outcome> {
   }
   return new Redirect(Url.path`/capsules/${name}`);
 }
+
+/** The person did not see the limit that they would set back; on the page with this they do. */
+const changed = (
+  [key]: readonly [QuotaKey, unknown],
+  current: Readonly<Partial<Record<QuotaKey, unknown>>>,
+): QuotaProblem => ({
+  key,
+  says: `Somebody else has set this to ${current[key] ?? 'the Space’s default'} after you opened the page. Send the form again to set it nevertheless.`,
+});
 
 /** Whether the API server refused the entered value. */
 const isRefused = (error: unknown): error is KubernetesError =>

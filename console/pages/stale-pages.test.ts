@@ -38,6 +38,20 @@ describe('a quota', () => {
     expect(await quotaOf()).toEqual({ database: '2Gi', storage: '40Gi', assistants: 5 });
   });
 
+  it('that somebody else has changed is not set back by somebody who did not see that, but by sending it again', async () => {
+    await made.patch('capsules', 'household', { spec: { quota: { database: '2Gi' } } });
+    const old = await admin.get(HOUSEHOLD);
+    await made.patch('capsules', 'household', { spec: { quota: { database: '8Gi' } } });
+    const page = await admin.send(old, action, { database: '3Gi', assistants: '6' });
+    expect(page.status).toBe(409);
+    expect(page.text).toContain('Nothing was changed. Somebody else has set this to 8Gi');
+    expect(page.html).toMatch(/name="database" value="3Gi"/);
+    expect(await quotaOf()).toMatchObject({ database: '8Gi', assistants: 5 });
+    expect((await admin.send(page, action)).status).toBe(200);
+    expect(await quotaOf()).toMatchObject({ database: '3Gi', assistants: 6 });
+    await made.patch('capsules', 'household', { spec: { quota: { assistants: 5 } } });
+  });
+
   it('without a new number is not changed, and the page says so', async () => {
     const old = await admin.get(HOUSEHOLD);
     await made.patch('capsules', 'household', { spec: { quota: { database: '4Gi' } } });
