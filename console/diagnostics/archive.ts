@@ -61,7 +61,7 @@ export async function* archive(
   const gather = async function* (collection: Collection): AsyncGenerator<Entry, readonly unknown[]> {
     const { items, told } = isOver()
       ? { items: [], told: { file: collection.file, missing: 'out of time' } as const }
-      : await gathered(visit, collection, bounds);
+      : await gathered(visit, collection, bounds, isOver);
     const made = told.items === undefined ? void contents.push(told) : entry(collection.file, items, told);
     if (made) yield made;
     return items;
@@ -92,13 +92,17 @@ out: Secrets, values of environment variables, arguments, annotations, manifests
 conditions and notes of Events. docs/operator.md explains the reasons. Namespaces of Capsules that are not Ready come first.
 `;
 
-async function gathered(visit: Visit, collection: Collection, { items: most }: Bounds): Promise<Gathered> {
-  const { file, act, path, item } = collection;
-  if (!(await visit.may({ ...act, verb: 'list' })))
-    return { items: [], told: { file, missing: 'not allowed' } };
+async function gathered(
+  visit: Visit,
+  { file, act, path, item }: Collection,
+  { items: most }: Bounds,
+  isOver: () => boolean,
+): Promise<Gathered> {
   const items: unknown[] = [];
   let [token, unreadable] = ['', 0];
   try {
+    if (!(await visit.may({ ...act, verb: 'list' })))
+      return { items: [], told: { file, missing: 'not allowed' } };
     do {
       const query: Record<string, string> = token === '' ? { limit: PAGE } : { limit: PAGE, continue: token };
       const answer = page.parse(await visit.ask({ path, query }));
@@ -108,12 +112,13 @@ async function gathered(visit: Visit, collection: Collection, { items: most }: B
         else unreadable += 1;
       }
       token = answer.metadata?.continue ?? '';
-    } while (token !== '' && items.length < most);
+    } while (token !== '' && items.length < most && !isOver());
   } catch (error) {
     return { items: [], told: { file, missing: missingBy(error) } };
   }
   const told = { file, items: items.length, ...(unreadable === 0 ? {} : { unreadable }) };
-  return { items, told: token === '' ? told : { ...told, missing: 'too much' } };
+  if (token === '') return { items, told };
+  return { items, told: { ...told, missing: items.length < most ? 'out of time' : 'too much' } };
 }
 
 function missingBy(error: unknown): Missing {

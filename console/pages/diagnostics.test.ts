@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { archive, BOUNDS } from '../diagnostics/archive.ts';
 import { Download } from '../http/outcome.ts';
-import type { Ask } from '../kubernetes/client.ts';
+import { type Ask, KubernetesError } from '../kubernetes/client.ts';
 import type { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { condition, input, subjects } from '../testing/subjects.ts';
@@ -238,5 +238,33 @@ describe('the archive of an endless Space', () => {
     );
     expect(files.at(-1)).toMatchObject({ missing: 'out of time' });
     expect(minutes).toBeLessThan(8);
+  });
+
+  it('is limited in time within a list, too, and contains what was read of it', async () => {
+    let asked = 0;
+    const visit = endless(() => {
+      asked += 1;
+    });
+    const files = await filesOf(visit, () => new Date(asked * 20_000));
+    expect(files).toContainEqual({ file: 'capsules/home.json', items: 750, missing: 'out of time' });
+    expect(asked).toBe(4);
+  });
+});
+
+describe('the archive while the API server fails now and then', () => {
+  it('says so of a list whose right was not checked, and contains the others', async () => {
+    const visit = {
+      session: { user: 'sam' },
+      names: { namespace: 'home', systemNamespace: 's', servicesNamespace: 't' },
+      may: async ({ resource }: { resource: string }) => {
+        if (resource === 'nodes') throw new KubernetesError(0, 'Unreachable', 'it did not answer');
+        return true;
+      },
+      ask: async () => ({ items: [] }),
+    } as unknown as Visit;
+    const entries = await Array.fromAsync(archive(visit, () => new Date(0)));
+    const { files } = JSON.parse(entries.at(-1)?.content ?? '');
+    expect(files).toContainEqual({ file: 'nodes.json', missing: 'no answer' });
+    expect(files).toContainEqual({ file: 'runtimeclasses.json', items: 0 });
   });
 });
