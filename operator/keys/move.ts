@@ -75,12 +75,14 @@ export async function copyOut({ run, client, wait }: Move): Promise<void> {
 }
 
 /**
- * Runs after the upgrade: deletes the copied objects from the release's namespace, and at last Helm's records of
- * revisions that created keys, since they contain those keys, and a rollback to one would restore them. Objects that
- * were not copied stay.
+ * Runs after the upgrade: deletes Helm's records of revisions that created keys, since they contain those keys, and then
+ * the copied objects from the release's namespace. In the other order a crash would leave a rollback to an operator
+ * without its principals. Objects that were not copied stay.
  */
 export async function clearOut({ run, client }: Move): Promise<void> {
   const { releaseNamespace: from, systemNamespace: to, space, given, tell } = run;
+  const records = await list(client, SECRET, from, { labelSelector: `owner=helm,name=${space}` });
+  for (const record of records) if (holdsSecrets(record)) await remove(SECRET, record, 'it had keys in it');
   const mine = materialsOf(run).filter(
     ({ value, places }) => places.includes('system') && !given.includes(value),
   );
@@ -94,8 +96,6 @@ export async function clearOut({ run, client }: Move): Promise<void> {
   // The content is public, and is created again in the right namespace.
   for (const map of maps)
     if (map.metadata.name === AUTHORITY) await remove(CONFIG_MAP, map, 'nobody here needs it');
-  const records = await list(client, SECRET, from, { labelSelector: `owner=helm,name=${space}` });
-  for (const record of records) if (holdsSecrets(record)) await remove(SECRET, record, 'it had keys in it');
 
   async function remove(kind: Resource, { metadata }: KubeObject, why: string): Promise<void> {
     const { uid, resourceVersion } = metadata;
