@@ -269,6 +269,22 @@ it('nobody else can request a token for an account of the operator’s namespace
       );
 });
 
+it('nobody but the installer creates a lasting token in the services’ namespace, or turns one over to an account', async () => {
+  const secrets = core(SERVICES, 'secrets');
+  const account = 'kubernetes.io/service-account.name';
+  const lasting = (name: string) => ({
+    ...named('lasting', {}, { [account]: name }),
+    type: 'kubernetes.io/service-account-token',
+  });
+  expect(await editor('POST', secrets, lasting('program'))).toEqual(refused(ALONE));
+  expect(await administrator('POST', secrets, lasting('program'))).toEqual(done);
+  expect(await editor('POST', secrets, named('lasting'))).toEqual(done);
+  await policyServer.create(core(SERVICES, 'serviceaccounts'), named('another'));
+  await policyServer.create(secrets, lasting('another'));
+  const turned = { metadata: { annotations: { [account]: 'program' } } };
+  expect(await editor('PATCH', `${secrets}/lasting`, turned)).toEqual(refused(ALONE));
+});
+
 describe('in the operator’s namespace', () => {
   const says = 'you need the verb open on all capsules.platform.space in the namespace home';
   const ofCapsule = { 'platform.space/space': 'home', 'platform.space/capsule': 'x' };
@@ -428,7 +444,7 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
 
   beforeAll(async () => {
     insider = await policyServer.caller('insider');
-    for (const place of ['home', SERVICES])
+    for (const place of ['home', 'default'])
       await policyServer.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${place}/rolebindings`, {
         ...named('insider'),
         roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-inputs' },
@@ -534,9 +550,8 @@ describe('of what Helm knows of the releases in the namespace of the Space', () 
   });
 
   it('nothing is reserved in another namespace', async () => {
-    const elsewhere = core(SERVICES, 'secrets');
-    expect(await editor('POST', elsewhere, named(RECORD, own))).toEqual(done);
-    expect(await insider('POST', elsewhere, token('lasting', 'editor'))).toEqual(done);
+    expect(await editor('POST', core(SERVICES, 'secrets'), named(RECORD, own))).toEqual(done);
+    expect(await insider('POST', core('default', 'secrets'), token('lasting', 'default'))).toEqual(done);
   });
 });
 
