@@ -3,6 +3,7 @@ import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL, sealedSecretName } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
+import { ApiError } from './runtime/errors.ts';
 import { pathOf } from './runtime/kube-object.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
@@ -88,6 +89,32 @@ describe('an Assistant that was removed without its finalizer', () => {
     await eventually(async () => (await secretsIn(namespace))[0]?.retained, { what: 'its claim is free' });
     expect(await secretsIn(namespace)).toEqual(RETAINED);
     expect(await environment.databases()).toEqual(kept);
+    await again();
+    await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
+
+  test('does not run on while the API server refuses a write about its Capsule', async () => {
+    const namespace = await space.settled();
+    await space.stop();
+    await strip('ledger');
+    await space.removed(ASSISTANT, 'ledger');
+    await space.delete(kinds.LIMIT_RANGE, 'space-limits', namespace);
+    const { client } = environment.server;
+    await space.start({
+      client: {
+        ...client,
+        async call(request) {
+          if (request.method === 'PATCH' && request.path.includes('/limitranges/'))
+            throw new ApiError({ status: 403, reason: 'Forbidden', message: 'a policy refuses it' });
+          return client.call(request);
+        },
+      },
+    });
+    await space.becomes(CAPSULE, home, 'NamespaceReady', 'False WriteRefused');
+    await eventually(async () => (await leftOf(namespace, 'ledger')) === 0, {
+      what: 'nothing of it is left',
+    });
     await again();
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);

@@ -52,9 +52,10 @@ export function reconcileCapsules(orphans: Orphans) {
       ...(files?.output === undefined ? {} : { storage: files.output }),
     };
     await reportCapsule(context, capsule, { namespace: facts.namespace, findings, usage }, signal);
+    const swept = await orphans.sweep(context, capsule, signal);
     const retry = guardrails.retry ?? database.retry ?? files?.retry;
     if (retry) throw retry;
-    if (await orphans.sweep(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
+    if (swept) return { requeueAfterMs: ORPHANS_MS };
     return { requeueAfterMs: requeueAfterMs(context, findings) };
   };
 }
