@@ -147,6 +147,30 @@ test('a replica that could not be told about removed hosts is told as soon as it
   expect(gateways.replicas[0]).toBe(replica);
 });
 
+test('a replica that is lost with its node is not called again and again, and is told once it is back', async () => {
+  await addReplica();
+  await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });
+  const lost = await addReplica();
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  await settles('api.bank.org', 'upstream_failed', 1);
+  gateways.away = '127.0.0.12';
+  gateways.calls.length = 0;
+  await started(lost, 'containerd://1', '127.0.0.12', false);
+  await eventually(() => gateways.calls.includes('replica.state'), { what: 'the operator knows' });
+  const failed = () =>
+    space.logs.filter(
+      (line) => line.includes('"controller":"assistant"') && line.includes('reconcile failed'),
+    );
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: { allowed_hosts: [] } } } });
+  await settles('api.bank.org', 'host_denied');
+  await space.becomes(ASSISTANT, 'ledger', 'EgressReady', 'True NotNeeded');
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(failed()).toEqual([]);
+  gateways.away = undefined;
+  await started(lost, 'containerd://1', '127.0.0.12');
+  await settles('api.bank.org', 'host_denied', 1);
+});
+
 test('a replica is up to date before it is ready if there is no Assistant', async () => {
   await addReplica(false);
   await strangerIs('forbidden');

@@ -9,6 +9,7 @@ export interface Acknowledged {
   readonly reentry: readonly string[];
   /** Envelopes that replace older ones. */
   readonly resealed: Readonly<Record<string, string>>;
+  /** The error of a replica that serves callers. One that serves none has everything sent again once it does. */
   readonly problem?: unknown;
 }
 
@@ -87,8 +88,7 @@ export class ReplicaRecord {
 
   /**
    * Sends each replica the policy that it was sent last, if other addresses have come since, or if it did not answer.
-   * Throws the error of a replica that serves callers. One that serves none is not called again and again: a lost node
-   * would delay what others are told.
+   * Throws the error of a replica that serves callers.
    */
   async announce(about: About, addresses: Addresses, signal: AbortSignal): Promise<void> {
     const answers = await this.#toEach(about, async (replica) => {
@@ -171,10 +171,14 @@ export class ReplicaRecord {
   }
 }
 
+/**
+ * The sum of the answers. A replica that serves nobody is not called again and again: one on a lost node would delay
+ * what others are told.
+ */
 function acknowledgedOf(answers: readonly Answered[]): Acknowledged {
   const serving = answers.filter(({ replica }) => replica.serving);
   const acknowledged = answers.flatMap(({ outcome }) => outcome ?? []);
-  const problem = answers.find((one) => one.problem !== undefined)?.problem;
+  const problem = serving.find((one) => one.problem !== undefined)?.problem;
   return {
     serving: serving.length,
     acknowledged: serving.filter(({ outcome }) => outcome).length,

@@ -66,6 +66,8 @@ export class GatewayFixture {
   answered: string[] = [];
   /** Whether the operator reaches no replica. */
   cut = false;
+  /** The address of a replica that it does not reach. */
+  away: string | undefined;
   /** Further values that replicas report as returned by their hosts. */
   reflected: readonly string[] = [];
   /** Whether hosts return the value of `bank` while a replica has an envelope of it that it has sealed again. */
@@ -97,6 +99,7 @@ export class GatewayFixture {
       calls: [],
       answered: [],
       cut: false,
+      away: undefined,
       reflected: [],
       returnsResealed: false,
     });
@@ -117,7 +120,7 @@ export class GatewayFixture {
   readonly callReplica: CallReplica = async (replica, operation, ...rest) => {
     const at = Number(replica.address.split('.').at(-1)) - 11;
     this.calls.push(operation);
-    const port = this.cut ? 1 : (this.replicas[at]?.controlPort ?? 1);
+    const port = this.cut || replica.address === this.away ? 1 : (this.replicas[at]?.controlPort ?? 1);
     const call = replicaCaller({ port, token: async () => new Secret(TOKEN) });
     const answer = await call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
     this.answered.push(operation);
