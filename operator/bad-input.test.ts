@@ -263,12 +263,15 @@ describe('a principal whose Secret was deleted', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
-  test('is restored from a backup, and the Capsule continues', async () => {
+  test.each([
+    ['', ''],
+    [', with a newline at its end', '\n'],
+  ])('is restored from a backup%s, and the Capsule continues', async (_, end) => {
     await space.settled();
     const kept = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
     await lose();
-    const { data } = kept ?? {};
-    await space.patch(SECRET, principalSecretName(home), { data: { principal: data?.['principal'] } });
+    const principal = `${Buffer.from(kept?.data?.['principal'] ?? '', 'base64')}${end}`;
+    await space.patch(SECRET, principalSecretName(home), { stringData: { principal } });
     await space.becomes(CAPSULE, home, 'Ready', READY);
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);

@@ -47,9 +47,9 @@ export async function ensurePrincipal(
   return { secret };
 }
 
-/** The Capsule's principal from its Secret. */
+/** The Capsule's principal from its Secret. One that a person restored from a file may end with a newline. */
 export function principalOf(secret: SecretObject): Secret {
-  return new Secret(fromBase64(secret.data?.['principal'] ?? ''));
+  return new Secret(fromBase64(secret.data?.['principal'] ?? '').trim());
 }
 
 export function encode(secret: Secret): string {
