@@ -167,16 +167,17 @@ function partWrites(
       checkPart(at.number);
       if (isMarker(from.key)) throw new ServiceError('invalid_request', 'a directory marker is no part');
       const upload = await uploadAt(uploads, call, at);
-      const source = await writer.sourceOf(call, from);
-      const size = rangeLength(headers['x-amz-copy-source-range'], source.size);
-      const to = { key: upload.key, upload: upload.upstreamId, number: at.number };
-      const all = { ...headers, ...source.headers };
-      return writer.write(
-        call,
-        { bytes: size, entries: 1 },
-        // Without the caller's signal, since the server continues and the outcome must be known.
-        { act: () => client.copyPart(source.key, to, { headers: all }), stored: intoRow(upload) },
-      );
+      return writer.copy(call, from, (source) => {
+        const size = rangeLength(headers['x-amz-copy-source-range'], source.size);
+        const to = { key: upload.key, upload: upload.upstreamId, number: at.number };
+        const all = { ...headers, ...source.headers };
+        return writer.write(
+          call,
+          { bytes: size, entries: 1 },
+          // Without the caller's signal, since the server continues and the outcome must be known.
+          { act: () => client.copyPart(source.key, to, { headers: all }), stored: intoRow(upload) },
+        );
+      });
     },
   };
 }

@@ -16,7 +16,7 @@ import {
 } from './object-key.ts';
 import type { Copied, ObjectCall, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
-import { createWriter, sendable, type Writer, type WriterOptions } from './writer.ts';
+import { createWriter, type Source, sendable, type Writer, type WriterOptions } from './writer.ts';
 
 interface StoreOptions extends WriterOptions {
   /** Absent if nothing is counted. */
@@ -178,8 +178,12 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
     return { etag, modified: isoOf(made['last-modified']), size: 0 };
   }
 
-  return async (call, from, to, headers) => {
-    const source = await writer.sourceOf(call, from);
+  async function copy(
+    call: ObjectCall,
+    from: ObjectRef,
+    to: ObjectRef,
+    { headers, source }: { readonly headers: Headers; readonly source: Source },
+  ): Promise<Copied> {
     // The server's own refusal would be reported as its failure, which callers repeat.
     if (source.key === physical(call, to) && headers['x-amz-metadata-directive'] !== 'REPLACE')
       throw new ServiceError('invalid_request', 'a copy onto itself that changes nothing');
@@ -194,7 +198,10 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
       { act: () => ends(call, [to], () => client.copy(source.key, physical(call, to), { headers: all })) },
     );
     return { ...copied, size: source.size };
-  };
+  }
+
+  return (call, from, to, headers) =>
+    writer.copy(call, from, (source) => copy(call, from, to, { headers, source }));
 }
 
 /** The time in an answer's header; 1970 without a valid one, since the answer is about what was done. */

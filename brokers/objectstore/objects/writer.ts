@@ -6,6 +6,8 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import { type PhysicalKey, physicalOf } from './object-key.ts';
 import type { CopySource, IncomingBody, ObjectCall } from './types.ts';
 
+/** How often a copy begins. */
+const COPY_ATTEMPTS = 5;
 /** The largest body of one request. */
 export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 
@@ -15,8 +17,11 @@ export interface Writer {
   readonly entryBytes: number;
   /** Reserves before the first byte is sent, and then settles by what may have been stored. */
   write<T>(call: ObjectCall, charge: Charge, write: Write<T>): Promise<T>;
-  /** The present state of the object to copy, and no other that replaces it meanwhile. */
-  sourceOf(call: ObjectCall, from: CopySource): Promise<Source>;
+  /**
+   * Copies the present state of an object. If it is replaced meanwhile, the copy begins anew: the caller did not ask for
+   * either state.
+   */
+  copy<T>(call: ObjectCall, from: CopySource, act: (source: Source) => Promise<T>): Promise<T>;
 }
 
 interface Write<T> {
@@ -32,7 +37,8 @@ interface Charge {
   readonly entries: number;
 }
 
-interface Source {
+/** An object to copy, and the condition that it is still the one that was looked at. */
+export interface Source {
   readonly key: PhysicalKey;
   readonly size: number;
   readonly headers: Headers;
@@ -62,17 +68,34 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
       await counted(reservation, () => stored(reservation, charged, undefined), UNANSWERED_SECONDS);
       return result;
     },
-    sourceOf: async (call, from) => {
-      const key = physicalOf(call, from);
-      const head = await client.head(key, { headers: from.conditions ?? {}, signal: call.signal });
-      if (head.status === 304) throw new ServiceError('precondition_failed', 'condition on the source');
-      const etag = head.headers['etag'];
-      return {
-        key,
-        size: Number(head.headers['content-length'] ?? 0),
-        headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag },
-      };
+    copy: async (call, from, act) => {
+      for (let attempt = 1; ; attempt += 1) {
+        const source = await sourceOf(client, call, from);
+        try {
+          return await act(source);
+        } catch (error) {
+          if (!(error instanceof S3Error) || error.status !== 412) throw error;
+          if (attempt === COPY_ATTEMPTS)
+            throw new ServiceError('unavailable', 'the source is being replaced', {
+              cause: error,
+              retryAfter: 1,
+            });
+        }
+      }
     },
+  };
+}
+
+/** The present state of the object to copy, and no other that replaces it meanwhile. */
+async function sourceOf(client: S3Client, call: ObjectCall, from: CopySource): Promise<Source> {
+  const key = physicalOf(call, from);
+  const head = await client.head(key, { headers: from.conditions ?? {}, signal: call.signal });
+  if (head.status === 304) throw new ServiceError('precondition_failed', 'condition on the source');
+  const etag = head.headers['etag'];
+  return {
+    key,
+    size: Number(head.headers['content-length'] ?? 0),
+    headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag },
   };
 }
 

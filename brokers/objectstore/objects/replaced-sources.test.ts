@@ -1,0 +1,77 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { keysOf } from '../api/s3/testing/clients.ts';
+import { sendSigned } from '../api/s3/testing/signed.ts';
+import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
+import { type Between, type Fate, startBetween } from '../testing/between.ts';
+import type { TestBroker } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
+
+/** Copies of objects that are replaced between the look at their size and the copy. */
+
+let fixture: Fixture;
+let between: Between;
+let broker: TestBroker;
+let mine: Assistant;
+let writer: Assistant;
+beforeAll(async () => {
+  fixture = await openFixture();
+  between = await startBetween(fixture.s3);
+  broker = await fixture.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+  writer = await newAssistant(fixture.broker);
+  mine = assistant(broker.dataUrl, writer.token);
+});
+afterEach(() => {
+  between.fate = () => 'pass';
+});
+afterAll(async () => {
+  await broker?.stop();
+  await between?.close();
+  await fixture?.close();
+});
+
+/** Replaces the source so many times, each time when the broker has looked at it. */
+async function replace(times: number): Promise<void> {
+  expect((await writer.put('from', '0')).status).toBe(200);
+  let left = times;
+  between.fate = async ({ method, url }): Promise<Fate> => {
+    if (method === 'HEAD' && url?.endsWith('/from') && left > 0) {
+      left -= 1;
+      await writer.put('from', `${times - left}`);
+    }
+    return 'pass';
+  };
+}
+
+const copy = () => mine.post('/v1/copies/data', { from: 'from', to: 'to' });
+const overS3 = async (query: Record<string, string>, path: string, conditions = {}) =>
+  sendSigned(broker.dataUrl, await keysOf(mine), {
+    ...{ method: 'PUT', path, query },
+    headers: { 'x-amz-copy-source': '/data/from', ...conditions },
+  });
+
+test('copy what the source is then', async () => {
+  await replace(2);
+  expect(await copy()).toMatchObject({ status: 200, json: { size: 1 } });
+  expect((await mine.get('to')).text).toBe('2');
+});
+
+test('are done by parts, too', async () => {
+  const { upload_id: uploadId } = (await mine.post('/v1/uploads/data', { key: 'parts' })).json;
+  await replace(2);
+  expect((await overS3({ uploadId, partNumber: '1' }, '/data/parts')).status).toBe(200);
+  await mine.call('DELETE', `/v1/uploads/data/${uploadId}`);
+});
+
+test('are refused if the source has to be the one that was replaced', async () => {
+  await replace(1);
+  const { headers } = await writer.call('HEAD', '/v1/objects/data/from');
+  const condition = { 'x-amz-copy-source-if-match': headers.get('etag') ?? '' };
+  expect((await overS3({}, '/data/to', condition)).code).toBe('PreconditionFailed');
+});
+
+test('are to be repeated if the source is replaced all the time', async () => {
+  await replace(100);
+  const refused = await copy();
+  expect(refused.json.error.code).toBe('unavailable');
+  expect(refused.headers.get('retry-after')).toBe('1');
+});
