@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { listing } from './documents.ts';
+import { NO_SUCH_KEY } from './errors.ts';
 import { atOnce, documentInTurns, type InTurn } from './sinks.ts';
 import type { Transport } from './transport.ts';
 import type { S3Client } from './types.ts';
@@ -27,8 +28,10 @@ export function createBulkDeletion(transport: Transport): Pick<S3Client, 'delete
           { root: 'DeleteResult', items: ['Error', 'Deleted'], most: batch.length },
           inTurn,
         );
-        for (const node of childrenOf(answer, 'Error'))
-          failed.push({ key: textOf(node, 'Key') ?? '', code: textOf(node, 'Code') ?? 'Unknown' });
+        for (const node of childrenOf(answer, 'Error')) {
+          const code = textOf(node, 'Code') ?? 'Unknown';
+          if (code !== NO_SUCH_KEY) failed.push({ key: textOf(node, 'Key') ?? '', code });
+        }
       }
       return failed;
     },

@@ -40,6 +40,9 @@ export class S3Error extends Error {
 /** Codes that only an attempt to connect has. */
 const UNCONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
 
+/** The code of versitygw, too, if of two requests that delete an object at the same time the other one was faster. */
+export const NO_SUCH_KEY = 'NoSuchKey';
+
 /** Our own code: nothing was stored, since a directory was in the way, which has been removed. */
 export const DIRECTORY_WENT = 'DirectoryWent';
 

@@ -1,5 +1,5 @@
 import { copied, fields, inHalves, listing, nextOf, sizeOf, stored, withSource } from './documents.ts';
-import { S3Error } from './errors.ts';
+import { NO_SUCH_KEY, S3Error } from './errors.ts';
 import { isLong, keyTooLong } from './folders.ts';
 import type { Head, Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
@@ -29,7 +29,10 @@ export function createObjectRequests(
   };
 
   const remove: S3Client['delete'] = async (key, { headers = {}, signal } = {}) => {
-    await transport.small({ method: 'DELETE', key, headers, signal });
+    await transport.small({ method: 'DELETE', key, headers, signal }).catch((error: unknown) => {
+      const isAbsent = error instanceof S3Error && error.code === NO_SUCH_KEY;
+      if (!isAbsent || headers['if-match'] !== undefined) throw error;
+    });
   };
 
   const head: S3Client['head'] = async (key, { headers = {}, part, signal } = {}) => {
