@@ -44,6 +44,12 @@ it('verifies the server with the configured CA', () => {
   expect(() => parseServerUrl(url, 'URL_FILE', noFile)).toThrow(/sslrootcert cannot be read/);
 });
 
+it('says how a percent sign is written, and does not quote what it is in', () => {
+  expect(() => parseServerUrl('postgresql://a:can%ary@h/d', 'URL_FILE', noFile)).toThrow(
+    /^URL_FILE: a percent sign [^:]*%25$/,
+  );
+});
+
 it.each([
   '',
   'nonsense',

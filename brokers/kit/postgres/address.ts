@@ -28,17 +28,24 @@ export function parseServerUrl(
   } catch {
     throw new ConfigError(`${setting}: not a URL`);
   }
-  const database = decodeURIComponent(url.pathname.slice(1));
+  const decoded = (part: string) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      throw new ConfigError(`${setting}: a percent sign in it that stands for itself is written %25`);
+    }
+  };
+  const database = decoded(url.pathname.slice(1));
   if (!/^postgres(?:ql)?:$/.test(url.protocol) || url.username === '' || database === '') {
     throw new ConfigError(`${setting}: needs postgresql://user:password@host:port/database`);
   }
   const host = url.hostname.replace(/^\[|\]$/g, '');
   return {
-    host: isIP(host) === 6 ? host : decodeURIComponent(host),
+    host: isIP(host) === 6 ? host : decoded(host),
     port: url.port === '' ? 5432 : Number(url.port),
     database,
-    user: decodeURIComponent(url.username),
-    password: new Secret(decodeURIComponent(url.password)),
+    user: decoded(url.username),
+    password: new Secret(decoded(url.password)),
     ssl: tls(url.searchParams, setting, readCa),
   };
 }
