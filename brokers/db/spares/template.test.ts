@@ -4,6 +4,7 @@ import type { ServerAddress } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fixture, openFixture } from '../testing/postgres.ts';
 import { spareNames } from './names.ts';
+import { makeSpare } from './pool.ts';
 import { ensureTemplate } from './template.ts';
 
 let fixture: Fixture;
@@ -29,7 +30,7 @@ it('a template that cannot be created leaves no lock that would block other repl
   await fixture.sql(`ALTER DATABASE ${names.template} IS_TEMPLATE false`);
 });
 
-it('a template whose server stops answering blocks neither the lock nor its caller without limit', async () => {
+it('a template whose server stops answering blocks neither the lock nor its caller without limit, and is never cloned', async () => {
   const silent = createServer((socket) => socket.on('error', () => undefined).pause());
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
   const names = spareNames('00000001', 0);
@@ -48,6 +49,10 @@ it('a template whose server stops answering blocks neither the lock nor its call
     close: () => undefined,
   };
   await expect(ensureTemplate(connections, address, names)).rejects.toThrow('furnish template');
+  // In a clone of it a tenant could not use the public schema.
+  await expect(connections.session((session) => makeSpare(session, names))).rejects.toThrow(
+    'create spare: 3D000',
+  );
   const [lock] = await fixture.registry<{ free: boolean }>(
     'SELECT pg_try_advisory_xact_lock(7305181002) AS free',
   );

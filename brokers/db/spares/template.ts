@@ -41,19 +41,23 @@ async function unlock(session: Session): Promise<void> {
     .catch(() => undefined);
 }
 
+/** Under another name until it is finished, since another replica may clone whatever has the name of the template. */
 async function makeTemplate(session: Session, address: Watched<ServerAddress>, name: string): Promise<void> {
-  // The template is unfinished, since a broker was killed: create it again.
-  await session.run('drop unfinished template', `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  const draft = checkedName(`${name}_draft`);
+  // A broker was killed, or one of an earlier version that made it under its own name.
+  for (const unfinished of [name, draft])
+    await session.run('drop unfinished template', `DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
   await session.run(
     'create template',
-    `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false`,
+    `CREATE DATABASE ${draft} TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false`,
   );
-  await session.run('close template', `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`);
-  await session.run('open template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`);
-  await furnish(address, name);
+  await session.run('close template', `REVOKE ALL ON DATABASE ${draft} FROM PUBLIC`);
+  await session.run('open template', `ALTER DATABASE ${draft} WITH ALLOW_CONNECTIONS true`);
+  await furnish(address, draft);
   // A template that forbids connections is finished.
-  await session.run('seal template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
-  await session.run('note seal', `COMMENT ON DATABASE ${name} IS 'sealed'`);
+  await session.run('seal template', `ALTER DATABASE ${draft} WITH ALLOW_CONNECTIONS false`);
+  await session.run('note seal', `COMMENT ON DATABASE ${draft} IS 'sealed'`);
+  await session.run('name template', `ALTER DATABASE ${draft} RENAME TO ${name}`);
 }
 
 async function isSealed(session: Session, name: string): Promise<boolean> {
