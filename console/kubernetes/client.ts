@@ -55,6 +55,16 @@ export class KubernetesError extends Error {
   }
 }
 
+/** Undefined where the person may not read it. */
+export async function ifAllowed<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof KubernetesError && error.status === 403) return undefined;
+    throw error;
+  }
+}
+
 export interface KubernetesOptions {
   readonly url: string;
   /** The CA of the API server. */

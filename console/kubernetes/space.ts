@@ -1,7 +1,7 @@
 import { type Assistant, type Capsule, NEVER } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
-import { apiPath, KubernetesError } from './client.ts';
+import { apiPath, ifAllowed } from './client.ts';
 import type { Row } from './tables.ts';
 
 /** The part of `status` that the console shows; an older operator may have left out any field. */
@@ -118,14 +118,11 @@ export const getCapsule = async ({ ask, names }: From, name: string): Promise<Ca
 
 /** A Capsule that the operator has reconciled; undefined if there is none, or the person may not see any. */
 export async function anyCapsule({ ask, names }: From): Promise<CapsuleView | undefined> {
-  try {
-    const some = { path: capsulesPath(names.namespace), query: { limit: '10' } };
-    const { items } = z.object({ items: z.array(capsule) }).parse(await ask(some));
-    return items.find(({ status }) => status.conditions.some(({ type }) => type === 'SandboxReady'));
-  } catch (error) {
-    if (error instanceof KubernetesError && error.status === 403) return undefined;
-    throw error;
-  }
+  const some = { path: capsulesPath(names.namespace), query: { limit: '10' } };
+  const answer = await ifAllowed(ask(some));
+  if (answer === undefined) return undefined;
+  const { items } = z.object({ items: z.array(capsule) }).parse(answer);
+  return items.find(({ status }) => status.conditions.some(({ type }) => type === 'SandboxReady'));
 }
 
 export const getAssistant = async ({ ask, names }: From, name: string): Promise<AssistantView> =>

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type Ask, KubernetesError } from '../kubernetes/client.ts';
+import { type Ask, ifAllowed } from '../kubernetes/client.ts';
 import type { Reader } from './reader.ts';
 
 const PAGE = 500;
@@ -24,17 +24,14 @@ export async function mayList<T extends z.ZodType>(
   const answer = z.object({ metadata, items: z.array(item) });
   const items: z.infer<T>[] = [];
   let rest = '';
-  try {
-    for (let page = 0; page < MOST_PAGES; page += 1) {
-      const from: Record<string, string> = rest === '' ? {} : { continue: rest };
-      const part = answer.parse(await ask({ path, query: { limit: String(PAGE), ...query, ...from } }));
-      items.push(...part.items);
-      rest = part.metadata.continue;
-      if (rest === '') break;
-    }
-  } catch (error) {
-    if (error instanceof KubernetesError && error.status === 403) return undefined;
-    throw error;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const from: Record<string, string> = rest === '' ? {} : { continue: rest };
+    const given = await ifAllowed(ask({ path, query: { limit: String(PAGE), ...query, ...from } }));
+    if (given === undefined) return undefined;
+    const part = answer.parse(given);
+    items.push(...part.items);
+    rest = part.metadata.continue;
+    if (rest === '') break;
   }
   return { items, isCut: rest !== '' };
 }

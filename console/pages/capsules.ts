@@ -1,8 +1,9 @@
-import { kubectl, moment } from '../html/parts.ts';
+import { kubectl, moment, table } from '../html/parts.ts';
 import { html } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { Page } from '../http/outcome.ts';
-import { listCapsules } from '../kubernetes/space.ts';
+import { ifAllowed } from '../kubernetes/client.ts';
+import { listAssistants, listCapsules } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { readiness } from './conditions.ts';
 import { longTable } from './long-table.ts';
@@ -10,7 +11,8 @@ import { longTable } from './long-table.ts';
 export const capsules: Route = { method: 'GET', path: '/capsules', under: 'capsules', run: capsulesPage };
 
 async function capsulesPage(visit: Visit): Promise<Page> {
-  const rows = await listCapsules(visit);
+  const rows = await ifAllowed(listCapsules(visit));
+  if (rows === undefined) return byAssistants(visit);
   const list = longTable(visit, {
     heads: ['Capsule', 'State', 'Assistants', 'Database', 'Files', 'Created'],
     rows,
@@ -28,5 +30,28 @@ async function capsulesPage(visit: Visit): Promise<Page> {
   const main = html`<p class="lead">The isolated environments of this Space in which Assistants run.</p>
 ${rows.length === 0 ? html`<p>There are no Capsules yet.</p>` : list}
 ${kubectl(`kubectl -n ${visit.names.namespace} get capsules -o wide`)}`;
+  return { title: 'Capsules', main };
+}
+
+const MOST_LISTED = 50;
+
+/** For a person who may see some Capsules but not list them: those of them that have Assistants. */
+async function byAssistants(visit: Visit): Promise<Page> {
+  const { namespace } = visit.names;
+  const assistants = await ifAllowed(listAssistants(visit));
+  // Without any list there is nothing to show but the refusal.
+  if (assistants === undefined) await listCapsules(visit);
+  const names = [...new Set(assistants?.map(({ capsule }) => capsule))].slice(0, MOST_LISTED);
+  const may = await Promise.all(
+    names.map((name) =>
+      visit.may({ group: 'platform.space', resource: 'capsules', namespace, name, verb: 'get' }),
+    ),
+  );
+  const rows = names
+    .filter((_, index) => may[index])
+    .map((name) => [html`<a href="${Url.path`/capsules/${name}`}">${name}</a>`]);
+  const main = html`<p class="quiet">You may not list Capsules: this requires <code>list</code> on <code>capsules</code>. These are the ones with Assistants that you may see; a Capsule without Assistants has the address <code>/capsules/NAME</code>.</p>
+${table(['Capsule'], rows)}
+${kubectl(`kubectl -n ${namespace} get assistants -o wide`)}`;
   return { title: 'Capsules', main };
 }

@@ -2,6 +2,7 @@ import { advice, card, foreign, kubectl, moment, state } from '../html/parts.ts'
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { Page } from '../http/outcome.ts';
+import { ifAllowed } from '../kubernetes/client.ts';
 import { listAssistants, listCapsules } from '../kubernetes/space.ts';
 import { MOST_ITEMS } from '../machinery/may-list.ts';
 import type { Route, Visit } from '../visit.ts';
@@ -10,16 +11,26 @@ import { machineryTroubles } from './machinery-troubles.ts';
 import { actOf } from './repair-acts.ts';
 import { type Trouble, type Troubles, troublesOf } from './troubles.ts';
 
+interface Found extends Troubles {
+  /** Whether there are more programs, nodes or probes than were examined. */
+  readonly isCut: boolean;
+  /** What the person may not list. */
+  readonly unseen: 'Capsules' | 'Assistants' | undefined;
+}
+
 /** Everything that is not Ready, for the page and for the number in the sidebar. */
-async function troubles(visit: Visit, isFresh: boolean): Promise<Troubles & { readonly isCut: boolean }> {
+async function troubles(visit: Visit, isFresh: boolean): Promise<Found> {
   const [capsules, assistants, machinery] = await Promise.all([
-    listCapsules(visit),
-    listAssistants(visit),
+    ifAllowed(listCapsules(visit)),
+    ifAllowed(listAssistants(visit)),
     visit.machineryOf(visit, isFresh),
   ]);
+  // Without both there is nothing to show but the refusal.
+  const unseen = capsules === undefined ? 'Capsules' : assistants === undefined ? 'Assistants' : undefined;
+  if (capsules === undefined && assistants === undefined) await listCapsules(visit);
   const { programs, probes, nodes } = machinery;
   const isCut = [programs, probes, nodes].some((list) => list?.isCut === true);
-  return { ...troublesOf(machineryTroubles(machinery), capsules, assistants), isCut };
+  return { ...troublesOf(machineryTroubles(machinery), capsules ?? [], assistants ?? []), isCut, unseen };
 }
 
 export async function countRepairs(visit: Visit): Promise<number | undefined> {
@@ -29,7 +40,7 @@ export async function countRepairs(visit: Visit): Promise<number | undefined> {
 export const repairs: Route = { method: 'GET', path: '/', under: 'repairs', run: repairsPage };
 
 async function repairsPage(visit: Visit): Promise<Page> {
-  const { toRepair, underWay, suspended, isCut } = await troubles(visit, true);
+  const { toRepair, underWay, suspended, isCut, unseen } = await troubles(visit, true);
   const { namespace, systemNamespace, servicesNamespace } = visit.names;
   const nothing = card(
     'good',
@@ -38,7 +49,7 @@ async function repairsPage(visit: Visit): Promise<Page> {
   const unread = isCut
     ? html`<p>There are more than ${MOST_ITEMS.toLocaleString('en')} nodes, programs or probes. The others are not examined here.</p>`
     : '';
-  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>${unread}
+  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>${unread}${unseen === undefined ? '' : unlisted(unseen)}
 ${toRepair.length === 0 ? nothing : html`<h2>To repair</h2>${await cards(visit, toRepair, 'bad')}`}
 ${underWay.length === 0 ? '' : html`<h2>In progress</h2>${await cards(visit, underWay, 'warn')}`}
 ${suspended.length === 0 ? '' : html`<h2>Suspended</h2>${await cards(visit, suspended, 'warn')}`}
@@ -49,6 +60,9 @@ ${kubectl(
 )}`;
   return { title: 'Repairs', main };
 }
+
+const unlisted = (what: 'Capsules' | 'Assistants'): Html =>
+  html`<p class="quiet">You may not list ${what}, so they are missing here. This requires <code>list</code> on <code>${what.toLowerCase()}</code>.</p>`;
 
 const MOST_SHOWN = 50;
 
