@@ -25,18 +25,38 @@ const pageOfNow = () =>
     request.send();
   });
 
+/**
+ * A name of each element that it also has on the next version of the page, where others may have come or gone: what it leads
+ * to and says, apart from numbers, and its place among those that do the same.
+ */
+function namesOf(elements) {
+  const known = new Map();
+  return elements.map((one) => {
+    const says = (one.querySelector(':scope > summary') ?? one).textContent.replace(/\d+/g, '');
+    const name = [one.tagName, one.getAttribute('href'), one.querySelector('[id]')?.id, says].join(' ');
+    known.set(name, (known.get(name) ?? 0) + 1);
+    return `${name} ${known.get(name)}`;
+  });
+}
+
 function show(next) {
   const [old, fresh] = [place(document), place(next)];
   if (fresh === null || isBusy()) return;
   const links = [document.querySelector('.links'), next.querySelector('.links')];
   if (links[1] !== null && links[0].innerHTML !== links[1].innerHTML) links[0].replaceWith(links[1]);
   if (old.innerHTML === fresh.innerHTML) return;
-  const opened = [...old.querySelectorAll('details')].map((one) => one.open);
-  for (const [index, one] of [...fresh.querySelectorAll('details')].entries()) one.open = opened[index] ?? false;
-  const goals = 'a, button, summary';
-  const focused = [...old.querySelectorAll(goals)].indexOf(document.activeElement);
+  const all = (of, selector) => [...of.querySelectorAll(selector)];
+  const [before, after] = [all(old, 'details'), all(fresh, 'details')];
+  const opened = new Set(namesOf(before).filter((_, index) => before[index].open));
+  for (const [index, name] of namesOf(after).entries()) after[index].open = opened.has(name);
+  const goals = all(old, 'a, summary');
+  const focused = namesOf(goals)[goals.indexOf(document.activeElement)];
   old.replaceChildren(...fresh.childNodes);
-  if (focused >= 0) [...old.querySelectorAll(goals)][focused]?.focus({ preventScroll: true });
+  if (focused !== undefined) {
+    const goalsNow = all(old, 'a, summary');
+    // What is gone leaves the focus at the beginning of the content, and not at something else.
+    (goalsNow[namesOf(goalsNow).indexOf(focused)] ?? old).focus({ preventScroll: true });
+  }
   document.title = next.title;
 }
 

@@ -53,6 +53,37 @@ describe('an open page', () => {
     await context.close();
   });
 
+  it('keeps the focus, and what is open, at the same object if another one goes or comes before it', async () => {
+    const wrong = condition('Ready', 'False', 'InputsMissing', 'It waits.');
+    for (const name of ['a-first', 'b-second'])
+      await made.assistant(name, { capsule: 'household', manifest: manifest(name) }, [wrong]);
+    const { context, page } = await windowOf(browser, { environment }, 'admin');
+    await page.goto('/');
+    const link = page.getByRole('link', { name: 'Assistant b-second' });
+    await link.focus();
+    await environment.policyServer.server.client.call({
+      method: 'DELETE',
+      path: '/apis/platform.space/v1/namespaces/home/assistants/a-first',
+    });
+    await page.getByRole('link', { name: 'Assistant a-first' }).waitFor({ state: 'detached' });
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Assistant b-second');
+
+    await page.goto(ASKING);
+    const manifestOf = page.locator('details', { hasText: 'The whole manifest' });
+    await manifestOf.locator('summary').click();
+    await environment.policyServer.server.client.call({
+      method: 'PATCH',
+      path: '/apis/platform.space/v1/namespaces/home/assistants/asking/status',
+      contentType: 'application/merge-patch+json',
+      body: { status: { conditions: [condition('Accepted', 'True', 'Valid', 'It is valid.')] } },
+    });
+    const folded = page.locator('details', { hasText: '1 condition is as expected' });
+    await folded.waitFor();
+    expect(await folded.getAttribute('open')).toBeNull();
+    expect(await manifestOf.getAttribute('open')).not.toBeNull();
+    await context.close();
+  });
+
   it('does not update while somebody is typing', async () => {
     const { context, page } = await windowOf(browser, { environment }, 'admin');
     await page.goto(ASKING);
