@@ -1039,7 +1039,20 @@ describe('the chart', () => {
     expect(clashing).toEqual([]);
   });
 
-  it.each(['a.b', '1st', 'a--b', 'a'.repeat(41)])(
+  it('writes names of namespaces and Secrets as text, also those that look like a number', async () => {
+    const named = ['network.monitoringNamespace', 'network.dns.namespace', 'backup.s3.pods.namespace'];
+    const values = [
+      ...[...named, 'console.ingress.tlsSecret', 'backup.s3.pods.labels.app'].map((value) => `${value}=1e3`),
+      'console.ingress.host=space.example.org',
+    ];
+    const set = values.flatMap((value) => ['--set-string', value]);
+    const text = JSON.stringify(await render(...SOME_BACKUP, ...set));
+    expect(text).toContain('"secretName":"1e3"');
+    expect(text.match(/"kubernetes.io\/metadata.name":"1e3"/g)?.length).toBeGreaterThan(8);
+    expect(text).not.toMatch(/[nN]ame":1000\b/);
+  });
+
+  it.each(['a.b', '1st', 'a--b', 'null', 'on', 'y', 'a'.repeat(41)])(
     'refuses the name %s, which cannot name a Space',
     async (name) => {
       const { code, stderr } = await template(name);

@@ -28,6 +28,9 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- if not (and (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) (le (len .Release.Name) 40)) }}
 {{- fail (printf "the release name %q cannot name a Space: use a lowercase letter, then lowercase letters, digits and single hyphens, at most 40 characters" .Release.Name) }}
 {{- end }}
+{{- if has .Release.Name (list "true" "false" "null" "yes" "no" "on" "off" "y" "n") }}
+{{- fail (printf "the release name %q cannot name a Space: as a label it would be no text in YAML" .Release.Name) }}
+{{- end }}
 {{- if has .Release.Namespace (list (include "space.system" .) (include "space.services" .)) }}
 {{- fail (printf "the chart creates the namespace %s for the programs of the Space itself; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
 {{- end }}
@@ -231,7 +234,7 @@ there needs a credential. Each pod's own policy decides whether it may connect t
 {{/* Egress to the cluster's DNS, for platform services only; Assistants have none. */}}
 {{- define "space.dns" -}}
 - to:
-    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .Values.network.dns.namespace }} } }
+    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .Values.network.dns.namespace | quote }} } }
       podSelector: { matchLabels: {{ .Values.network.dns.podLabels | default (dict "k8s-app" "kube-dns") | toJson }} }
     {{- range .Values.network.dns.cidrs }}
     - ipBlock: { cidr: {{ . | quote }} }
@@ -255,7 +258,7 @@ there needs a credential. Each pod's own policy decides whether it may connect t
 {{- with .at.pods }}
 {{- if .namespace }}
 - to:
-    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .namespace }} } }
+    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .namespace | quote }} } }
       podSelector: { matchLabels: {{ .labels | toJson }} }
   ports: [{ protocol: TCP, port: {{ .port }} }]
 {{- end }}
