@@ -125,6 +125,17 @@ describe('two Assistants with one id', () => {
     expect(owner(young, 'later')).toBeUndefined();
     expect(owner(old, 'later')?.message).toContain('"later"');
   });
+  test('say what can be done: an id is immutable, and one that is being deleted needs no other deletion', () => {
+    expect(owner(young, 'old')?.message).toContain(
+      'Create this one again with another id, or delete that one.',
+    );
+    const going = { ...old, metadata: { ...old.metadata, deletionTimestamp: '2026-01-03T00:00:00Z' } };
+    for (const registered of ['old', undefined]) {
+      const message = owner(young, registered, [going, young])?.message;
+      expect(message).toContain('"old" of this Capsule, which is being deleted');
+      expect(message).not.toContain('delete that one');
+    }
+  });
   test('do not silently take over from an owner that was removed without its clean-up', () => {
     expect(owner(old, 'ghost')?.message).toContain('Label Secret "ledger-database"');
   });
@@ -185,6 +196,18 @@ describe('a Capsule', () => {
     const limited = capsuleWith({}, { quota: { assistants: 1 } });
     expect(decide.decideAssistantQuota(placed, limited, [placed, twin])).toBeUndefined();
     expect(decide.decideAssistantQuota(twin, limited, [placed, twin])?.reason).toBe('QuotaExceeded');
+  });
+
+  test('counts Assistants that are being deleted, and says so', () => {
+    const going = assistant('a', '2026-01-01T00:00:00Z');
+    const all = [{ ...going, metadata: { ...going.metadata, deletionTimestamp: '2026-01-03T00:00:00Z' } }];
+    const next = assistant('b', '2026-01-02T00:00:00Z');
+    const told = (most: number) =>
+      decide.decideAssistantQuota(next, capsuleWith({}, { quota: { assistants: most } }), [...all, next])
+        ?.message;
+    expect(told(1)).toContain('counting those that are being deleted');
+    expect(told(0)).toContain('as it may have (0), counting');
+    expect(told(2)).toBeUndefined();
   });
 
   test('accepts as many Assistants as its quota allows, the older ones first', () => {

@@ -63,11 +63,12 @@ export function decideAssistantQuota(
 ): Finding | undefined {
   const most = capsule?.spec.quota?.assistants;
   if (most === undefined) return undefined;
-  const older = all.filter((other) => comesBefore(other, assistant)).length;
-  if (older < most) return undefined;
+  const older = all.filter((other) => comesBefore(other, assistant));
+  if (older.length < most) return undefined;
+  const counted = older.some(isGoing) ? ', counting those that are being deleted' : '';
   return no(
     'QuotaExceeded',
-    `The Capsule has as many Assistants as it may have (${most}). Delete one, or raise spec.quota.assistants.`,
+    `The Capsule has as many Assistants as it may have (${most})${counted}. Delete one, or raise spec.quota.assistants.`,
   );
 }
 
@@ -81,21 +82,28 @@ export function decideOwner(assistant: Assistant, { registered, rivals }: Claim)
   const id = claimedId(assistant);
   if (registered !== undefined) {
     const owner = rivals.find((rival) => rival.metadata.uid === registered);
+    if (owner) return belongsTo(owner, id);
     return no(
       'DuplicateIdentifier',
-      owner
-        ? `The id "${id}" belongs to Assistant "${owner.metadata.name}" of this Capsule. Give this one another id, or delete that one.`
-        : `The id "${id}" is registered to an Assistant that was removed without its clean-up. Label Secret "${id}-database" in the Capsule's namespace ${LABEL.retained}=true to give its data to this one.`,
+      `The id "${id}" is registered to an Assistant that was removed without its clean-up. Label Secret "${id}-database" in the Capsule's namespace ${LABEL.retained}=true to give its data to this one.`,
     );
   }
   const first = rivals.find((rival) => comesBefore(rival, assistant));
-  return first
-    ? no(
-        'DuplicateIdentifier',
-        `The id "${id}" belongs to Assistant "${first.metadata.name}" of this Capsule, which came first. Give this one another id, or delete that one.`,
-      )
-    : undefined;
+  return first && belongsTo(first, id);
 }
+
+/** An id cannot be changed, also while it is refused. */
+function belongsTo(owner: Assistant, id: string | undefined): Finding {
+  const advice = isGoing(owner)
+    ? ', which is being deleted; its condition Finalized says what that waits for. Wait for that, or create this one again with another id.'
+    : '. Create this one again with another id, or delete that one.';
+  return no(
+    'DuplicateIdentifier',
+    `The id "${id}" belongs to Assistant "${owner.metadata.name}" of this Capsule${advice}`,
+  );
+}
+
+const isGoing = ({ metadata }: Assistant): boolean => metadata.deletionTimestamp !== undefined;
 
 function comesBefore(a: Assistant, than: Assistant): boolean {
   const [placed, thanPlaced] = [a, than].map(({ metadata }) =>
