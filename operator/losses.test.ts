@@ -355,6 +355,26 @@ describe('a kind', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
+  test('and that let the id of an Assistant be changed: its condition says how it comes back with its data', async () => {
+    await space.settled();
+    const url = await space.urlOf('ledger');
+    const spec = { manifest: manifest('books') };
+    const { client } = environment.server;
+    await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False SpecInvalid');
+    // The schema of now refuses the change back, too.
+    const back = space.patch(ASSISTANT, 'ledger', { spec: { manifest: manifest('ledger') } });
+    await expect(back).rejects.toThrow('is immutable');
+    expect(await space.message(ASSISTANT, 'ledger', 'Accepted')).toContain('spec.deletionPolicy "Retain"');
+    await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
+    await space.removed(ASSISTANT, 'ledger');
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
+
   test('and that let the id of an Assistant be changed: it keeps its id, and does not have the other one', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');

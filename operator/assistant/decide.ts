@@ -42,7 +42,7 @@ export function decideIdentity(assistant: Assistant): Finding | undefined {
   if (known === undefined) return undefined;
   return no(
     'SpecInvalid',
-    `The manifest's platform.id was "${known}" and cannot change. Restore it, or create another Assistant.`,
+    `The manifest's platform.id was "${known}" and cannot change, nor be changed back. Create another Assistant, or this one again: with spec.deletionPolicy "Retain" it is deleted without its data, which the next one with that id has.`,
   );
 }
 
