@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { keysOf } from '../api/s3/testing/clients.ts';
 import { sendSigned } from '../api/s3/testing/signed.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
@@ -74,4 +74,35 @@ test('are to be repeated if the source is replaced all the time', async () => {
   const refused = await copy();
   expect(refused.json.error.code).toBe('unavailable');
   expect(refused.headers.get('retry-after')).toBe('1');
+});
+
+describe('a look that meets a replacement, and has the size of one state and the entity tag of the next', () => {
+  const SIZE = 100 * 1024;
+  test.each([
+    ['young', 0],
+    ['old', 60_000],
+  ])('charges no copy too little if the former state is %s', async (_, ageMs) => {
+    const { json } = await writer.put('from', Buffer.alloc(SIZE));
+    const modified = new Date(Date.now() - ageMs).toUTCString();
+    let left = 1;
+    between.fate = ({ method, url }): Fate => {
+      if (method !== 'HEAD' || !url?.endsWith('/from') || left === 0) return 'pass';
+      left -= 1;
+      return { head: { 'content-length': '0', etag: json.etag, 'last-modified': modified } };
+    };
+    // The size that was charged.
+    expect(await copy()).toMatchObject({ status: 200, json: { size: SIZE } });
+  });
+});
+
+test('an object that nobody replaces is copied, however old it is', async () => {
+  await writer.put('from', 'x');
+  expect((await copy()).status).toBe(200);
+  await new Promise((resolve) => setTimeout(resolve, 5_500));
+  const looks: string[] = [];
+  between.begun = ({ method, url = '' }) => {
+    if (method === 'HEAD' && url.endsWith('/from')) looks.push(url);
+  };
+  expect((await copy()).status).toBe(200);
+  expect(looks).toHaveLength(1);
 });

@@ -70,33 +70,67 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
     },
     copy: async (call, from, act) => {
       for (let attempt = 1; ; attempt += 1) {
-        const source = await sourceOf(client, call, from);
+        const source = await sourceOf(client, call, from, entryBytes > 0);
         try {
-          return await act(source);
+          if (source !== undefined) return await act(source);
         } catch (error) {
-          if (!(error instanceof S3Error) || error.status !== 412) throw error;
-          if (attempt === COPY_ATTEMPTS)
-            throw new ServiceError('unavailable', 'the source is being replaced', {
-              cause: error,
-              retryAfter: 1,
-            });
+          if (!isReplaced(error)) throw error;
         }
+        if (attempt === COPY_ATTEMPTS)
+          throw new ServiceError('unavailable', 'the source is being replaced', { retryAfter: 1 });
       }
     },
   };
 }
 
-/** The present state of the object to copy, and no other that replaces it meanwhile. */
-async function sourceOf(client: S3Client, call: ObjectCall, from: CopySource): Promise<Source> {
+const isReplaced = (error: unknown) => error instanceof S3Error && error.status === 412;
+
+/**
+ * The present state of the object to copy, and no other that replaces it meanwhile; undefined if it was just replaced. If
+ * that happens while versitygw looks at it, the answer has the size and time of one state and the entity tag of the next,
+ * so that by the tag alone more would be copied than is charged.
+ */
+async function sourceOf(
+  client: S3Client,
+  call: ObjectCall,
+  from: CopySource,
+  isCounted: boolean,
+): Promise<Source | undefined> {
   const key = physicalOf(call, from);
-  const head = await client.head(key, { headers: from.conditions ?? {}, signal: call.signal });
-  if (head.status === 304) throw new ServiceError('precondition_failed', 'condition on the source');
-  const etag = head.headers['etag'];
-  return {
-    key,
-    size: Number(head.headers['content-length'] ?? 0),
-    headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag },
+  const look = async () => {
+    const { status, headers } = await client.head(key, {
+      headers: from.conditions ?? {},
+      signal: call.signal,
+    });
+    if (status === 304) throw new ServiceError('precondition_failed', 'condition on the source');
+    return headers;
   };
+  const found = await look();
+  const size = Number(found['content-length'] ?? 0);
+  const before = isCounted ? lastTimeOf(found) : undefined;
+  if (before !== undefined)
+    return { key, size, headers: { 'x-amz-copy-source-if-unmodified-since': before } };
+  for (let i = 0; isCounted && i < YOUNG_LOOKS; i += 1) {
+    const again = await look().catch((error: unknown) => {
+      if (!isReplaced(error)) throw error;
+    });
+    if (STATE.some((name) => again?.[name] !== found[name])) return undefined;
+  }
+  const { etag } = found;
+  return { key, size, headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag } };
+}
+
+/** The headers that tell two states of an object apart. */
+const STATE = ['content-length', 'etag', 'last-modified'] as const;
+/** Looks at an object that is too young to be told from a later one by its time. */
+const YOUNG_LOOKS = 2;
+/** Milliseconds: times in answers are whole seconds, and a file gets its time a moment before its name. */
+const YOUNG_MS = 3_000;
+
+/** The latest time that this state may have by the server's clock, before all times of later ones; undefined if it is young. */
+function lastTimeOf({ date = '', 'last-modified': modified = '' }: Headers): string | undefined {
+  const last = Date.parse(modified) + 1_000;
+  return Date.parse(date) - last >= YOUNG_MS ? new Date(last).toUTCString() : undefined;
 }
 
 /** An empty body is read to its end first, since its inspection may still refuse it. */

@@ -9,7 +9,8 @@ export type Fate =
   | { readonly status: number; readonly code: string }
   | { readonly success: string }
   /** As if it had been stored with this entity tag. */
-  | { readonly etag: string };
+  | { readonly etag: string }
+  | { readonly head: Readonly<Record<string, string>> };
 
 /** A proxy between a broker and its S3 server, which has completed a request before its answer is changed. */
 export interface Between {
@@ -38,6 +39,7 @@ export async function startBetween(s3: S3Server): Promise<Between> {
           response.writeHead(answer.statusCode ?? 500, answer.headers).end(Buffer.concat(chunks));
         else if ('success' in fate)
           response.writeHead(200, { 'content-length': fate.success.length }).end(fate.success);
+        else if ('head' in fate) response.writeHead(200, fate.head).end();
         else if ('etag' in fate) response.writeHead(200, { 'content-length': 0, etag: fate.etag }).end();
         else {
           const error = `<?xml version="1.0"?><Error><Code>${fate.code}</Code></Error>`;
