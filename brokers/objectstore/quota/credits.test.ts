@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { parseKey, physicalKey, prefixesOf } from '../objects/object-key.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
-import { type Between, startBetween } from '../testing/between.ts';
+import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
@@ -191,6 +191,22 @@ test('an object that still exists afterwards is not credited, although the serve
   // A completion that is repeated is a success and changes nothing.
   await ending(call, ['b', 'c'], async () => void stored.set('c', '"other"'), { mayRepeat: true });
   expect(await credits()).toMatchObject({ credited: 20, objects: 2 });
+});
+
+test('a state that no object ever had is not credited: the size of one, and the entity tag of the next', async () => {
+  const one = await newAssistant(broker, { quota: MIB });
+  expect(await put(one, 'a', 800 * KIB)).toBe('ok');
+  const { headers } = await one.call('HEAD', '/v1/objects/data/a');
+  let looks = 0;
+  between.fate = (request): Fate => {
+    if (request.method !== 'HEAD' || ++looks > 1) return noLists(request);
+    const [size, modified] = ['content-length', 'last-modified'].map((name) => headers.get(name) ?? '');
+    return { head: { 'content-length': size ?? '', 'last-modified': modified ?? '', etag: '"next"' } };
+  };
+  expect(await remove(one, 'a')).toBe(200);
+  between.fate = noLists;
+  expect(looks).toBeGreaterThan(0);
+  expect(await credits()).toMatchObject({ credited: 0, objects: 0 });
 });
 
 test('a marker is not credited, since its folder may exist without it', async () => {

@@ -78,6 +78,15 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
     }
   }
 
+  /**
+   * The object at a key. If it is replaced while versitygw looks at it, the answer has the size of one state and the entity
+   * tag of the next: that would be credited in addition to both. So it is looked at twice.
+   */
+  async function settledAt(key: string, signal: AbortSignal): Promise<Looked | undefined> {
+    const [one, two] = [await objectAt(key, signal), await objectAt(key, signal)];
+    return one !== undefined && two?.object.equals(one.object) && two.bytes === one.bytes ? one : undefined;
+  }
+
   /** The present objects, and the number of the last count; undefined if nothing is credited. */
   async function look(capsule: Capsule, keys: readonly string[], signal: AbortSignal) {
     const looked: Looked[] = [];
@@ -88,7 +97,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
       // The number is read first: the objects exist after this count, and every later count voids the credit.
       countNumber = await countNumberOf(capsule.capsulePrefix);
       if (countNumber === undefined) return undefined;
-      for (const key of new Set(keys)) looked.push(...toArray(await objectAt(key, inTime)));
+      for (const key of new Set(keys)) looked.push(...toArray(await settledAt(key, inTime)));
     } catch (error) {
       if (!(error instanceof S3Error || inTime.aborted))
         log.warn({ err: error }, 'the check for uploads that have to end failed');
