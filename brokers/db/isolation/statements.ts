@@ -180,6 +180,12 @@ export function reopeningStatements(name: string): string {
 export const END_SESSIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
   WHERE a.datname = ANY ($1) AND NOT r.rolsuper AND a.pid <> pg_backend_pid()`;
 
+/** Ends sessions of workloads beyond a number in each of these databases, and keeps those that are in use, then older ones. */
+export const END_SURPLUS = `SELECT pg_terminate_backend(pid) FROM (
+    SELECT a.pid, row_number() OVER (PARTITION BY a.datname ORDER BY a.state = 'idle', a.backend_start) AS place
+    FROM pg_stat_activity a WHERE a.datname = ANY ($1) AND a.usename = a.datname AND a.backend_type = 'client backend') own
+  WHERE place > $2`;
+
 function checkedVerifier(verifier: string): string {
   if (!VERIFIER.test(verifier)) throw new Error('not a SCRAM verifier');
   return verifier;

@@ -3,7 +3,7 @@ import { about, audit, type Call, lockCapsule } from '@space/broker-kit/principa
 import type { Context } from '../context.ts';
 import { decideQuota, type Standing, standingOf } from '../core/quota.ts';
 import { observeRegistered } from '../isolation/observe.ts';
-import { connectionStatements, within } from '../isolation/statements.ts';
+import { connectionStatements, END_SURPLUS, within } from '../isolation/statements.ts';
 import { requireConnections } from '../limits/capacity.ts';
 import { connectionsGranted, type Limits, measure, readLimits, writeLimits } from '../limits/rows.ts';
 import { seize } from './cut.ts';
@@ -17,7 +17,26 @@ export interface Standings {
 }
 
 /** Sets the limits of a Capsule and returns its usage; with the same limits again, nothing changes. */
-export function setLimits(context: Context, call: Call, capsule: string, wanted: Limits): Promise<Standings> {
+export async function setLimits(
+  context: Context,
+  call: Call,
+  capsule: string,
+  wanted: Limits,
+): Promise<Standings> {
+  const { names, most, standings } = await write(context, call, capsule, wanted);
+  // The server limits new sessions only. What a lower limit gives back may be promised to others already.
+  await context.connections.session((session) => session.run('end surplus', END_SURPLUS, [names, most]));
+  return standings;
+}
+
+interface Written {
+  /** The Capsule's databases, and the connections that each of them may have now. */
+  readonly names: readonly string[];
+  readonly most: number;
+  readonly standings: Standings;
+}
+
+function write(context: Context, call: Call, capsule: string, wanted: Limits): Promise<Written> {
   return context.connections.transaction(async (session, attempt) => {
     const known = await lockCapsule(session, capsule, 'UPDATE');
     const row = await readLimits(session, capsule);
@@ -26,6 +45,8 @@ export function setLimits(context: Context, call: Call, capsule: string, wanted:
     const connections = wanted.connections ?? context.connectionLimit;
     const databaseBytes = wanted.databaseBytes ?? context.databaseBytes;
     const observed = await observeRegistered(session, capsule);
+    const names = observed.map(({ name }) => name);
+    const most = row.door === 'tidying' ? 1 : connections;
     const same = row.connections === wanted.connections && row.databaseBytes === wanted.databaseBytes;
     if (!same) {
       if (connections > (row.connections ?? context.connectionLimit))
@@ -36,21 +57,17 @@ export function setLimits(context: Context, call: Call, capsule: string, wanted:
           context.connectionLimit,
         );
       await writeLimits(session, capsule, wanted);
-      const statements = observed.flatMap((one) =>
-        connectionStatements(one, connections, row.door === 'tidying' ? 1 : connections),
-      );
+      const statements = observed.flatMap((one) => connectionStatements(one, connections, most));
       // A tenant that changes its own role all the time would win every race.
       if (attempt > 1) await seize(context, session, observed);
       if (statements.length > 0) await session.run('limit connections', within('cut', statements));
       await audit(session, { ...about(call, 'capsule.limits', 'provisioner'), capsule, outcome: 'limited' });
     }
-    const sizes = await measure(
-      session,
-      observed.map(({ name }) => name),
-    );
+    const sizes = await measure(session, names);
     const usedBytes = [...sizes.values()].reduce((sum, bytes) => sum + bytes, row.shared);
     // Predicts the next check's decision; only that check opens or closes databases. A pause does not end here.
     const { door } = decideQuota(row, usedBytes, databaseBytes, row.until - 1);
-    return { databaseBytes, connections, usedBytes, standing: standingOf(door, usedBytes, databaseBytes) };
+    const standing = standingOf(door, usedBytes, databaseBytes);
+    return { names, most, standings: { databaseBytes, connections, usedBytes, standing } };
   });
 }
