@@ -41,6 +41,9 @@ interface MachineryOptions {
  */
 const KEPT_MS = 15_000;
 const MOST_KEPT = 64;
+/** With more nodes, one of them changes nearly every second, and with it the pages that show them. */
+const MANY_NODES = 500;
+const hasMany = ({ nodes }: Machinery) => (nodes?.items.length ?? 0) > MANY_NODES;
 
 /** Reads it with the person's rights, and keeps it for their session for some seconds. */
 export function machineryOf({ sandbox, certificatesOf, now }: MachineryOptions): MachineryOf {
@@ -48,10 +51,11 @@ export function machineryOf({ sandbox, certificatesOf, now }: MachineryOptions):
   return (reader, isFresh) => {
     const { id } = reader.session;
     const known = kept.get(id);
-    if (known !== undefined && !isFresh && known.until > now().getTime()) return known.machinery;
-    const machinery = readMachinery(reader, { sandbox, certificatesOf, now });
+    const current = known !== undefined && known.until > now().getTime() ? known : undefined;
+    if (current !== undefined && !isFresh) return current.machinery;
+    const machinery = readMachinery(reader, { sandbox, certificatesOf, now }, current?.machinery);
     kept.delete(id);
-    kept.set(id, { until: now().getTime() + KEPT_MS, machinery });
+    kept.set(id, { until: current?.until ?? now().getTime() + KEPT_MS, machinery });
     // A failed read is repeated.
     machinery.catch(() => kept.delete(id));
     for (const [oldest] of kept) {
@@ -65,11 +69,13 @@ export function machineryOf({ sandbox, certificatesOf, now }: MachineryOptions):
 async function readMachinery(
   reader: Reader,
   { sandbox, certificatesOf, now }: MachineryOptions,
+  known?: Promise<Machinery>,
 ): Promise<Machinery> {
+  const before = await known?.catch(() => undefined);
   const [programs, probes, { nodes, classes }] = await Promise.all([
     programsOf(reader),
     probesOf(reader),
-    nodesOf(reader, sandbox),
+    before !== undefined && hasMany(before) ? before : nodesOf(reader, sandbox),
   ]);
   // They are not secret, but the API server decides who may see the Space's programs.
   const certificates = programs === undefined ? undefined : await certificatesOf();

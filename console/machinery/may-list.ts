@@ -2,8 +2,9 @@ import * as z from 'zod';
 import { type Ask, ifAllowed } from '../kubernetes/client.ts';
 import type { Reader } from './reader.ts';
 
-const PAGE = 500;
-const MOST_PAGES = 20;
+/** Small, since a node alone may have 20 KiB. */
+const PAGE = 200;
+const MOST_PAGES = 50;
 /** The most items that are read of a list. */
 export const MOST_ITEMS = PAGE * MOST_PAGES;
 

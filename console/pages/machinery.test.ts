@@ -249,7 +249,7 @@ describe('certificates', () => {
   });
 });
 
-describe('a cluster of 501 nodes, which the API server lists in two answers', () => {
+describe('a cluster of 501 nodes, which the API server lists in several answers', () => {
   it('shows the last of them, and what is wrong with it', async () => {
     const more = Array.from({ length: 498 }, (_, index) => `more-${String(index).padStart(3, '0')}`);
     for (let at = 0; at < more.length; at += 20)
