@@ -4,8 +4,8 @@ import { buildConnector } from 'undici';
 /** The only trusted authority at present, in PEM. */
 export type Authority = () => string;
 
-/** Parses a file with an authority; refuses one that is only partly written. */
-export function parseAuthority(text: string): string {
+/** Parses a file with a certificate; refuses one that is only partly written. */
+export function parseCertificate(text: string): string {
   new X509Certificate(text);
   return text;
 }

@@ -10,7 +10,7 @@ import {
 import { startShell } from '@space/broker-kit/service';
 import type { Express } from 'express';
 import { createApp } from './app.ts';
-import { type Authority, parseAuthority } from './authority.ts';
+import { type Authority, parseCertificate } from './authority.ts';
 import { type CredentialBroker, credentialBroker } from './broker/client.ts';
 import { principals } from './broker/principal.ts';
 import type { Config } from './config.ts';
@@ -176,7 +176,7 @@ function filesOf(resources: Resources, log: Logger): Files {
   };
   return {
     follow,
-    authority: async (path) => (path === undefined ? undefined : follow(path, parseAuthority)),
+    authority: async (path) => (path === undefined ? undefined : follow(path, parseCertificate)),
   };
 }
 
@@ -234,7 +234,7 @@ async function openCertificates(
 ): Promise<CertificatesOf> {
   const pem = async (of: string, path: string | undefined) => {
     if (path === undefined) return [];
-    return [{ of, read: await files.follow(path, (text) => text) }];
+    return [{ of, read: await files.follow(path, parseCertificate) }];
   };
   const peer = async (of: string, url: string | undefined, ca: string | undefined, name?: string) =>
     url === undefined ? [] : [{ of, url, name, authority: await files.authority(ca) }];

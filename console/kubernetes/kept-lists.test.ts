@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
-import { parseAuthority } from '../authority.ts';
+import { parseCertificate } from '../authority.ts';
 import { PATIENT, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { condition, type Subjects, subjects } from '../testing/subjects.ts';
 import { type Ask, type Kubernetes, kubernetes } from './client.ts';
@@ -29,7 +29,9 @@ describe('a cached list', () => {
     made = subjects(environment);
     await made.capsule('first');
     const url = environment.policyServer.server.url;
-    const authority = parseAuthority(readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8'));
+    const authority = parseCertificate(
+      readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8'),
+    );
     api = kubernetes({ url, authority: () => authority, timeoutMs: PATIENT.apiMs });
     const counting: Kubernetes = {
       ...api,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { named } from '../../e2e/space/testing/policy-server.ts';
 import { makePki } from '../../testing/certificates.ts';
 import { eventually } from '../../testing/eventually.ts';
+import { freePort } from '../../testing/ports.ts';
 import type { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { node, probe, program } from '../testing/machinery.ts';
@@ -245,6 +246,27 @@ describe('certificates', () => {
     expect(other).toMatch(/Database broker not known – you, in home-services\/db-broker-tls/);
     expect(other).toContain('find out why home-services/objectstore-broker-tls was not renewed');
     broker.close();
+    await pki.remove();
+  });
+});
+
+describe('a file of a certificate that somebody spoils', () => {
+  it('fails no page, since its last valid content counts', async () => {
+    const pki = await makePki();
+    const file = environment.write('spoilt-authority.crt', pki.authority);
+    let now = Date.now();
+    const { origin } = await environment.start(
+      { OBJECT_STORE_URL: `https://localhost:${await freePort()}`, OBJECT_STORE_CA_FILE: file },
+      () => new Date(now),
+    );
+    const who = await environment.signedIn('admin', origin);
+    environment.write('spoilt-authority.crt', 'half of a certificate');
+    const notices = () => environment.log.filter((one) => /file changed/.test(one) && one.includes(file));
+    await eventually(() => new Set(notices()).size >= 2, { what: 'both readers of the file to notice' });
+    now += 61_000;
+    const { status, text } = await who.get('/sandbox');
+    expect(status).toBe(200);
+    expect(text).toMatch(/The Space’s authority 1 day /);
     await pki.remove();
   });
 });
