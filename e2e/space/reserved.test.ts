@@ -356,6 +356,7 @@ describe('in the operator’s namespace', () => {
       ['secrets', named('ingress-cert')],
       ['secrets', named('a-console-cert')],
       ['secrets', named('console-cert-x')],
+      ['secrets', named('console-cert-admin')],
       ['secrets', named('services-cert')],
       ['secrets', named('our.ca')],
       ['secrets', generated('capsule-')],
