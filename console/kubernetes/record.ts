@@ -55,8 +55,12 @@ export function recording(
     .replace(/\.\d+Z$/, 'Z');
   const of = `${what === '' ? '-' : what}${generation === undefined ? '' : `@${generation}`}`;
   const line = `${at} ${act} ${of} ${session.user}`;
+  // A form that was sent twice led to one generation, and is one act.
+  const isSame = (one: Done) =>
+    one.act === act && one.what === what && one.generation === generation && one.by === session.user;
+  const isKnown = generation !== undefined && doneOn({ annotations }).some(isSame);
   // A name that does not fit into a line is not recorded.
-  if (!LINE.test(line)) return { resourceVersion };
+  if (isKnown || !LINE.test(line)) return { resourceVersion };
   const lines = [line, ...linesOf(annotations).filter((one) => one !== '')].slice(0, MOST_LINES);
   return { resourceVersion, annotations: { [RECORD]: lines.join('\n') } };
 }

@@ -69,6 +69,20 @@ describe('credential sets', () => {
       for (const value of [id, secret, principal]) expect(text).not.toContain(value);
   });
 
+  it('are created and recorded once, although the form was sent twice', async () => {
+    const who = await environment.signedIn('admin');
+    const form = await who.get(PAGE);
+    const fields = { name: 'twice', ...filled(whole.store.fields()) };
+    const [, again] = [
+      await who.send(form, `${PAGE}/create`, fields),
+      await who.send(form, `${PAGE}/create`, fields),
+    ];
+    expect([again.status, again.text.match(/Verify and rotate/g)]).toEqual([200, ['Verify and rotate']]);
+    const { text } = await who.get('/capsules/household');
+    expect(text.match(/Credential set twice created/g)).toHaveLength(1);
+    await who.send(again, `${PAGE}/delete`);
+  });
+
   it('that fail are reported at the field, and the form keeps everything except secrets', async () => {
     const who = await environment.signedIn('capsule-admin');
     const cases: [Record<string, string>, string, string][] = [
