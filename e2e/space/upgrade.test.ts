@@ -66,6 +66,7 @@ const KEPT = [
   secret('capsule-former-database', 'spc_dbp_2', { ...ofCapsule, 'platform.space/retained': 'true' }, owner),
 ];
 const PEOPLES = [
+  secret('no-record', 'of Helm', { owner: 'helm', name: HOME }, {}),
   secret('bank-key', 'value', { 'platform.space/capsule': 'household' }, {}, 'platform.space/stored-input'),
   secret('notes', 'value', {}, {}),
 ];

@@ -107,17 +107,20 @@ export async function clearOut({ run, client }: Move): Promise<void> {
 
 /**
  * Whether a record of Helm renders a Secret. The record is compressed JSON in base64, which the API server encodes once
- * more.
+ * more. Helm passes over what it cannot read, and nobody else may be stopped by it.
  */
 function holdsSecrets({ data }: Document): boolean {
   const record = Buffer.from(data?.['release'] ?? '', 'base64').toString('latin1');
-  const { manifest, hooks } = JSON.parse(gunzipSync(Buffer.from(record, 'base64')).toString('utf8')) as {
-    readonly manifest: string;
-    readonly hooks?: readonly { readonly manifest: string }[];
-  };
-  return [manifest, ...(hooks ?? []).map((hook) => hook.manifest)].some((text) =>
-    /^kind: Secret$/m.test(text),
-  );
+  try {
+    const { manifest, hooks } = JSON.parse(gunzipSync(Buffer.from(record, 'base64')).toString('utf8')) as {
+      readonly manifest: string;
+      readonly hooks?: readonly { readonly manifest: string }[];
+    };
+    const texts = [manifest, ...(hooks ?? []).map((hook) => hook.manifest)];
+    return texts.some((text) => /^kind: Secret$/m.test(text));
+  } catch {
+    return false;
+  }
 }
 
 /** Whether the operator created the object for a Capsule: principals and sealed inputs. */
