@@ -316,6 +316,25 @@ test('a value that is easy to guess is refused, and the condition says why', asy
   expect(gateways.calls).not.toContain('input.seal');
 });
 
+test('a value whose key is lost is entered again as its condition says, also the same one', async () => {
+  const replica = await asking(INPUT);
+  keep('k2');
+  await gateways.replicas[0]?.stop();
+  gateways.replicas[0] = await startReplica();
+  await started(replica, 'containerd://2', '127.0.0.11');
+  await say('EgressReady', 'False InputNeedsReentry');
+  // A write of what is there changes nothing, and nobody could tell it from no write.
+  await write({ stringData: { value: VALUE } });
+  await looked();
+  await say('EgressReady', 'False InputNeedsReentry');
+  const [, mark = '', digest = ''] =
+    /annotated with (\S+)=(\S+) for bank/.exec(await space.message(ASSISTANT, 'ledger', 'EgressReady')) ?? [];
+  await write({ metadata: { annotations: { [mark]: digest } } });
+  await touch();
+  await say('Ready', READY);
+  expect(seals()).toBe(2);
+});
+
 test('a value that its host returned while it is sealed again with the next key stays disabled', async () => {
   const replica = await asking(INPUT);
   keep('k2', 'k1');

@@ -60,7 +60,7 @@ async function isAnother(
  * Tells a person how to enter a value so that it counts as entered, whatever the Secret holds now; the end of a
  * sentence "enter it …".
  */
-const howToEnter = (keys: readonly string[], definitions: Definitions): string => {
+export const howToEnter = (keys: readonly string[], definitions: Definitions): string => {
   const marks = keys.flatMap((key) => {
     const definition = definitions[key];
     if (definition === undefined) return [];

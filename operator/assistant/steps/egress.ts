@@ -15,6 +15,7 @@ import { idOf, type Stores } from '../../stores.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
 import { aboutOf, type Leaving, type Workload } from '../identity.ts';
+import { type Definitions, howToEnter } from '../inputs/judge.ts';
 import { markReflected } from '../inputs/reflected.ts';
 import { type Envelopes, ensureSealed, keepResealed } from '../inputs/seal.ts';
 import { addressesOfPods, podsOf } from '../pods.ts';
@@ -45,7 +46,7 @@ export async function ensureEgress(
     // Replicas tell by the envelopes that they have, and another one would count as another value.
     const reflected = await markReflected(context, workload, envelopes, signal);
     if (!reflected) await keepResealed(context, workload, { sealed, sent: envelopes, resealed }, signal);
-    const finding = reflected ?? acknowledged(outcome);
+    const finding = reflected ?? acknowledged(outcome, policy.inputs);
     if (!isTrue(finding)) return { finding, retry: outcome.problem };
     const address = addresses.egress;
     if (address === undefined) return { finding: NO_SERVICE };
@@ -149,7 +150,10 @@ export async function removeEgress(
   }
 }
 
-function acknowledged({ serving, acknowledged: known, reentry }: Acknowledged): Finding {
+function acknowledged(
+  { serving, acknowledged: known, reentry }: Acknowledged,
+  definitions: Definitions,
+): Finding {
   if (serving === 0) return UNAVAILABLE;
   if (known < serving)
     return no(
@@ -159,7 +163,7 @@ function acknowledged({ serving, acknowledged: known, reentry }: Acknowledged): 
   if (reentry.length > 0)
     return no(
       'InputNeedsReentry',
-      `The egress gateway cannot open the value of ${reentry.join(', ')}. Write it into its Secret again.`,
+      `The egress gateway cannot open the value of ${reentry.join(', ')}. Enter it again ${howToEnter(reentry, definitions)}.`,
     );
   return yes('Ready', 'Every replica of the egress gateway has this policy.');
 }
