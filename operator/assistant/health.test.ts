@@ -180,9 +180,28 @@ test.each<[string, WorkloadView, string, string]>([
   ],
   [
     'an image that runs as root',
-    view([pod(waiting('CreateContainerConfigError', 'will run as root'))]),
+    view([
+      pod(
+        waiting(
+          'CreateContainerConfigError',
+          'container has runAsNonRoot and image will run as root (pod: x)',
+        ),
+      ),
+    ]),
     'False PodsRefused',
-    'will run as root',
+    'will run as root (pod: x). The image must run as a numeric user other than 0.',
+  ],
+  [
+    'a command that the image does not have',
+    view([pod(waiting('RunContainerError', 'exec: "start": executable file not found in $PATH'))]),
+    'False PodsRefused',
+    'not found in $PATH. Check the image, and command and args in the spec. kubectl describe pod says more.',
+  ],
+  [
+    'a Secret that was deleted',
+    view([pod(waiting('CreateContainerConfigError', 'secret "ledger-database" not found'))]),
+    'False Starting',
+    'The container waits for a Secret, which the operator creates again: secret "ledger-database" not found.',
   ],
   [
     'a crash loop',

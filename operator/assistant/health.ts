@@ -120,13 +120,7 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
     const reason = state?.waiting?.reason ?? '';
     const unpulled = pullFailure(container, image);
     if (unpulled) return unpulled;
-    if (CONFIG_FAILURES.has(reason)) {
-      const what = state?.waiting?.message ?? reason;
-      return no(
-        'PodsRefused',
-        `The container cannot be created: ${oneLine(what, 300)}. The image must run as a numeric user other than 0.`,
-      );
-    }
+    if (CONFIG_FAILURES.has(reason)) return uncreated(state?.waiting?.message ?? reason);
     const ended = state?.terminated ?? lastState?.terminated;
     if (ended && (restartCount > 0 || state?.terminated)) {
       const how =
@@ -140,6 +134,20 @@ function containerProblem(pod: Pod, image: string): Finding | undefined {
     }
   }
   return undefined;
+}
+
+/** Pods need no Secrets but those that the operator creates, which looks at starting pods often. */
+const SECRET_LOST = /^secret ".*" not found|^couldn't find key .* in Secret /;
+
+/** Why the kubelet does not create the container, and what helps. */
+function uncreated(what: string): Finding {
+  const text = oneLine(what, 300);
+  if (SECRET_LOST.test(what))
+    return no('Starting', `The container waits for a Secret, which the operator creates again: ${text}.`);
+  const advice = /non-?root/i.test(what)
+    ? 'The image must run as a numeric user other than 0.'
+    : 'Check the image, and command and args in the spec. kubectl describe pod says more.';
+  return no('PodsRefused', `The container cannot be created: ${text}. ${advice}`);
 }
 
 /** Quota and Pod Security refuse the pod itself, and only the Deployment's status shows that. */
