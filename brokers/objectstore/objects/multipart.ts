@@ -11,6 +11,7 @@ import type { OpenUpload, Uploads } from './uploads.ts';
 import { doubtOf, sendable, type Writer } from './writer.ts';
 
 const MAX_PART = 10_000;
+const LATE_MS = 60_000;
 /** What an upload without parts costs at the S3 server, in addition to its future object. */
 const UPLOAD_ENTRIES = 2;
 
@@ -19,18 +20,25 @@ type Multipart = Pick<
   'createUpload' | 'putPart' | 'copyPart' | 'listParts' | 'completeUpload' | 'abortUpload' | 'listUploads'
 >;
 
+export interface MultipartOptions {
+  /** Absent if nothing is counted. */
+  readonly ending?: Ending;
+  /** Milliseconds after which a server has finished a part whose request was abandoned. */
+  readonly lateMs?: number;
+}
+
 /** Objects in parts. Callers know an upload only by the broker's id, and its parts count until it has ended. */
 export function createMultipart(
   client: S3Client,
   uploads: Uploads,
   writer: Writer,
-  ending?: Ending,
+  { ending, lateMs }: MultipartOptions,
 ): Multipart {
   const completions = new Completions(client, uploads, ending);
 
   return {
     createUpload: beginUploads(client, uploads, writer),
-    ...partWrites(client, uploads, writer),
+    ...partWrites(client, uploads, { writer, lateMs }),
     listParts: async (call, at, page) => {
       const upload = await uploadAt(uploads, call, at);
       const key = logicalKey(call.tenant.prefixes, at.bucket, upload.key) ?? '';
@@ -130,12 +138,14 @@ async function begin(
 function partWrites(
   client: S3Client,
   uploads: Uploads,
-  writer: Writer,
+  { writer, lateMs }: { readonly writer: Writer; readonly lateMs: number | undefined },
 ): Pick<Multipart, 'putPart' | 'copyPart'> {
+  const lookLater = lateLooks(client, uploads, lateMs);
   /** A part whose outcome is unknown counts, too, until some time after the upload has ended. */
   const intoRow =
     (upload: OpenUpload) =>
     async (reservation: Reservation, bytes: number, doubted: number | undefined): Promise<void> => {
+      if (doubted !== undefined) lookLater(upload);
       // It is counted twice for a moment rather than not at all.
       const isOpen = await uploads.addBytes(upload, bytes, doubted !== undefined);
       await reservation.move();
@@ -179,6 +189,25 @@ function partWrites(
         );
       });
     },
+  };
+}
+
+/**
+ * Looks again at an upload after a part of it had no answer: the server may store the part after the upload has ended, and
+ * lists it nowhere.
+ */
+function lateLooks(client: S3Client, uploads: Uploads, lateMs = LATE_MS): (upload: OpenUpload) => void {
+  const timers = new Map<string, NodeJS.Timeout>();
+  return (upload) => {
+    if (upload.credentialSet !== null) return;
+    const look = async () => {
+      timers.delete(upload.id);
+      if ((await uploads.find(upload.bucketPrefix, upload.id)) === undefined)
+        await clearLateParts(client, upload);
+    };
+    const timer =
+      timers.get(upload.id)?.refresh() ?? setTimeout(() => void look().catch(() => undefined), lateMs);
+    timers.set(upload.id, timer.unref());
   };
 }
 

@@ -1,9 +1,9 @@
 import { ServiceError } from '@space/broker-kit';
 import { entriesOf } from '../quota/charge.ts';
-import type { Doubts, Ending } from '../quota/credits.ts';
+import type { Doubts } from '../quota/credits.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
-import { createMultipart } from './multipart.ts';
+import { createMultipart, type MultipartOptions } from './multipart.ts';
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './object-headers.ts';
 import {
   isMarker,
@@ -18,10 +18,7 @@ import type { Copied, ObjectCall, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
 import { createWriter, type Source, sendable, type Writer, type WriterOptions } from './writer.ts';
 
-interface StoreOptions extends WriterOptions {
-  /** Absent if nothing is counted. */
-  readonly ending?: Ending;
-}
+type StoreOptions = WriterOptions & MultipartOptions;
 
 /** The operations of an Assistant on its two buckets. Every request is limited to the tenant's prefixes. */
 export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
@@ -29,7 +26,7 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
   const ends = endingUnder(options);
 
   return {
-    ...createMultipart(client, uploads, writer, options.ending),
+    ...createMultipart(client, uploads, writer, options),
     ...reading(client),
     put: async (call, ref, body, headers) => {
       checkMarker(ref.key, body.length);
