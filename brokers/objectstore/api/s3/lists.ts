@@ -67,7 +67,9 @@ export async function listObjects(store: ObjectStore, admitted: Admitted): Promi
   // marker has that name.
   const below = marker.startsWith(prefix) ? marker.slice(prefix.length) : '';
   const rolledUp = delimiter !== undefined && below !== '' && below.indexOf(delimiter) === below.length - 1;
-  const after = marker === '' ? undefined : prefixOf(rolledUp ? `${marker}${BEYOND}` : marker);
+  const from = marker === '' ? undefined : prefixOf(marker);
+  // It may be longer than a key.
+  const after = rolledUp ? (`${marker}${BEYOND}` as KeyPrefix) : from;
   const page = await pageOf(store, call, bucket, { prefix, delimiter, after, limit });
   const last = [...page.objects.map(({ key }) => key), ...page.prefixes].sort(byBytes).at(-1);
   const next = page.next === undefined || last === undefined ? [] : [['NextMarker', written(last)] as const];

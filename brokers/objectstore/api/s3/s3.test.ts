@@ -8,6 +8,7 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   ListBucketsCommand,
+  ListObjectsCommand,
   PutObjectCommand,
   S3Client,
   type S3ServiceException,
@@ -174,4 +175,15 @@ test('both protocols see the same objects', async () => {
   expect([read.text, read.headers.get('x-object-meta-a')]).toEqual(['from s3', 'b']);
   await me.put('same', 'from json');
   expect(String(await stored('same'))).toBe('from json');
+});
+
+test('a list in pages goes on behind the longest common prefix', async () => {
+  const parent = Array.from({ length: 3 }, () => 'p'.repeat(255)).join('/');
+  const folders = ['a', 'b'].map((last) => `${parent}/${last.repeat(130)}/`);
+  for (const folder of folders) expect((await me.put(`${folder}x`, '')).status).toBe(200);
+  const page = (Marker?: string) =>
+    s3.send(new ListObjectsCommand({ Bucket, Prefix: `${parent}/`, Delimiter: '/', MaxKeys: 1, Marker }));
+  const first = await page();
+  expect(first.CommonPrefixes).toEqual([{ Prefix: folders[0] }]);
+  expect((await page(first.NextMarker)).CommonPrefixes).toEqual([{ Prefix: folders[1] }]);
 });
