@@ -35,6 +35,10 @@ damaged() {
     perl -MJSON::PP -0777 -ne 'for ((map { @{ $_->{backup} } } @{ decode_json $_ })[-1]) { print $_->{label} if $_->{error} }'
 }
 
+# Whether the log lacked a file at the last look, such as after a tenant wrote more than could be archived: nothing that came after
+# can be restored until there is another copy.
+has_gap() { [ -n "$missing" ] && [ "$missing" != unknown ]; }
+
 # Tells the database broker of the newest copy, of damaged pages in it, and of the first file that the log lacks since then. Each
 # look at the log lists its files, so it is one an hour, and one after each copy, which begins a log without a gap.
 any='^[0-9-]+F(_[0-9-]+[DI])?$'
@@ -71,7 +75,7 @@ trap 'exit 0' TERM INT
 # A failed copy is tried again after a minute. `wait` returns at a signal, while a `sleep` in the foreground would delay the trap.
 while :; do
   tell || echo 'backup: the database broker could not be told of the copies' >&2
-  if { is_due "$any" "${BACKUP_HOURS:?}" || is_outdated "$any"; } && ! once; then echo 'backup: failed' >&2; fi
+  if { is_due "$any" "${BACKUP_HOURS:?}" || is_outdated "$any" || has_gap; } && ! once; then echo 'backup: failed' >&2; fi
   sleep 60 &
   wait $!
 done

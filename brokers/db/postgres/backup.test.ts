@@ -164,6 +164,17 @@ describe('a copy of the server', () => {
     expect((await aMinute()).asked).toEqual([]);
   });
 
+  it('is made at once if the log lacks a file since the newest one, for nothing later can be restored until then', async () => {
+    setCopies([`${begun(5)}F`], { log: [nameOf('3'), nameOf('5')] });
+    expect((await aMinute()).asked).toEqual(['backup incr']);
+  });
+
+  it('is not made because the log could not be looked at', async () => {
+    setCopies([`${begun(5)}F`]);
+    writeFileSync(file('fails-repo-ls'), '');
+    expect((await aMinute()).asked).toEqual([]);
+  });
+
   it.each(['stanza-create', 'backup'])(
     'is said to have failed if %s fails, and not to be done',
     async (command) => {
