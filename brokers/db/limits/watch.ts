@@ -137,10 +137,8 @@ function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'm
       if (leaving.has(pid)) return;
       leaving.add(pid);
       metrics.sessionsEnded.labels(reason).inc();
-      if (reason === 'locks' || reason === 'catalogue_locks') {
-        alertUntil = performance.now() + ALERT_MS;
-        onGreedy(pid);
-      }
+      if (reason === 'locks' || reason === 'catalogue_locks') alertUntil = performance.now() + ALERT_MS;
+      if (reason === 'locks') onGreedy(pid);
       log.warn(
         { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
         'session ended',
