@@ -2,7 +2,7 @@ import type { Express, Request } from 'express';
 import { type Answers, redirect } from './answers.ts';
 import { html } from './html/template.ts';
 import { Url } from './html/url.ts';
-import { queryOf } from './http/asked.ts';
+import { isForWindow, queryOf } from './http/asked.ts';
 import type { Origins } from './http/origin.ts';
 import { type Page, PageError } from './http/outcome.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
@@ -26,9 +26,8 @@ export function requireOurPage(origins: Origins, request: Request): void {
  * Other sites can make a browser load this as an image or in a frame, which must not use up attempts to sign in. Nor may a
  * page that renews itself in the background get a form, whose key would take the place of that of a form in a window.
  */
-function requireWindow({ headers }: Request): void {
-  const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
-  if (mode !== 'navigate' || dest !== 'document')
+function requireWindow(request: Request): void {
+  if (!isForWindow(request))
     throw new PageError(403, 'This page cannot be embedded', 'Open it in a window, from the sign-in page.');
 }
 

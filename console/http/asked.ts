@@ -9,3 +9,9 @@ export const paramsOf = (request: Request): Record<string, string> =>
   Object.fromEntries(
     Object.entries(request.params).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
   );
+
+/** Whether a window asks for a page, and not an image, a frame, or a page that updates itself. */
+export function isForWindow({ headers }: Pick<Request, 'headers'>): boolean {
+  const { 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': dest = 'document' } = headers;
+  return mode === 'navigate' && dest === 'document';
+}

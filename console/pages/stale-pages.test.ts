@@ -75,6 +75,22 @@ describe('a quota', () => {
   });
 });
 
+describe('a form that is kept', () => {
+  it('is given to the window that asks for it, and to no other one that updates itself', async () => {
+    const [who, again] = [
+      await environment.signedIn('capsule-admin'),
+      await environment.signedIn('capsule-admin'),
+    ];
+    const old = await who.get(HOUSEHOLD);
+    who.cookies.delete(SESSION);
+    await who.send(old, `${HOUSEHOLD}/quota`, { storage: '88Gi' });
+    who.cookies.set(SESSION, again.cookies.get(SESSION) ?? '');
+    const update = { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };
+    expect((await who.once('GET', HOUSEHOLD, undefined, update)).html).not.toContain('value="88Gi"');
+    expect((await who.get(HOUSEHOLD)).html).toContain('value="88Gi"');
+  });
+});
+
 describe('a stored input whose Secret somebody deleted', () => {
   const at = (name: string) => `${HOUSEHOLD}/assistants/${name}`;
   const asking = (name: string, secret: string) =>

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import * as z from 'zod';
 import type { Url } from '../html/url.ts';
+import { isForWindow } from '../http/asked.ts';
 import type { Form } from '../http/form.ts';
 import { endCookie, readCookie, setCookie } from './cookies.ts';
 import type { Sealed } from './sealed.ts';
@@ -30,10 +31,10 @@ export class KeptForms {
     if (sealed !== undefined) setCookie(response, 'kept', sealed, SECONDS);
   }
 
-  /** Returns the fields once, and only for their page. */
+  /** Returns the fields once, and only for a window with their page. */
   async take(request: Request, response: Response): Promise<Form> {
     const cookie = readCookie(request.headers.cookie, 'kept');
-    if (cookie === undefined) return NOTHING;
+    if (cookie === undefined || !isForWindow(request)) return NOTHING;
     const kept = await this.#sealed.open('kept', cookie, stored);
     if (kept?.page !== request.path) return NOTHING;
     endCookie(response, 'kept');
