@@ -89,6 +89,8 @@ const events = z.object({
       reason: z.string().default(''),
       note: z.string().default(''),
       eventTime: z.string().nullish(),
+      /** Its repetitions. */
+      series: z.object({ count: z.number(), lastObservedTime: z.string() }).nullish(),
       metadata: z.object({ creationTimestamp: z.string().nullish() }),
     }),
   ),
@@ -128,7 +130,7 @@ export async function anyCapsule({ ask, names }: From): Promise<CapsuleView | un
 export const getAssistant = async ({ ask, names }: From, name: string): Promise<AssistantView> =>
   assistant.parse(await ask({ path: assistantPath(names.namespace, name) }));
 
-/** Events about one object, the newest first. */
+/** Events about one object, the last one first. */
 export async function listEvents(
   { ask, names }: From,
   kind: string,
@@ -137,8 +139,13 @@ export async function listEvents(
   const path = apiPath`/apis/events.k8s.io/v1/namespaces/${names.namespace}/events`;
   const about = `regarding.kind=${kind},regarding.name=${name}`;
   const { items } = events.parse(await ask({ path, query: { limit: '500', fieldSelector: about } }));
-  return items.sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1));
+  return items.sort((a, b) => (lastTimeOf(a) < lastTimeOf(b) ? 1 : -1));
 }
 
-export const timeOf = ({ eventTime, metadata: { creationTimestamp } }: EventView): string =>
-  (eventTime ?? creationTimestamp ?? '').replace(/\.\d+Z$/, 'Z');
+const toSecond = (time: string): string => time.replace(/\.\d+Z$/, 'Z');
+
+export const firstTimeOf = ({ eventTime, metadata: { creationTimestamp } }: EventView): string =>
+  toSecond(eventTime ?? creationTimestamp ?? '');
+
+export const lastTimeOf = (event: EventView): string =>
+  event.series == null ? firstTimeOf(event) : toSecond(event.series.lastObservedTime);

@@ -11,15 +11,16 @@ const condition = (type: string, at: string, more: Partial<Condition> = {}): Con
   ...more,
 });
 
+const metadata = {
+  name: 'household',
+  uid: 'a-uid',
+  resourceVersion: '1',
+  annotations: {},
+  managedFields: [],
+};
+
 /** What its conditions tell of an object's past, a line each. */
 function told(conditions: readonly Condition[]): readonly string[] {
-  const metadata = {
-    name: 'household',
-    uid: 'a-uid',
-    resourceVersion: '1',
-    annotations: {},
-    managedFields: [],
-  };
   const page = String(timeline({ metadata, conditions, events: [] }));
   return [...page.matchAll(/Conditions? [^<]* became [^<]*\./g)].map(([line]) => line);
 }
@@ -50,5 +51,23 @@ describe('conditions in the history', () => {
         condition('Ready', at, { reason, status: 'False' }),
       ]),
     ).toHaveLength(3);
+  });
+});
+
+describe('an Event in the history', () => {
+  it('that was repeated is at its last time, with the number and the first time', () => {
+    const event = (reason: string, minute: string) => ({
+      ...{ type: 'Warning', reason, note: `It ${reason}.` },
+      eventTime: `2026-11-22T20:${minute}:00.000000Z`,
+      metadata: { creationTimestamp: null },
+    });
+    const series = { count: 40, lastObservedTime: '2026-11-22T20:50:00.000000Z' };
+    const events = [event('Later', '30'), { ...event('StartFailed', '10'), series }];
+    const page = String(timeline({ metadata, conditions: [], events }));
+    const text = page.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ');
+    expect(text).toMatch(
+      /StartFailed 2026-11-22 20:50 UTC ?It StartFailed\. 40 times since 2026-11-22 20:10 UTC\..*Later 2026-11-22 20:30 UTC/,
+    );
+    expect(text).not.toContain('times since 2026-11-22 20:30');
   });
 });

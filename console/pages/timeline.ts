@@ -2,7 +2,7 @@ import { code, foreign, moment, state, type Tone } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { type Done, type DoneAct, doneOn } from '../kubernetes/record.ts';
 import type { Condition, EventView, Metadata } from '../kubernetes/space.ts';
-import { timeOf } from '../kubernetes/space.ts';
+import { firstTimeOf, lastTimeOf } from '../kubernetes/space.ts';
 import { isWell, reasonOf } from './conditions.ts';
 
 /** An event in an object's past that the cluster still knows. */
@@ -50,7 +50,12 @@ export function timeline(about: {
 
 function ofEvent(event: EventView): Moment {
   const tone = event.type === 'Warning' ? 'warn' : 'good';
-  return { at: timeOf(event), tone, says: reasonOf(tone, event.reason), more: foreign(event.note, 1_000) };
+  const often =
+    event.series == null
+      ? ''
+      : html` <span class="quiet">${event.series.count} times since ${moment(firstTimeOf(event))}.</span>`;
+  const more = html`${foreign(event.note, 1_000)}${often}`;
+  return { at: lastTimeOf(event), tone, says: reasonOf(tone, event.reason), more };
 }
 
 /**
