@@ -2,7 +2,7 @@ import { Url } from '../html/url.ts';
 import { PageError, Redirect } from '../http/outcome.ts';
 import { assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
-import { digestOf } from './approval-section.ts';
+import { digestOf, isApproved } from './approval-section.ts';
 import { assistantOf } from './assistant.ts';
 import { APPROVED, APPROVED_BY } from './timeline.ts';
 
@@ -24,6 +24,9 @@ async function approveSeen(visit: Visit): Promise<Redirect> {
       'The manifest has changed',
       'It was changed after you opened the page, so nothing was approved. Review it again.',
     );
+  const page = Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}`;
+  // The name of who approved it first stays.
+  if (isApproved(view)) return new Redirect(page);
   await visit.ask({
     method: 'PATCH',
     path: assistantPath(visit.names.namespace, name),
@@ -38,5 +41,5 @@ async function approveSeen(visit: Visit): Promise<Redirect> {
       },
     },
   });
-  return new Redirect(Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}`);
+  return new Redirect(page);
 }

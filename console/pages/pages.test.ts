@@ -178,6 +178,16 @@ describe('approval', () => {
     expect(text).toContain('It is not recorded who installed it');
   });
 
+  it('stays that of the first of two people who approve the same manifest', async () => {
+    await made.assistant('both', { capsule: 'household' });
+    const act = `${at('both')}/approve`;
+    const [first, second] = [await as.admin.get(at('both')), await as['capsule-admin'].get(at('both'))];
+    await as.admin.send(first, act);
+    expect((await as['capsule-admin'].send(second, act)).status).toBe(200);
+    const { metadata } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/both');
+    expect(metadata.annotations['platform.space/approved-by']).toMatch(/ system:serviceaccount:home:admin$/);
+  });
+
   it('without a recorded approver is shown as such', async () => {
     await made.assistant('quiet', { capsule: 'household' });
     const { spec } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/quiet');
