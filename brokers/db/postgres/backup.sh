@@ -36,8 +36,8 @@ damaged() {
 }
 
 # Whether the log lacked a file at the last look, such as after a tenant wrote more than could be archived: nothing that came after
-# can be restored until there is another copy.
-has_gap() { [ -n "$missing" ] && [ "$missing" != unknown ]; }
+# can be restored until there is another copy. A tenant that goes on must not have copies made without a pause.
+has_gap() { [ -n "$missing" ] && [ "$missing" != unknown ] && is_due "$any" 1; }
 
 # Tells the database broker of the newest copy, of damaged pages in it, and of the first file that the log lacks since then. Each
 # look at the log lists its files, so it is one an hour, and one after each copy, which begins a log without a gap.

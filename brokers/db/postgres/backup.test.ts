@@ -164,9 +164,14 @@ describe('a copy of the server', () => {
     expect((await aMinute()).asked).toEqual([]);
   });
 
-  it('is made at once if the log lacks a file since the newest one, for nothing later can be restored until then', async () => {
+  it('is made if the log lacks a file since the newest one, for nothing later can be restored until then', async () => {
     setCopies([`${begun(5)}F`], { log: [nameOf('3'), nameOf('5')] });
     expect((await aMinute()).asked).toEqual(['backup incr']);
+  });
+
+  it('is not made for a gap within an hour of the newest one, so that a tenant that makes gaps does not occupy the server', async () => {
+    setCopies([`${begun(0.5)}F`], { log: [nameOf('3'), nameOf('5')] });
+    expect((await aMinute()).asked).toEqual([]);
   });
 
   it('is not made because the log could not be looked at', async () => {
