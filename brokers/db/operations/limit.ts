@@ -23,16 +23,17 @@ export async function setLimits(
   capsule: string,
   wanted: Limits,
 ): Promise<Standings> {
-  const { names, most, standings } = await write(context, call, capsule, wanted);
+  const { names, standings } = await write(context, call, capsule, wanted);
   // The server limits new sessions only. What a lower limit gives back may be promised to others already.
-  await context.connections.session((session) => session.run('end surplus', END_SURPLUS, [names, most]));
+  await context.connections.session((session) =>
+    session.run('end surplus', END_SURPLUS, [names, standings.connections]),
+  );
   return standings;
 }
 
 interface Written {
-  /** The Capsule's databases, and the connections that each of them may have now. */
+  /** The Capsule's databases. */
   readonly names: readonly string[];
-  readonly most: number;
   readonly standings: Standings;
 }
 
@@ -46,7 +47,6 @@ function write(context: Context, call: Call, capsule: string, wanted: Limits): P
     const databaseBytes = wanted.databaseBytes ?? context.databaseBytes;
     const observed = await observeRegistered(session, capsule);
     const names = observed.map(({ name }) => name);
-    const most = row.door === 'tidying' ? 1 : connections;
     const same = row.connections === wanted.connections && row.databaseBytes === wanted.databaseBytes;
     if (!same) {
       if (connections > (row.connections ?? context.connectionLimit))
@@ -57,7 +57,8 @@ function write(context: Context, call: Call, capsule: string, wanted: Limits): P
           context.connectionLimit,
         );
       await writeLimits(session, capsule, wanted);
-      const statements = observed.flatMap((one) => connectionStatements(one, connections, most));
+      const ofDatabase = row.door === 'tidying' ? 1 : connections;
+      const statements = observed.flatMap((one) => connectionStatements(one, connections, ofDatabase));
       // A tenant that changes its own role all the time would win every race.
       if (attempt > 1) await seize(context, session, observed);
       if (statements.length > 0) await session.run('limit connections', within('cut', statements));
@@ -68,6 +69,6 @@ function write(context: Context, call: Call, capsule: string, wanted: Limits): P
     // Predicts the next check's decision; only that check opens or closes databases. A pause does not end here.
     const { door } = decideQuota(row, usedBytes, databaseBytes, row.until - 1);
     const standing = standingOf(door, usedBytes, databaseBytes);
-    return { names, most, standings: { databaseBytes, connections, usedBytes, standing } };
+    return { names, standings: { databaseBytes, connections, usedBytes, standing } };
   });
 }
