@@ -116,7 +116,7 @@ async function ensureData(
   const { spec } = facts.capsule;
   const blocked = inOrder(before).find(([, finding]) => !isTrue(finding))?.[0];
   const step = async (condition: ConditionType, take: () => Promise<Step<string>>): Promise<Step<string>> => {
-    if (facts.wereTrue.has(condition) || (blocked === undefined && !spec.suspend))
+    if (facts.provisioned.has(condition) || (blocked === undefined && !spec.suspend))
       return take().catch(asRefused);
     return { finding: spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
   };

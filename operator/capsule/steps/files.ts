@@ -39,7 +39,7 @@ function kindOf(capsule: Capsule): PrincipalKind {
 export async function ensureFiles(
   context: Context,
   broker: ObjectStoreBroker,
-  { capsule, wereTrue }: CapsuleFacts,
+  { capsule, provisioned }: CapsuleFacts,
   signal: AbortSignal,
 ): Promise<Step<string>> {
   const kind = kindOf(capsule);
@@ -50,7 +50,7 @@ export async function ensureFiles(
   const quota = bytesOf(capsule.spec.quota?.storage);
   const wanted = quota === undefined ? 'default' : String(quota);
   const [consoleRole] = context.stores.roles.list();
-  const isDone = wereTrue.has(kind.condition) || readableIn(consoleRole)(capsule);
+  const isDone = provisioned.has(kind.condition) || readableIn(consoleRole)(capsule);
   const result = () => ({
     finding: refusedFinding(context, capsule) ?? (isDone ? PROVISIONED : UNNAMED),
     output: shownUsage(context, capsule),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { query } from '../../../brokers/db/testing/postgres.ts';
 import { eventually } from '../../../testing/eventually.ts';
-import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
+import { CAPSULE, type Capsule, RUNTIME_CLASS, SECRET, type SecretObject } from '../../kinds.ts';
 import { workloadSecretName } from '../../names.ts';
 import { eachFixture } from '../../testing/fixture.ts';
 import type { TestSpace } from '../../testing/space.ts';
@@ -25,6 +25,14 @@ const roles = () =>
     [home],
   );
 
+/** The database of its Assistant gets some 50 MiB, which the broker knows. */
+async function fill(namespace: string): Promise<void> {
+  const secret = await space.get<SecretObject>(SECRET, workloadSecretName('ledger'), namespace);
+  const url = Buffer.from(secret?.data?.['DATABASE_URL'] ?? '', 'base64').toString('utf8');
+  await query(url, "CREATE TABLE heap AS SELECT repeat('x', 1500) AS t FROM generate_series(1, 30000)");
+  await environment.database.broker.round('sizes');
+}
+
 test('the limits of the spec are effective as soon as they change, and usage is reported in coarse steps', async () => {
   const namespace = await space.settled();
   await eventually(async () => (await usage()) === '52Mi', { what: 'the usage of an empty Capsule' });
@@ -37,10 +45,7 @@ test('the limits of the spec are effective as soon as they change, and usage is 
     what: 'the new limit of connections',
   });
 
-  const secret = await space.get<SecretObject>(SECRET, workloadSecretName('ledger'), namespace);
-  const url = Buffer.from(secret?.data?.['DATABASE_URL'] ?? '', 'base64').toString('utf8');
-  await query(url, "CREATE TABLE heap AS SELECT repeat('x', 1500) AS t FROM generate_series(1, 30000)");
-  await environment.database.broker.round('sizes');
+  await fill(namespace);
   await space.patch(CAPSULE, home, { spec: { quota: { database: '32Mi' } } });
   await space.becomes(CAPSULE, home, 'DatabaseReady', 'False QuotaExceeded');
   await space.patch(CAPSULE, home, { spec: { quota: { database: '72Mi' } } });
@@ -50,4 +55,19 @@ test('the limits of the spec are effective as soon as they change, and usage is 
   await eventually(async () => (await roles()).every(({ connections }) => connections === 5), {
     what: 'the default limit of connections',
   });
+});
+
+test.each<[string, () => Promise<unknown>, string]>([
+  ['nothing may run', () => space.delete(RUNTIME_CLASS, space.names.runtimeClass), 'SandboxReady'],
+  ['it is suspended', () => space.patch(CAPSULE, home, { spec: { suspend: true } }), 'Ready'],
+])('a quota that is raised while %s opens the databases again', async (_, prevent, condition) => {
+  await fill(await space.settled());
+  await space.patch(CAPSULE, home, { spec: { quota: { database: '32Mi' } } });
+  await space.becomes(CAPSULE, home, 'DatabaseReady', 'False QuotaExceeded');
+  await prevent();
+  await eventually(async () => (await space.condition(CAPSULE, home, condition)).startsWith('False'), {
+    what: 'the operator knows',
+  });
+  await space.patch(CAPSULE, home, { spec: { quota: { database: null } } });
+  await space.becomes(CAPSULE, home, 'DatabaseReady', 'True Ready');
 });
