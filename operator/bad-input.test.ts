@@ -263,6 +263,21 @@ describe('a principal whose Secret was deleted', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
+  test('twice keeps the Capsule from ending without its data', async () => {
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await lose();
+    await space.stop();
+    await space.delete(SECRET, principalSecretName(home));
+    await space.delete(CAPSULE, home);
+    await space.start();
+    await space.becomes(CAPSULE, home, 'Finalized', 'False PrincipalLost');
+    expect(await environment.databases()).not.toEqual(before);
+    await administrator('', 'drop', home);
+    await space.goes(CAPSULE, home);
+    expect(await environment.databases()).toEqual(before);
+  });
+
   test.each([
     ['', ''],
     [', with a newline at its end', '\n'],

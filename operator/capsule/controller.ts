@@ -1,4 +1,4 @@
-import { type ConditionType, type Findings, inOrder, isTrue, type Reason } from '../conditions.ts';
+import { type Findings, inOrder, isTrue, type Reason } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CAPSULE, type Capsule } from '../kinds.ts';
 import { CAPSULE_FINALIZER } from '../names.ts';
@@ -8,7 +8,7 @@ import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import type { Step } from '../step.ts';
-import { SUSPENDED, waitsFor } from './decide.ts';
+import { type BrokerCondition, isProvisioned, SUSPENDED, waitsFor } from './decide.ts';
 import { type CapsuleFacts, gatherFacts } from './facts.ts';
 import { finalizeCapsule, ORPHANS_MS, type Orphans } from './finalize.ts';
 import { reportCapsule } from './status.ts';
@@ -113,10 +113,14 @@ async function ensureData(
   signal: AbortSignal,
 ): Promise<{ readonly database: Step<string>; readonly files: Step<string> | undefined }> {
   const { objectStore } = context;
-  const { spec } = facts.capsule;
+  const { capsule } = facts;
+  const { spec } = capsule;
   const blocked = inOrder(before).find(([, finding]) => !isTrue(finding))?.[0];
-  const step = async (condition: ConditionType, take: () => Promise<Step<string>>): Promise<Step<string>> => {
-    if (facts.provisioned.has(condition) || (blocked === undefined && !spec.suspend))
+  const step = async (
+    condition: BrokerCondition,
+    take: () => Promise<Step<string>>,
+  ): Promise<Step<string>> => {
+    if (isProvisioned(capsule, condition) || (blocked === undefined && !spec.suspend))
       return take().catch(asRefused);
     return { finding: spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
   };

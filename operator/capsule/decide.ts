@@ -85,6 +85,18 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
   return { act: 'keep' };
 }
 
+/** The conditions about what brokers have of a Capsule. */
+export type BrokerCondition = 'DatabaseReady' | 'ObjectStoreReady';
+
+/** Whether a broker has data of the Capsule, be it full or unusable now, as far as its status says. */
+export function isProvisioned({ status }: Capsule, condition: BrokerCondition): boolean {
+  const { conditions, usage } = status ?? {};
+  const used = condition === 'DatabaseReady' ? usage?.database : usage?.storage;
+  return (
+    used !== undefined || conditions?.some((one) => one.type === condition && one.status === 'True') === true
+  );
+}
+
 /** The finding of a step that waits for another condition. */
 export const waitsFor = (what: ConditionType | 'spec.suspend'): Finding =>
   unknown('Waiting', `Waits for ${what}.`);

@@ -1,9 +1,9 @@
-import type { ConditionType } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Clocks, type Grace, graceOf } from '../grace.ts';
 import type { Capsule, SecretObject } from '../kinds.ts';
 import { theSame } from '../last-word.ts';
 import { ANNOTATION } from '../names.ts';
+import { type BrokerCondition, isProvisioned } from './decide.ts';
 
 /** Pure decisions about the data of a Capsule that is being deleted. */
 
@@ -38,11 +38,8 @@ export function releaseOf(secret: SecretObject): 'not begun' | 'begun' | 'done' 
 /** Whether a broker may have data of the Capsule that is neither dropped nor kept yet. */
 export function mustRelease(
   capsule: Capsule,
-  condition: ConditionType,
+  condition: BrokerCondition,
   secret: SecretObject | undefined,
 ): boolean {
-  if (secret) return releaseOf(secret) !== 'done';
-  return (
-    capsule.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') === true
-  );
+  return secret ? releaseOf(secret) !== 'done' : isProvisioned(capsule, condition);
 }
