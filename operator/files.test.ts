@@ -194,6 +194,40 @@ describe('an Assistant with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
+  test('does not end without them if its Capsule’s principal is lost after its condition was False', async () => {
+    await space.settled();
+    await space.rests();
+    await space.delete(kinds.RUNTIME_CLASS, space.names.runtimeClass);
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'False RuntimeClassNotFound');
+    await space.stop();
+    const found = await space.get<kinds.Assistant>(ASSISTANT, 'ledger');
+    const conditions = found?.status?.conditions?.map((one) =>
+      one.type === 'ObjectStoreReady' ? { ...one, status: 'False', reason: 'BrokerUnreachable' } : one,
+    );
+    await environment.server.client.call({
+      method: 'PATCH',
+      path: pathOf(ASSISTANT, space.names.namespace, 'ledger', 'status'),
+      contentType: 'application/merge-patch+json',
+      body: { status: { conditions } },
+    });
+    const principal = await read(objectPrincipalSecretName(home));
+    await space.delete(SECRET, objectPrincipalSecretName(home));
+    await space.delete(ASSISTANT, 'ledger');
+    await space.start({ objectStore: broker });
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False PrincipalLost');
+    const { name, labels, annotations } = principal?.metadata ?? { name: '' };
+    await environment.server.client.call({
+      method: 'POST',
+      path: pathOf(SECRET, space.names.systemNamespace),
+      body: { ...principal, metadata: { name, labels, annotations } },
+    });
+    await space.goes(ASSISTANT, 'ledger');
+    const left = `SELECT 1 FROM broker.workload WHERE capsule_id = $1 AND state <> 'dropped'`;
+    expect(await store.registry(left, [home])).toEqual([]);
+    await space.removed(CAPSULE, home);
+    expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
+  });
+
   test('has no token and locked files in the grace period after a deletion', async () => {
     await space.stop();
     await space.start({ objectStore: broker, graceMs: 3_600_000 });

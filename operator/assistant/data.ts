@@ -121,11 +121,14 @@ async function dropObjects(
   const name = objectPrincipalSecretName(capsule);
   const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (principal) return dropApp(context, broker, { capsule, id, principal }, signal);
+  const { conditions, usage } = assistant.status ?? {};
   // A grant is only missing where the Assistant is registered.
-  const had = assistant.status?.conditions?.some(
-    ({ type, status, reason }) =>
-      type === 'ObjectStoreReady' && (status === 'True' || reason === 'GrantKeyUnusable'),
-  );
+  const had =
+    usage?.storage !== undefined ||
+    conditions?.some(
+      ({ type, status, reason }) =>
+        type === 'ObjectStoreReady' && (status === 'True' || reason === 'GrantKeyUnusable'),
+    );
   const left = context.stores.capsules.get(makeKey(context.names.namespace, capsule));
   return had && left ? lost(context, capsule, name) : undefined;
 }
