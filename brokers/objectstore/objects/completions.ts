@@ -15,6 +15,8 @@ import { doubtOf } from './writer.ts';
 const RECOGNISE_MS = 30_000;
 /** Milliseconds between two looks at a completion of another request. */
 const LOOK_MS = 500;
+/** Different completions of an upload at the same time, each of which keeps a list of up to 10,000 parts. */
+const MOST_WAITING = 4;
 /** Milliseconds in which a completion that has lost its answer may still make the object. */
 const LOST_MS = 10_000;
 /** Milliseconds between two signs of life of a running completion. */
@@ -44,8 +46,8 @@ export class Completions {
   readonly #client: S3Client;
   readonly #uploads: Uploads;
   readonly #ending: Ending;
-  /** Running completions by upload id. */
-  readonly #running = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
+  /** Running completions by upload id, and by what they ask. */
+  readonly #running = new Map<string, Map<string, Promise<Completed>>>();
 
   constructor(client: S3Client, uploads: Uploads, ending: Ending = (_call, _keys, act) => act()) {
     this.#client = client;
@@ -53,15 +55,22 @@ export class Completions {
     this.#ending = ending;
   }
 
-  /** Completes an open upload; a concurrent caller with the same request gets the same result. */
+  /**
+   * Completes an open upload; a concurrent caller with the same request gets the same result. Others wait in turn.
+   * @throws ServiceError `unavailable` if too many wait
+   */
   end(call: ObjectCall, at: UploadAt, upload: OpenUpload, { parts, headers }: Asked): Promise<Completed> {
-    const running = this.#running.get(upload.id);
+    const running = this.#running.get(upload.id) ?? new Map<string, Promise<Completed>>();
     const asked = JSON.stringify([parts, headers]);
-    if (running !== undefined && running.asked === asked) return running.end;
+    const same = running.get(asked);
+    if (same !== undefined) return same;
+    if (running.size >= MOST_WAITING)
+      throw new ServiceError('unavailable', 'the upload is being completed', { retryAfter: 1 });
     const end = this.#complete(call, at, upload, { parts, headers }).finally(() => {
-      if (this.#running.get(upload.id)?.end === end) this.#running.delete(upload.id);
+      running.delete(asked);
+      if (running.size === 0) this.#running.delete(upload.id);
     });
-    this.#running.set(upload.id, { asked, end });
+    this.#running.set(upload.id, running.set(asked, end));
     return end;
   }
 

@@ -61,9 +61,9 @@ async function begin(key: string) {
   return {
     path,
     abort: () => mine.call('DELETE', path),
-    completeOverS3: async (base: string) =>
+    completeOverS3: async (base: string, headers = {}) =>
       sendSigned(base, await keysOf(mine), {
-        ...{ method: 'POST', path: `/data/${key}`, query: { uploadId: id } },
+        ...{ method: 'POST', path: `/data/${key}`, query: { uploadId: id }, headers },
         body: `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${etag}</ETag></Part></CompleteMultipartUpload>`,
       }),
     complete: (who = mine) => who.post(`${path}/complete`, { parts: [{ number: 1, etag }] }),
@@ -127,6 +127,18 @@ test.each([
   expect(await isOpen()).toBe(fails);
   if (fails) await abort();
   expect(onDisk()).toEqual([]);
+});
+
+test('of many different completions of an upload few wait, since each keeps its list of parts', async () => {
+  const { first, completeOverS3 } = await completing('many');
+  const sizes = Array.from({ length: 8 }, (_, i) => `${SIZE + i}`);
+  const base = fixture.broker.dataUrl;
+  const all = sizes.map((size) => completeOverS3(base, { 'x-amz-mp-object-size': size }));
+  const refused = (await Promise.race(all)).status;
+  letGo();
+  expect([refused, (await first).status]).toEqual([503, 200]);
+  // One of those that waited asked for the right size, or for none in particular.
+  expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200, 503]));
 });
 
 test('nothing stays of an upload that gets a part while its completion fails', async () => {
