@@ -167,7 +167,13 @@ describe('an Assistant whose manifest names another id than it has, and whose cl
     expect(await end({ 'household/books': [changed, rival] })).toBe('the data ends after the last pod');
   });
 
-  it('leaves the data of its own id to whoever claims that', async () => {
-    expect(await end({ 'household/books': [changed], 'household/ledger': [rival] })).toBe('the data stays');
+  it('leaves the data of its own id to one with that id that may have had it since', async () => {
+    const had = { ...rival, status: { conditions } } as Assistant;
+    expect(await end({ 'household/books': [changed], 'household/ledger': [had] })).toBe('the data stays');
+  });
+
+  it('ends the data of its own id, whoever waits for that', async () => {
+    const waits = { 'household/books': [changed], 'household/ledger': [rival] };
+    expect(await end(waits)).toBe('the data ends after the last pod');
   });
 });
