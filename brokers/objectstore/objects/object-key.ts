@@ -43,8 +43,12 @@ export function parsePrefix(text: string): KeyPrefix | undefined {
 
 /** The key in the raw path of a request, percent-decoded once, as UTF-8. An escaped slash is not a separator. */
 export function decodePath(raw: string): string | undefined {
-  if (!RAW_PATH.test(raw) || /%2f/i.test(raw)) return undefined;
-  return percentDecoded(raw);
+  return /%2f/i.test(raw) ? undefined : decodeText(raw);
+}
+
+/** A text that is escaped like a path, percent-decoded once, with its slashes. */
+export function decodeText(raw: string): string | undefined {
+  return RAW_PATH.test(raw) ? percentDecoded(raw) : undefined;
 }
 
 /**

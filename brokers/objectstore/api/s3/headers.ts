@@ -1,7 +1,7 @@
 import { ServiceError } from '@space/broker-kit';
 import { isGrantShaped } from '../../byok/grants/verify.ts';
 import { readConditions } from '../../objects/object-headers.ts';
-import { decodePath, isBucket, parseKey } from '../../objects/object-key.ts';
+import { decodeText, isBucket, parseKey } from '../../objects/object-key.ts';
 import type { CopySource } from '../../objects/types.ts';
 import type { Headers } from '../../upstream/types.ts';
 import type { Received } from '../exchange.ts';
@@ -75,12 +75,14 @@ export function checkS3Headers(headers: Received): void {
   }
 }
 
-/** The source of a copy, by its headers. */
+/** The source of a copy, by its headers. Clients escape its separators, too: those of the key, or all. */
 export function sourceOf(headers: Received): CopySource {
-  const text = headers.get('x-amz-copy-source') ?? '';
-  const [, rawBucket = '', rawKey = ''] = /^\/?([^/?]+)\/([^?]+)$/.exec(text) ?? [];
-  const bucket = decodePath(rawBucket) ?? '';
-  const key = parseKey(decodePath(rawKey) ?? '');
+  const source = headers.get('x-amz-copy-source') ?? '';
+  // A version is none of a bucket's here.
+  const text = source.includes('?') ? '' : decodeText(source);
+  if (text === undefined) throw new ServiceError('invalid_request', 'copy source');
+  const [, bucket = '', name = ''] = /^\/?([^/]+)\/(.+)$/s.exec(text) ?? [];
+  const key = parseKey(name);
   if (!isBucket(bucket)) throw noSuchBucket();
   if (key === undefined) throw new ServiceError('invalid_request', 'copy source');
   return { bucket, key, conditions: sourceConditions(headers) };

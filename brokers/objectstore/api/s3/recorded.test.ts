@@ -19,6 +19,7 @@ beforeAll(async () => {
   const me = await newAssistant(fixture.broker);
   keys = await keysOf(me);
   await me.put('there', 'hello');
+  await me.put('in/a%20folder', 'hello');
 });
 afterAll(() => fixture?.close());
 
@@ -91,6 +92,14 @@ test.each<readonly [client: string, said: Said]>([
     }),
   ],
   [
+    'the AWS SDK for PHP, and Flysystem with it, copies',
+    put('php-copy', { 'x-amz-copy-source': '/data/in%2Fa%20folder', 'x-amz-metadata-directive': 'COPY' }, ''),
+  ],
+  [
+    'a program for JavaScript copies as the documentation of its SDK says',
+    put('js-copy', { 'x-amz-copy-source': 'data%2Fin%2Fa%20folder' }, ''),
+  ],
+  [
     "Hadoop's S3A writes",
     put('hadoop/file', {
       ...RETRIES,
@@ -127,4 +136,19 @@ test.each<readonly [client: string, said: Said]>([
   const { status, text } = await sendSigned(base, keys, said);
   expect([status < 300 ? 'done' : status, status < 300 ? '' : text]).toEqual(['done', '']);
   if (said.method === 'GET') expect('hello'.endsWith(text)).toBe(true);
+});
+
+test.each([
+  ['in%252Fa%2520folder', 'InvalidArgument'],
+  ['in/../in/a%20folder', 'InvalidArgument'],
+  ['in%2F..%2Fin%2Fa%20folder', 'InvalidArgument'],
+  ['in%2F%2Fa%20folder', 'InvalidArgument'],
+  ['in%2Fa%20folder%00', 'InvalidArgument'],
+  ['in%2Fa%20folder%3FversionId=1', 'NoSuchKey'],
+  ['in%2Fa folder', 'InvalidArgument'],
+])('a source is decoded once, and has to be a key then: %s', async (source, code) => {
+  for (const text of [`/data/${source}`, `data%2F${source}`]) {
+    const answer = await sendSigned(base, keys, put('to', { 'x-amz-copy-source': text }, '', false));
+    expect(answer.code).toBe(code);
+  }
 });
