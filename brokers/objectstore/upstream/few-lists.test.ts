@@ -130,3 +130,17 @@ it('are not more with those of the upkeep', async () => {
   for (const size of await Promise.all(sizes)) expect(size.status).toBe(200);
   expect(most).toBe(3);
 });
+
+it('of the upkeep do not wait behind those of their Capsule', async () => {
+  const owner = await broker.capsule('fewc');
+  const one = assistant(broker.dataUrl, await broker.workload(owner, 'fewc', 'app'));
+  holdsAll = true;
+  const lists = Array.from({ length: 16 }, () => list(one));
+  await eventually(() => listing >= 2, { what: 'lists of the Capsule' });
+  const size = owner.post('/v1/capsules/apps/usage', { capsule_id: 'fewc', app_id: 'app' });
+  await eventually(() => listing >= 3, { what: 'a list of the upkeep', within: 10_000 });
+  answer.resolve();
+  expect((await size).json.used_bytes).toBe(0);
+  expect(new Set(await Promise.all(lists))).toEqual(new Set([200]));
+  expect(most).toBe(3);
+});

@@ -12,28 +12,36 @@ const LIST_MS = 60_000;
 /** `c/` and 40 digits: the prefix of a Capsule. */
 const CAPSULE_PREFIX_LENGTH = 42;
 
-/** Makes clients of the Space's own S3 server, which together list for few callers at a time. */
-export function listingFew(): (client: S3Client) => S3Client {
+/**
+ * Makes clients of the Space's own S3 server, which together list for few callers at a time. What one of them lists for a
+ * Capsule does not wait behind what others list for it.
+ */
+export function listingFew(): (client: S3Client, purpose: string) => S3Client {
   const slots = new SharedSlots(SLOTS);
 
   async function inSlot<T>(
-    key: string,
+    who: string,
     signal: AbortSignal | undefined,
     ask: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const release = await slots.take(key.slice(0, CAPSULE_PREFIX_LENGTH), signal);
+    const release = await slots.take(who, signal);
     // The server reads on when nobody waits for its answer any more, so the slot is not free before that has come.
     const page = ask(AbortSignal.timeout(LIST_MS)).finally(release);
     return signal === undefined ? page : Promise.race([page, aborted(signal, page)]);
   }
 
-  return (client) => ({
-    ...client,
-    list: (query, { signal, ...options } = {}) =>
-      inSlot(query.prefix, signal, (late) => client.list(query, { ...options, signal: late })),
-    listParts: (key, upload, page, { signal, ...options } = {}) =>
-      inSlot(key, signal, (late) => client.listParts(key, upload, page, { ...options, signal: late })),
-  });
+  return (client, purpose) => {
+    const whoOf = (key: string) => `${purpose} ${key.slice(0, CAPSULE_PREFIX_LENGTH)}`;
+    return {
+      ...client,
+      list: (query, { signal, ...options } = {}) =>
+        inSlot(whoOf(query.prefix), signal, (late) => client.list(query, { ...options, signal: late })),
+      listParts: (key, upload, page, { signal, ...options } = {}) =>
+        inSlot(whoOf(key), signal, (late) =>
+          client.listParts(key, upload, page, { ...options, signal: late }),
+        ),
+    };
+  };
 }
 
 /** Rejects when the signal aborts, unless the work ends first. */

@@ -77,8 +77,8 @@ export async function openManagedStore(
     upkeep: poolOf(connections.upkeep),
   };
   // What looks for directories lists, too.
-  const few = config.S3_CREATE_BUCKET ? listingFew() : (client: S3Client) => client;
-  const clientOf = (key: () => AccessKey, pool: keyof typeof pools, limited = few) =>
+  const few: ReturnType<typeof listingFew> = config.S3_CREATE_BUCKET ? listingFew() : (client) => client;
+  const clientOf = (key: () => AccessKey, pool: keyof typeof pools, limited: typeof few = few) =>
     clearingDirectories(
       limited(
         createS3Client(
@@ -95,6 +95,7 @@ export async function openManagedStore(
           undefined,
           config.S3_LONG_SECONDS * 1_000,
         ),
+        pool,
       ),
     );
   let key: WatchedKey | undefined;
