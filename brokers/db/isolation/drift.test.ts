@@ -5,6 +5,7 @@ const NAME = `spc_${'a'.repeat(40)}`;
 const right: Isolation = {
   name: NAME,
   closed: false,
+  evicting: false,
   door: 'open',
   connections: null,
   role: { login: true, powers: [], inherit: false, limit: 5, expires: false },
@@ -30,6 +31,10 @@ const database = (change: Partial<NonNullable<Isolation['database']>>): Isolatio
 describe('drift', () => {
   it('is empty if everything is as registered', () => {
     expect(decideRepairs(right, 5)).toEqual([]);
+  });
+
+  it('leaves a database shut whose sessions are being ended', () => {
+    expect(decideRepairs({ ...database({ open: false }), evicting: true }, 5)).toEqual([]);
   });
 
   it.each<[string, Isolation, string, RegExp]>([

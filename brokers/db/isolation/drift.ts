@@ -6,6 +6,8 @@ export interface Isolation {
   readonly name: string;
   /** Whether an administrator has closed the database. */
   readonly closed: boolean;
+  /** Whether its sessions are to be ended before anybody may connect again. */
+  readonly evicting: boolean;
   /** The state that the Capsule's size quota requires. */
   readonly door: Door;
   /** The connection limit of the Capsule's workloads; null means the broker's default. */
@@ -77,7 +79,8 @@ export function decideRepairs(isolation: Isolation, defaultConnections: number):
   }
   const open = login && (isolation.door === 'open' || isolation.door === 'tidying');
   const ofDatabase = isolation.door === 'tidying' ? 1 : connectionLimit;
-  if (database.open !== open || (open && database.limit !== ofDatabase)) {
+  const isShutUntilThen = isolation.evicting && !database.open;
+  if (!isShutUntilThen && (database.open !== open || (open && database.limit !== ofDatabase))) {
     const statement = `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${ofDatabase}`;
     repairs.push({ kind: 'limits', statements: [statement] });
   }

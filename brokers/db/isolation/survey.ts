@@ -11,7 +11,7 @@ export function surveyIsolation(
 ): Promise<(Isolation & { capsule: string; app: string })[]> {
   return session.read(
     'survey isolation',
-    `SELECT w.capsule_id AS capsule, w.app_id AS app, w.name, w.closed,
+    `SELECT w.capsule_id AS capsule, w.app_id AS app, w.name, w.closed, w.evicting,
        coalesce(q.door, 'open') AS door, q.connections,
        CASE WHEN r.oid IS NOT NULL THEN json_build_object(
          'login', r.rolcanlogin, 'inherit', r.rolinherit, 'limit', r.rolconnlimit,

@@ -129,6 +129,8 @@ export interface Sized {
   readonly busy: boolean;
   readonly open: boolean;
   readonly limit: number;
+  /** Whether it is shut until its sessions have ended, whatever the quota says. */
+  readonly held: boolean;
 }
 
 /**
@@ -139,6 +141,7 @@ export function observeActivity(session: Session): Promise<Sized[]> {
   return session.read(
     'observe activity',
     `SELECT w.capsule_id AS capsule, w.name, b.datid IS NOT NULL AS busy, d.datallowconn AS open, d.datconnlimit AS limit,
+       w.evicting AND NOT d.datallowconn AS held,
        (pg_stat_get_db_xact_commit(d.oid) + pg_stat_get_db_xact_rollback(d.oid))::float8 AS transactions
      FROM broker.database w JOIN pg_database d ON d.datname = w.name
      LEFT JOIN (SELECT DISTINCT datid FROM pg_stat_activity WHERE xact_start IS NOT NULL) b ON b.datid = d.oid

@@ -202,7 +202,9 @@ function isNews(row: LimitsRow, { used, charged }: Found, state: QuotaState): bo
 function stands(context: Context, own: readonly Sized[], row: LimitsRow, { door }: QuotaState): boolean {
   if (door === 'open') return true;
   const limit = limitOf(context, row, door);
-  return own.every((one) => one.open === (door === 'tidying') && (!one.open || one.limit === limit));
+  return own.every(
+    (one) => one.held || (one.open === (door === 'tidying') && (!one.open || one.limit === limit)),
+  );
 }
 
 const limitOf = (context: Context, row: LimitsRow, door: Door) =>
@@ -216,7 +218,7 @@ async function settle(
   state: QuotaState,
   own: readonly Sized[],
 ): Promise<void> {
-  const names = own.map(({ name }) => name);
+  const names = own.filter(({ held }) => !held).map(({ name }) => name);
   const moves = state.door !== row.door || !stands(context, own, row, state);
   const tightened = moves && state.door !== 'open';
   const done = await context.connections.transaction(

@@ -14,6 +14,8 @@ export class Overtaken extends Error {}
 export interface Attempt extends SpareChoice {
   /** Whether the tenant changes its role all the time, so that its database must be seized first. */
   readonly contested: boolean;
+  /** Whether a session cannot be ended now, so that the database cannot be seized. */
+  readonly occupied: boolean;
   /** Called with the spare that the attempt uses. */
   readonly take: (spare: string) => void;
 }
@@ -38,7 +40,7 @@ export async function withSpare<T>(
   const take = (spare: string) => {
     taken = spare;
   };
-  let next: Attempt = { passedOver: [], contested: false, take };
+  let next: Attempt = { passedOver: [], contested: false, occupied: false, take };
   for (let attempt = 1; ; attempt += 1) {
     const now = next;
     try {
@@ -64,6 +66,7 @@ function remedyOf(error: unknown, attempt: Attempt, taken: string): Remedy | und
   if (error instanceof Overtaken) return { next: attempt, clone: false };
   if (!attempt.contested && isContested(error))
     return { next: { ...attempt, contested: true }, clone: false };
+  if (!attempt.occupied && isOccupied(error)) return { next: { ...attempt, occupied: true }, clone: false };
   const next = { ...attempt, reserved: undefined };
   if (isSpareLocked(error)) {
     const passedOver = [...attempt.passedOver, taken];
@@ -89,6 +92,15 @@ function isContested(error: unknown): boolean {
     error instanceof StepError &&
     error.step === 'assert password' &&
     (error.code === SQLSTATE.lockNotAvailable || error.code === SQLSTATE.internal)
+  );
+}
+
+/** Whether a session computes what nothing interrupts, or is a superuser's. */
+function isOccupied(error: unknown): boolean {
+  return (
+    error instanceof StepError &&
+    error.step === 'seize database' &&
+    (error.code === SQLSTATE.objectInUse || error.code === SQLSTATE.lockNotAvailable)
   );
 }
 

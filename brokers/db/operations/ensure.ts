@@ -13,6 +13,7 @@ import { type DatabaseRow, decideCreate } from '../core/decide.ts';
 import { databaseName, type Workload } from '../core/names.ts';
 import { observe } from '../isolation/observe.ts';
 import {
+  END_SESSIONS,
   openingStatements,
   passwordStatement,
   reopeningStatements,
@@ -135,7 +136,9 @@ async function reissue(
       `database ${found.database}, role ${found.role ? 'present' : 'absent'}`,
     );
   }
-  if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
+  // If a session cannot be ended, nobody else must come in with the old password until it is; `reopen` waits for that.
+  if (attempt.occupied) await session.run('end sessions', END_SESSIONS, [[name]]);
+  else if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
     outcome === 'existing' && session.run('commit without waiting', 'SET LOCAL synchronous_commit = off'),
     session.run('assert password', passwordStatement(name, verifier, attempt.contested ? 'insist' : 'cut')),
@@ -156,6 +159,9 @@ export async function reopen(context: Context, workload: Workload, name: string)
     if (row.closed) return;
     // A session with the old password that waits for the database's lock must find the database closed.
     await seize(context, session, [{ name, ...(await observe(session, name)) }]);
+    // A session that could not be ended before may have changed it.
+    const verifier = await verifierOf(context, workload, row);
+    await session.run('assert password', passwordStatement(name, verifier, 'insist'));
     await session.run('reopen database', reopeningStatements(name));
   });
 }
