@@ -103,6 +103,19 @@ describe('credentials of registries', () => {
     await space.removed(CAPSULE, home);
   });
 
+  test('are removed also where a Capsule is not Ready', async () => {
+    await source('one', config('registry.one.org', 'b25l'));
+    await space.start({ pullSecrets: ['one'] });
+    await space.settled();
+    expect(await copy()).toBeDefined();
+    await space.delete(kinds.RUNTIME_CLASS, space.names.runtimeClass);
+    await space.becomes(CAPSULE, home, 'Ready', 'False RuntimeClassNotFound');
+    await space.stop();
+    await space.start();
+    await eventually(async () => (await copy()) === undefined, { what: 'the copy is gone' });
+    await space.removed(CAPSULE, home);
+  });
+
   test('are copied only if they have the type of such credentials, and only from the operator’s namespace', async () => {
     await source('value', 'hunter2', 'Opaque', 'value');
     await source('looks', config('registry.one.org', 'b25l'), 'Opaque', '.dockerconfigjson');

@@ -19,7 +19,9 @@ export async function ensurePullSecret(
 ): Promise<void> {
   const { names, writer } = context;
   // If no pull secret is configured, an older one may have to be deleted, but not in a namespace that was just created.
-  const old = capsule.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
+  const old = capsule.status?.conditions?.some(
+    ({ type, status }) => type === 'NamespaceReady' && status === 'True',
+  );
   if (!names.pullSecrets?.length && !old) return;
   const auths: Record<string, unknown> = {};
   for (const name of names.pullSecrets ?? []) {
