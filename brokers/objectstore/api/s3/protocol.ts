@@ -15,8 +15,8 @@ import { type Handlers, withoutDeclaration } from './request.ts';
 import { matchS3, type S3Operation } from './routes.ts';
 import {
   type Claim,
-  hasTooMany,
   isPresigned,
+  isTooMuch,
   parseClaim,
   parsePresigned,
   type Untimely,
@@ -53,7 +53,7 @@ export function createS3Protocol(options: S3Options): Protocol {
   /** Finds the signer, and whether the signature is in its time; every refusal costs the same work. */
   async function authenticate({ request, path, query }: Exchange): Promise<Signer | undefined> {
     const received = headersOrNone(request.rawHeaders);
-    const asked = received === undefined ? undefined : askedOf(received, query);
+    const asked = received === undefined || isTooMuch(path, query) ? undefined : askedOf(received, query);
     const handle = asked === undefined ? undefined : handleOf(asked.claim.accessKeyId);
     const tenant = await tenants.byHandle(handle ?? NOBODY.subarray(0, HANDLE_BYTES));
     if (received === undefined || asked === undefined) return undefined;
@@ -134,7 +134,6 @@ const PRESIGNED: ReadonlySet<S3Operation> = new Set<S3Operation>([
 
 /** The claimed signature, in a header or in the query, never in both. */
 function askedOf(received: Received, query: string | undefined): Asked | undefined {
-  if (hasTooMany(query)) return undefined;
   if (isPresigned(query)) return parsePresigned(received, query);
   const claim = parseClaim(received);
   return claim === undefined ? undefined : { claim, headers: received, query };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Assistant, newAssistant } from '../../testing/assistant.ts';
 import { type Fixture, openFixture } from '../../testing/fixture.ts';
+import { encodePath } from '../../upstream/sigv4.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
 import { type Said, send, sendSigned } from './testing/signed.ts';
 
@@ -120,6 +121,18 @@ describe('a refusal', () => {
       Object.fromEntries(Array.from({ length: count - 3 }, (_, at) => [`h${at}`, '']));
     expect((await sent({ headers: headers(256) })).status).toBe(200);
     expect(await sent({ headers: headers(257) })).toMatchObject({ status: 403, code: 'AccessDenied' });
+  });
+
+  test('is as long as a key and a list need, and of a longer one it is none', async () => {
+    const longest = Array.from({ length: 3 }, () => '\u{1f600}'.repeat(60)).join('/');
+    const path = (text: string) => `/data/${encodePath(text)}`;
+    expect((await sent({ path: path(longest) })).code).toBe('NoSuchKey');
+    expect((await sent({ path: path('ä'.repeat(600)) })).code).toBe('InvalidArgument');
+    expect((await sent({ path: path('a'.repeat(4_096)) })).code).toBe('AccessDenied');
+    const page = { prefix: longest, marker: longest, 'encoding-type': 'url' };
+    expect((await sent({ path: '/data', query: page })).status).toBe(200);
+    expect((await sent({ query: { 'response-expires': 'x'.repeat(12_000) } })).code).toBe('InvalidArgument');
+    expect((await sent({ query: { 'response-expires': 'x'.repeat(12_288) } })).code).toBe('AccessDenied');
   });
 
   test('of an unknown part of S3 repeats nothing', async () => {

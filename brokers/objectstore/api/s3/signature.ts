@@ -64,6 +64,9 @@ const SKEW_MS = 15 * 60_000;
  */
 const MOST_PARAMETERS = 128;
 const MOST_SIGNED = 256;
+/** The longest path, that of the longest key, and the longest query: AWS takes no request whose head has more than 8 KiB. */
+const MOST_PATH = 4 * 1024;
+const MOST_QUERY = 12 * 1024;
 /** The only parameter of a presigned URL that is not signed, since it is the signature. */
 const SIGNATURE = 'X-Amz-Signature';
 
@@ -83,8 +86,10 @@ function namesIn(text: string): readonly string[] | undefined {
   return names.length > MOST_SIGNED ? undefined : names;
 }
 
-/** Whether the query has more parameters than a signature may cover. */
-export const hasTooMany = (query = ''): boolean =>
+/** Whether path or query are longer than those that anybody signs, or there are too many parameters. */
+export const isTooMuch = (path: string, query = ''): boolean =>
+  path.length > MOST_PATH ||
+  query.length > MOST_QUERY ||
   query.split('&', MOST_PARAMETERS + 1).length > MOST_PARAMETERS;
 
 function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | undefined {
