@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import * as z from 'zod';
 import type { Authority } from '../authority.ts';
@@ -138,11 +139,13 @@ async function signedEnds(file: string): Promise<Readonly<Record<Name, Date>>> {
  */
 function shown({ url, name, authority }: Peer, answerMs: number): Promise<Date | undefined> {
   const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve) => {
     const socket = connect({
-      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      host,
       port: Number(port === '' ? 443 : port),
-      servername: name ?? hostname,
+      // The name in a handshake cannot be an address.
+      servername: name ?? (isIP(host) === 0 ? host : ''),
       ca: authority?.(),
       rejectUnauthorized: false,
       timeout: answerMs,
