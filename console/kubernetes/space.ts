@@ -89,6 +89,7 @@ const events = z.object({
       reason: z.string().default(''),
       note: z.string().default(''),
       eventTime: z.string().nullish(),
+      regarding: z.object({ uid: z.string().optional() }).default({}),
       /** Its repetitions. */
       series: z.object({ count: z.number(), lastObservedTime: z.string() }).nullish(),
       metadata: z.object({ creationTimestamp: z.string().nullish() }),

@@ -59,7 +59,8 @@ describe('an Event in the history', () => {
     const event = (reason: string, minute: string) => ({
       ...{ type: 'Warning', reason, note: `It ${reason}.` },
       eventTime: `2026-11-22T20:${minute}:00.000000Z`,
-      metadata: { creationTimestamp: null },
+      metadata: {},
+      regarding: {},
     });
     const series = { count: 40, lastObservedTime: '2026-11-22T20:50:00.000000Z' };
     const events = [event('Later', '30'), { ...event('StartFailed', '10'), series }];
@@ -69,5 +70,15 @@ describe('an Event in the history', () => {
       /StartFailed 2026-11-22 20:50 UTC ?It StartFailed\. 40 times since 2026-11-22 20:10 UTC\..*Later 2026-11-22 20:30 UTC/,
     );
     expect(text).not.toContain('times since 2026-11-22 20:30');
+  });
+
+  it('is not there if it is about an earlier object of the same name', () => {
+    const event = (uid: string) => ({
+      ...{ type: 'Warning', reason: 'StartFailed', note: `About ${uid}.`, regarding: { uid } },
+      ...{ eventTime: '2026-11-22T20:10:00Z', metadata: {} },
+    });
+    const page = String(timeline({ metadata, conditions: [], events: [event('former'), event('a-uid')] }));
+    expect(page).toContain('About a-uid.');
+    expect(page).not.toContain('About former.');
   });
 });

@@ -31,7 +31,7 @@ export function timeline(about: {
 }): Html {
   const { metadata, conditions, events } = about;
   const moments = [
-    ...(events ?? []).map(ofEvent),
+    ...(events ?? []).filter(isAbout(metadata)).map(ofEvent),
     ...ofConditions(conditions),
     ...metadata.managedFields.flatMap((entry) => ofWrite(entry, metadata)),
     ...doneOn(metadata).map(ofDone),
@@ -47,6 +47,12 @@ export function timeline(about: {
   return html`<ol class="timeline">${entries}</ol>
 <p class="quiet">This list contains Events, which the cluster keeps for an hour; the last change of each condition, so an earlier failure is only in the Events; the last write of each program; and the last 20 actions of people with this console. The person is known for these actions, for the installation and for the approval; for other changes, see the API server’s audit log.${hidden}</p>`;
 }
+
+/** An Event names its object by name and UID; an object that was deleted may have had the same name. */
+const isAbout =
+  ({ uid }: Metadata) =>
+  ({ regarding }: EventView) =>
+    regarding.uid === undefined || regarding.uid === uid;
 
 function ofEvent(event: EventView): Moment {
   const tone = event.type === 'Warning' ? 'warn' : 'good';
