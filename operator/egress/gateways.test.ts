@@ -267,6 +267,20 @@ test('nothing is announced of an Assistant that was to be removed, though a repl
   expect(said()).toEqual([]);
 });
 
+test('a replica that missed the removal of an Assistant hears of it with the next message that it takes', async () => {
+  const { gateways, said, addresses, breaks, repair } = replicasWithPods();
+  await gateways.put(open, addresses, signal);
+  breaks('a');
+  await gateways.remove(about, signal);
+  await gateways.put({ ...open, app_id: 'second' }, addresses, signal);
+  repair('a');
+  said();
+  await gateways.put({ ...open, app_id: 'third' }, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1', 'a policy.remove -']);
+  await gateways.put({ ...open, app_id: 'fourth' }, addresses, signal);
+  expect(said()).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1']);
+});
+
 test('a policy that did not arrive counts as acknowledged only after it was sent again', async () => {
   const { gateways, said, addresses, breaks, repair } = replicasWithPods();
   breaks('a');

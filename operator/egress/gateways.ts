@@ -94,10 +94,7 @@ function policyCalls(
           },
         }),
       };
-      const outcome = await record.tellAll(about, removing, () => [], signal);
-      // This Assistant is deleted; another one of its name is sent everything again.
-      record.forgetTenant(about);
-      return outcome;
+      return record.tellLast(about, removing, signal);
     },
   };
 }

@@ -66,7 +66,9 @@ export class ReplicaRecord {
   readonly #sent = new Map<string, Map<string, Sent>>();
   /** With the same keys: whether the replica accepted, or finally refused, the last policy. */
   readonly #settled = new Map<string, Map<string, boolean>>();
-  /** With the same keys: the end of the last message that is under way. */
+  /** By the replica's process, then by UID: the last that it missed about Assistants that are gone. */
+  readonly #owed = new Map<string, Map<string, Policy>>();
+  /** By the replica's process, then by Assistant: the end of the last message that is under way. */
   readonly #turns = new Map<string, Map<string, Promise<unknown>>>();
 
   constructor(replicas: () => readonly Replica[]) {
@@ -83,6 +85,21 @@ export class ReplicaRecord {
     const answers = await this.#toEach(about, (replica) =>
       this.#tell(replica, about, policy, addresses, signal),
     );
+    return acknowledgedOf(answers);
+  }
+
+  /**
+   * The same for the last that is said of an Assistant, of which nothing is remembered. A replica that does not answer
+   * hears of it with the next message that it takes: the addresses of the Assistant's pods may be another's by then.
+   */
+  async tellLast(about: About, policy: Policy, signal: AbortSignal): Promise<Acknowledged> {
+    const answers = await this.#toEach(about, (replica) =>
+      this.#tell(replica, about, policy, () => [], signal),
+    );
+    this.#forgetTenant(about);
+    for (const { replica, problem } of answers)
+      if (problem !== undefined && !isRefusal(problem))
+        ofReplica(this.#owed, replica.key).set(about.assistant_uid, policy);
     return acknowledgedOf(answers);
   }
 
@@ -108,13 +125,13 @@ export class ReplicaRecord {
     for (const known of this.#known()) known.delete(key);
   }
 
-  forgetTenant(about: About): void {
+  #forgetTenant(about: About): void {
     for (const known of this.#known()) for (const tenants of known.values()) tenants.delete(tenantOf(about));
   }
 
   /** All that is known of replicas; the turns end by themselves. */
   #known(): readonly Map<string, Map<string, unknown>>[] {
-    return [this.#outcomes, this.#sent, this.#settled];
+    return [this.#outcomes, this.#sent, this.#settled, this.#owed];
   }
 
   #toEach<T>(about: About, act: (replica: Replica) => Promise<T>): Promise<T[]> {
@@ -161,15 +178,32 @@ export class ReplicaRecord {
       const outcome = { digest: message.digest, ...answer };
       outcomes.set(tenant, outcome);
       settled.set(tenant, true);
+      await this.#tellOwed(replica, signal);
       return { replica, outcome };
     } catch (problem) {
-      const isRefused = problem instanceof ReplicaError && REFUSALS.has(problem.code);
+      const isRefused = isRefusal(problem);
       if (isRefused) sent.delete(tenant);
       settled.set(tenant, isRefused);
       return { replica, problem };
     }
   }
+
+  /** They are about Assistants that are gone, so that no other message of this moment contradicts them. */
+  async #tellOwed(replica: Replica, signal: AbortSignal): Promise<void> {
+    const owed = this.#owed.get(replica.key);
+    for (const [uid, policy] of owed ?? [])
+      try {
+        await policy.at([]).tell(replica, signal);
+        owed?.delete(uid);
+      } catch (problem) {
+        if (!isRefusal(problem)) return;
+        owed?.delete(uid);
+      }
+  }
 }
+
+const isRefusal = (problem: unknown): boolean =>
+  problem instanceof ReplicaError && REFUSALS.has(problem.code);
 
 /**
  * The sum of the answers. A replica that serves nobody is not called again and again: one on a lost node would delay

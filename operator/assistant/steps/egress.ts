@@ -127,8 +127,8 @@ export async function announceAddresses(context: Context, key: Key, signal: Abor
 }
 
 /**
- * Removes the policy after the pods are gone. If a replica cannot be reached, its policy admits nobody any more: the
- * principal is deleted with its Secret, and the addresses with the pods.
+ * Removes the policy after the pods are gone. A replica that cannot be reached hears of it later; until then it would
+ * admit a pod that has got one of the addresses and knows the principal, which is deleted with its Secret.
  */
 export async function removeEgress(
   context: Context,
