@@ -5,6 +5,7 @@ import {
   type Bucket,
   decodePath,
   decodeQueryValue,
+  decodeText,
   folderOf,
   isBucket,
   isMarker,
@@ -193,4 +194,42 @@ test('a caller has two buckets, and directories are marked by a slash', () => {
   ]);
   expect(isMarker(parseKey('a/')!)).toBe(true);
   expect(isMarker(parseKey('a')!)).toBe(false);
+});
+
+test('an escaped text is decoded as its bytes are in UTF-8, or not at all', () => {
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  const expected = (bytes: Uint8Array) => {
+    try {
+      return utf8.decode(bytes);
+    } catch {
+      return undefined;
+    }
+  };
+  const lead = fc.constantFrom(
+    0xc0,
+    0xc1,
+    0xc3,
+    0xe0,
+    0xed,
+    0xef,
+    0xf0,
+    0xf4,
+    0xf5,
+    0xff,
+    0xbb,
+    0xbf,
+    0x80,
+    0x9f,
+    0xa0,
+  );
+  const bytes = fc.array(fc.oneof(fc.integer({ min: 0, max: 255 }), lead), { maxLength: 6 });
+  fc.assert(
+    fc.property(bytes, fc.boolean(), (all, isUpper) => {
+      const hex = Buffer.from(all).toString('hex').replace(/../g, '%$&');
+      const raw = isUpper ? hex.toUpperCase() : hex;
+      expect(decodeText(raw)).toBe(expected(Uint8Array.from(all)));
+      expect(decodeQueryValue(raw)).toBe(expected(Uint8Array.from(all)));
+    }),
+    { numRuns: 5_000 },
+  );
 });

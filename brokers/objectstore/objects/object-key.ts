@@ -18,7 +18,6 @@ const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\\\ufffe\uffff]/;
 const DECODES_AGAIN = /%(?:2f|2e|5c|00|25)/i;
 /** The characters that RFC 3986 permits in a path; others are an error. */
 const RAW_PATH = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$/;
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** A key may end in one slash: it names a directory, which clients mark with an empty object. */
 export function parseKey(text: string): ObjectKey | undefined {
@@ -73,23 +72,12 @@ function isSegment(segment: string): boolean {
   return segment !== '' && segment !== '.' && segment !== '..';
 }
 
+/** Undefined for overlong forms, surrogates, and cut sequences. */
 function percentDecoded(raw: string): string | undefined {
-  if (!raw.includes('%')) return raw;
-  const bytes = Buffer.alloc(raw.length);
-  let length = 0;
-  for (let i = 0; i < raw.length; i += 1) {
-    if (raw[i] === '%') {
-      bytes[length] = Number.parseInt(raw.slice(i + 1, i + 3), 16);
-      i += 2;
-    } else {
-      bytes[length] = raw.charCodeAt(i);
-    }
-    length += 1;
-  }
   try {
-    return utf8.decode(bytes.subarray(0, length));
+    return decodeURIComponent(raw);
   } catch {
-    return undefined; // overlong forms, surrogates, cut sequences
+    return undefined;
   }
 }
 
