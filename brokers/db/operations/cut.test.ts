@@ -2,7 +2,7 @@ import { createLogger } from '@space/broker-kit';
 import { type Session, StepError } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { observe } from '../isolation/observe.ts';
-import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
+import { connect, type Fixture, intoDatabase, openFixture, sqlstate } from '../testing/postgres.ts';
 import { endSessions, withCut } from './cut.ts';
 
 let fixture: Fixture;
@@ -36,6 +36,23 @@ it('a cut that lost a race locks the database for its next attempt, whatever ses
   expect(attempts).toBe(2);
   expect(await knock).not.toBe('ok');
   await expect(held.query('SELECT 1')).rejects.toThrow();
+});
+
+it('a cut that lost a race ends access though a session cannot be ended, so that nothing can lock the database', async () => {
+  const capsule = await fixture.broker.capsule('occupied');
+  const url: string = (await capsule.create('occupied', 'app')).json.database_url;
+  const name = new URL(url).pathname.slice(1);
+  const stays = await connect(intoDatabase(fixture.server.superuserUrl, name));
+  const held = await connect(url);
+  let attempts = 0;
+  await withCut(fixture.broker.context, async (session, cut) => {
+    attempts += 1;
+    if (attempts === 1) throw raced();
+    await cut([{ name, ...(await observe(session, name)) }]);
+  });
+  expect(await sqlstate(url)).not.toBe('ok');
+  await expect(held.query('SELECT 1')).rejects.toThrow();
+  await stays.end();
 });
 
 it('sessions that cannot be ended are reported, and do not block later steps', async () => {

@@ -8,10 +8,17 @@ import { closingStatements, END_SESSIONS, seizingStatements, within } from '../i
 export type Cut = (observed: readonly ObservedWorkload[]) => Promise<void>;
 
 /**
- * Runs a transaction that records an intent and ends access. A tenant that changes its own role or database all the
- * time can make this lose every race, so after a lost race the next attempt seizes the database first. If something of
- * the server's owner still blocks it (a superuser's session, a prepared transaction), the intent is recorded without
- * ending access, and whoever continues the intent tries again.
+ * How an attempt deals with a tenant that changes its own role or database all the time, and so could win every race:
+ * after a lost race the database is seized. If a session cannot be ended, it cannot be seized; then the sessions that can
+ * be ended are ended first, which come back more slowly than this takes.
+ */
+type Means = 'none' | 'seize' | 'end sessions';
+const MEANS: readonly Means[] = ['none', 'seize', 'end sessions'];
+
+/**
+ * Runs a transaction that records an intent and ends access. If something of the server's owner still blocks it (a
+ * superuser's or a prepared transaction), the intent is recorded without ending access, and whoever continues the intent
+ * tries again.
  */
 export async function withCut<T>(
   context: Context,
@@ -20,11 +27,14 @@ export async function withCut<T>(
 ): Promise<T> {
   const { connections } = context;
   let obstacle: StepError | undefined;
-  for (const contested of [false, true]) {
+  for (const means of MEANS) {
+    if (means === 'end sessions' && obstacle?.step !== 'seize database') break;
     try {
       return await connections.transaction(
         (session, attempt) =>
-          act(session, (observed) => cutAccess(context, session, observed, contested || attempt > 1)),
+          act(session, (observed) =>
+            cutAccess(context, session, observed, means === 'none' && attempt > 1 ? 'seize' : means),
+          ),
         afterCommit,
       );
     } catch (error) {
@@ -43,12 +53,14 @@ async function cutAccess(
   context: Context,
   session: Session,
   observed: readonly ObservedWorkload[],
-  contested: boolean,
+  means: Means,
 ): Promise<void> {
-  if (contested) await seize(context, session, observed);
+  if (means === 'seize') await seize(context, session, observed);
+  if (means === 'end sessions')
+    await session.run('end sessions', END_SESSIONS, [observed.map(({ name }) => name)]);
   const statements = observed.flatMap(closingStatements);
   if (statements.length > 0)
-    await session.run('cut access', within(contested ? 'insist' : 'cut', statements));
+    await session.run('cut access', within(means === 'none' ? 'cut' : 'insist', statements));
 }
 
 /**
