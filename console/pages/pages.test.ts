@@ -520,6 +520,27 @@ describe('a stored input', () => {
     expect(page.text).toContain('in the Secret household.named.constructor');
   });
 
+  it('overwrites no Secret of another Assistant that took the same id first', async () => {
+    const secret = `${SECRETS}/household.shared.bank`;
+    const asks = manifest('shared', { stored_inputs: { bank: input() } });
+    await made.assistant('shared', { capsule: 'household', manifest: asks });
+    const [value, other] = ['S3cret-of-the-bank', 'An0ther-of-the-bank'];
+    await keeper.send(await keeper.get(at('shared')), `${at('shared')}/inputs/bank`, { value });
+    await made.assistant('double', { capsule: 'household', manifest: asks }, [
+      condition('Accepted', 'False', 'DuplicateIdentifier', 'Another Assistant has this id.'),
+    ]);
+    const page = await keeper.get(at('double'));
+    expect(page.forms.map(({ action }) => action)).not.toContain(`${at('double')}/inputs/bank`);
+    expect(page.text).toContain('Another Assistant of the Capsule has the same id');
+    const { definition = '', secret: named = '' } =
+      (await keeper.get(at('shared'))).forms.find(({ action }) => action.endsWith('/inputs/bank'))?.fields ??
+      {};
+    const fields = { value: other, definition, secret: named };
+    const refused = await forged(environment, keeper, `${at('double')}/inputs/bank`, fields);
+    expect(refused.status).toBe(409);
+    expect((await made.get(secret)).data).toEqual({ value: Buffer.from(value).toString('base64') });
+  });
+
   it('overwrites no Secret that is not a stored input of its Capsule', async () => {
     const others = [
       { metadata: { name: 'tls' }, type: 'Opaque', data: { value: 'b3JpZ2luYWw=' } },

@@ -13,6 +13,7 @@ import {
   ENTERED_FOR,
   INPUT_TYPE,
   inputOf,
+  isDuplicate,
   isOwnName,
   type StoredInput,
   secretOf,
@@ -38,6 +39,12 @@ async function store(visit: Visit): Promise<Outcome> {
       409,
       'The manifest has no such input',
       'Nothing was stored. Open the Assistant again.',
+    );
+  if (isDuplicate(view))
+    throw new PageError(
+      409,
+      'Another Assistant has the same id',
+      'The Secret has the value of that one. Nothing was stored: create this Assistant anew with an id of its own.',
     );
   const { definition } = requireSeen(visit, view, key, input);
   const value = visit.form.get('value') ?? '';

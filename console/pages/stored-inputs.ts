@@ -56,6 +56,10 @@ export function isOwnName(view: AssistantView, key: string, { name, key: field }
   return name === own.name && field === own.key;
 }
 
+/** Whether another Assistant of the Capsule took the same id first, whose inputs have Secrets of the same names. */
+export const isDuplicate = ({ status }: AssistantView): boolean =>
+  status.conditions.some(({ type, reason }) => type === 'Accepted' && reason === 'DuplicateIdentifier');
+
 /** What a person sees of an input: where its value goes, in which form, and in which Secret it is stored. */
 export function seenOf(view: AssistantView, key: string, input: StoredInput) {
   const { name, key: field } = secretOf(view, key);
@@ -87,7 +91,11 @@ export async function inputsSection(
   const may = await Promise.all(
     (['create', 'patch'] as const).map((verb) => visit.may({ resource: 'secrets', namespace, verb })),
   );
-  const refusal = html`<p class="quiet">You may not enter values: this requires <code>create</code> and <code>patch</code> on Secrets in the Space’s namespace.</p>`;
+  const refusal = isDuplicate(view)
+    ? html`<p>Another Assistant of the Capsule has the same id, and its stored inputs are in the Secrets of these names. Values cannot be entered here.</p>`
+    : may.every(Boolean)
+      ? ''
+      : html`<p class="quiet">You may not enter values: this requires <code>create</code> and <code>patch</code> on Secrets in the Space’s namespace.</p>`;
   // One act of a page is emphasised: the first missing input, unless an approval is required before.
   const missing = inputs.find(([key]) => boundOf(view, key) === undefined);
   const stands = isApproved(view) ? missing?.[0] : undefined;
@@ -95,9 +103,9 @@ export async function inputsSection(
     ([key, input]) => html`<section class="card"><h3>${foreign(input.label, 80)}</h3>
 <p>${foreign(input.description, 400)}</p><p>${outside(input.help_url, 'How to get it')}</p>
 <dl class="facts"><dt>Sent to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
-${may.every(Boolean) ? inputForm(visit, view, [key, input], { stands: stands === key, problem: problem?.key === key ? problem.says : undefined }) : ''}</section>`,
+${refusal === '' ? inputForm(visit, view, [key, input], { stands: stands === key, problem: problem?.key === key ? problem.says : undefined }) : ''}</section>`,
   );
-  return html`<h2 id="stored-inputs">Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
+  return html`<h2 id="stored-inputs">Stored inputs</h2>${refusal}${shown}`;
 }
 
 function bound(view: AssistantView, key: string): Value {
