@@ -3,6 +3,7 @@ import { mutantsOf } from './mutant.ts';
 const SESSIONS = { file: 'limits/sessions.test.ts' };
 const WATCH = { file: 'limits/watch.test.ts', on: 'on PostgreSQL 17' };
 const FULL_TABLE = { file: 'limits/full-table.test.ts' };
+const CATALOGUES = { file: 'limits/catalogue-locks.test.ts' };
 const LIMITS = { file: 'limits/limits.test.ts', on: 'on PostgreSQL 17' };
 const SHARED = { file: 'limits/shared.test.ts' };
 const QUOTA = { file: 'core/quota.test.ts' };
@@ -63,13 +64,6 @@ export const SHARES = [
   ]),
   ...mutantsOf('limits/watch.ts', [
     [
-      'the watch can check sessions even if nobody can log in',
-      'await client.query(HOLD);',
-      '',
-      FULL_TABLE,
-      'the watch ends the session that has filled the lock table',
-    ],
-    [
       'each check reads current statistics',
       "await client.query('SELECT pg_stat_clear_snapshot()');",
       '',
@@ -90,12 +84,30 @@ export const SHARES = [
       WATCH,
       'ends a transaction that is too old, whatever the tenant’s settings',
     ],
+  ]),
+  ...mutantsOf('limits/held-session.ts', [
+    [
+      'the watch can check sessions even if nobody can log in',
+      'await client.query(HOLD);',
+      '',
+      FULL_TABLE,
+      'the watch ends the session that has filled the lock table',
+    ],
     [
       'the watch opens a new connection after it lost its own',
       'client = undefined;',
       'client = failed;',
       WATCH,
       'ends no other session, and continues after its own session was ended or the server was unavailable',
+    ],
+  ]),
+  ...mutantsOf('limits/glance.ts', [
+    [
+      'who waits for a shared lock without being a tenant is not kept from it',
+      'if (seen?.ownerWaits) await onOwnerWaits();',
+      '',
+      CATALOGUES,
+      "the server's owner is not kept from such a lock",
     ],
   ]),
   ...mutantsOf('limits/capacity.ts', [
@@ -254,7 +266,7 @@ export const SHARES = [
       '.filter((grant) => grant !== wanted)',
       ".filter((grant) => grant !== wanted && !grant.startsWith('PUBLIC'))",
       DRIFT,
-      'mends a door for everybody',
+      'repairs a door for everybody',
     ],
     [
       'a database that belongs to somebody else is not changed',
@@ -268,7 +280,7 @@ export const SHARES = [
       "const open = login && (isolation.door === 'open' || isolation.door === 'tidying');",
       'const open = login;',
       DRIFT,
-      'mends one over its quota that is open',
+      'repairs one over its quota that is open',
     ],
   ]),
 ];

@@ -61,12 +61,6 @@ export const OBJECTSTORE: readonly Equivalent[] = [
     reason: 'without a key the library throws, which is the same refusal',
   },
   {
-    file: 'brokers/objectstore/objects/object-key.ts',
-    code: "if (!raw.includes('%')) return raw;",
-    change: "!raw.includes('%') → false",
-    reason: 'a text without escapes is decoded to itself, only more slowly',
-  },
-  {
     file: GUARDED,
     code: 'allowH2: false,',
     change: 'false → true',

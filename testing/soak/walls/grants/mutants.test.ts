@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { breakLine } from '../../mutants/by-hand/mutant.ts';
+import { hasTest } from '../../mutants/by-hand/test-names.ts';
+import type { Tests } from './mutant.ts';
 import { GRANTS } from './mutants.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
@@ -15,6 +17,14 @@ it('each one is of text that is there once', () => {
     expect(breakLine(readFileSync(resolve(ROOT, file), 'utf8'), line, broken)).not.toContain(
       `${line}${line}`,
     );
+});
+
+it('each names tests that their file has', () => {
+  const words = ({ pattern }: Tests) => pattern.replace(/^\(\?:PostgreSQL 18\.\*\)/, '').split('|');
+  const missing = GRANTS.flatMap(({ tests }) =>
+    words(tests).filter((one) => !hasTest(readFileSync(resolve(ROOT, tests.file), 'utf8'), one)),
+  );
+  expect(missing).toEqual([]);
 });
 
 it.each([...new Set(GRANTS.map(({ file }) => file))])('no statement of %s is left out', (file) => {

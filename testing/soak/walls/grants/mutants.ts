@@ -40,15 +40,15 @@ const DRIFT = mutantsOf('db/isolation/drift.ts', [
 ]);
 
 const TEMPLATE = mutantsOf('db/spares/template.ts', [
-  ['PUBLIC may connect to the template', '`REVOKE ALL ON DATABASE ${name} FROM PUBLIC`', "'SELECT 1'"],
+  ['PUBLIC may connect to the template', '`REVOKE ALL ON DATABASE ${draft} FROM PUBLIC`', "'SELECT 1'"],
   [
     'the template is never sealed',
-    "await session.run('seal template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);",
+    "await session.run('seal template', `ALTER DATABASE ${draft} WITH ALLOW_CONNECTIONS false`);",
     '',
   ],
   [
     'the template is never opened',
-    "await session.run('open template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`);",
+    "await session.run('open template', `ALTER DATABASE ${draft} WITH ALLOW_CONNECTIONS true`);",
     '',
   ],
   [

@@ -7,11 +7,11 @@ const on18 = (file: string, test: string): Tests => ({
   pattern: `(?:PostgreSQL 18.*)${test}`,
 });
 const LEFT_ROLE = on18('operations/tenants', 'by a grant on a table does not keep its database');
-const DOORS = on18('limits/limits', 'of bytes put out whoever passes them');
-const SHUT = on18('limits/limits', 'shut out who goes on growing, against drift');
+const DOORS = on18('limits/limits', 'of bytes end the sessions of a Capsule above them');
+const SHUT = on18('limits/limits', 'close a Capsule that continues to grow');
 const MOVED: Tests = {
   file: 'brokers/db/moves/move.test.ts',
-  pattern: 'has all that it had|keeps its limits',
+  pattern: 'has all its data|keeps its limits',
 };
 const STAYED: Tests = {
   file: 'brokers/db/moves/hostile.test.ts',
@@ -19,7 +19,7 @@ const STAYED: Tests = {
 };
 const EVICTED: Tests = {
   file: 'brokers/db/commands.test.ts',
-  pattern: 'lets nobody in who has shown the old password',
+  pattern: 'refuses a login that has sent the old password',
 };
 
 export const OF_TENANTS = mutantsOf('db/isolation/statements.ts', [
