@@ -62,7 +62,7 @@ export const ACCESS = [
       'for (const means of MEANS) {',
       'for (const means of MEANS.slice(0, 1)) {',
       CUT,
-      'a cut that lost a race locks the database for its next attempt',
+      'a cut that lost a race ends access though a session cannot be ended',
     ],
     [
       'the second try of a cut takes exclusive access to the database',
