@@ -5,6 +5,8 @@ import { TRY_TARGETS } from './look.ts';
 
 /** Marks everything that a run creates, so that the next run finds what a killed one has left. */
 export const MARK = 'platform.space/verify';
+/** Names the Space for which a run created a namespace; it does not make it one of that Space's. */
+export const OF_SPACE = 'platform.space/verify-space';
 const SPACE = 'platform.space/space';
 const LIFETIME = 600;
 export const PORT = 8080;

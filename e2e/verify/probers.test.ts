@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isUp, stateOf } from './probers.ts';
+import { deleteProbers, isUp, stateOf } from './probers.ts';
 
 const pod = (status: object) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status });
 
@@ -31,5 +31,25 @@ describe('the report about a pod that was waited for', () => {
 
   it('says that it does not exist', () => {
     expect(stateOf(undefined)).toBe('it does not exist');
+  });
+});
+
+describe('what a killed run has left', () => {
+  it('is deleted in this Space alone, since another one may be measured at the same time', async () => {
+    const asked: string[] = [];
+    const kube = {
+      run: async (args: readonly string[]) => {
+        asked.push(args.filter((arg) => !arg.startsWith('--')).join(' '));
+        return { code: 0, stdout: '', stderr: '' };
+      },
+    };
+    await deleteProbers(kube, { space: 'home', namespace: 'people' }, 1);
+    expect(asked.sort()).toEqual([
+      'delete assistants.platform.space,capsules.platform.space,secrets -n people -l platform.space/verify',
+      'delete namespaces -l platform.space/verify,platform.space/verify-space=home',
+      'delete pods -n home-services -l platform.space/verify',
+      'delete pods -n home-system -l platform.space/verify',
+      'delete pods -n people -l platform.space/verify',
+    ]);
   });
 });

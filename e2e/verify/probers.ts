@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Party } from './arrows.ts';
-import { bystandersOf, MARK, type Place, strangerNamespace } from './bystanders.ts';
+import { bystandersOf, MARK, OF_SPACE, type Place, strangerNamespace } from './bystanders.ts';
 import { addressesOf, blocksOf, COMPONENT, type Discovered, type SourcePod } from './discover.ts';
 import { PROBER, prober, storedInput } from './prober.ts';
 
@@ -54,10 +54,11 @@ export async function deployProbers(
   const image: string = around.pods.find((pod) => pod.metadata.labels?.[COMPONENT] === 'operator')?.['spec']
     .containers[0].image;
   const labels = { [MARK]: place.run };
+  const stranger = { name: strangerNamespace(place), labels: { ...labels, [OF_SPACE]: place.space } };
   const names = capsuleNames(place);
   const bystanders = bystandersOf(place, around.picture, image);
   await kube.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: strangerNamespace(place), labels } },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: stranger },
     ...names.map((name) => ({
       apiVersion: 'platform.space/v1',
       kind: 'Capsule',
@@ -143,15 +144,15 @@ const sourceOf = (name: string, party: Party, pod: KubeObject): SourcePod => ({
   pod,
 });
 
-/** Deletes what a run created, this one's or that of all runs, and waits until it is gone. */
+/** Deletes what a run in this Space created, this one or all of them, and waits until it is gone. */
 export async function deleteProbers(
-  kube: Kube,
-  { namespace, run }: Pick<Place, 'namespace'> & { readonly run?: string },
+  kube: Pick<Kube, 'run'>,
+  { space, namespace, run }: Pick<Place, 'space' | 'namespace'> & { readonly run?: string },
   seconds: number,
 ): Promise<void> {
   const selector = run === undefined ? MARK : `${MARK}=${run}`;
-  const remove = async (kinds: string, ...where: readonly string[]) => {
-    const args = ['delete', kinds, ...where, '-l', selector, '--ignore-not-found', `--timeout=${seconds}s`];
+  const remove = async (kinds: string, labels: string, ...where: readonly string[]) => {
+    const args = ['delete', kinds, ...where, '-l', labels, '--ignore-not-found', `--timeout=${seconds}s`];
     const { code, stderr } = await kube.run(args);
     if (code !== 0)
       throw new Error(
@@ -159,8 +160,11 @@ export async function deleteProbers(
       );
   };
   await Promise.all([
-    remove('assistants.platform.space,capsules.platform.space,secrets', '-n', namespace),
-    remove('pods', '--all-namespaces'),
-    remove('namespaces'),
+    remove('assistants.platform.space,capsules.platform.space,secrets', selector, '-n', namespace),
+    ...[namespace, `${space}-system`, `${space}-services`].map((where) =>
+      remove('pods', selector, '-n', where),
+    ),
+    // Another Space of the cluster may be measured at the same time.
+    remove('namespaces', `${selector},${OF_SPACE}=${space}`),
   ]);
 }

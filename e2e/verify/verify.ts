@@ -35,7 +35,8 @@ export const targetsOf = (around: Discovered, outside: VerifyOptions['outside'])
 
 export async function verify(wanted: VerifyOptions, parts: Parts): Promise<Report> {
   const { kube, patience, say } = parts;
-  await deleteProbers(kube, { namespace: wanted.namespace }, patience.seconds);
+  const { space, namespace } = wanted;
+  await deleteProbers(kube, { space, namespace }, patience.seconds);
   const [looked] = await Promise.allSettled([look(wanted, parts)]);
   say('deleting the probers');
   const [left] = await Promise.allSettled([deleteProbers(kube, wanted, patience.seconds)]);

@@ -65,7 +65,7 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
     process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
   const left = await undoLeftovers({ kube, namespace: SPACE });
   if (left.length > 0) console.error(`… undid what an earlier run had left changed: ${left.join(', ')}`);
-  await deleteProbers(kube, { namespace: SPACE }, SECONDS);
+  await deleteProbers(kube, { space: SPACE, namespace: SPACE }, SECONDS);
   try {
     const around = await discover(kube, SPACE);
     const targets = targetsOf(around, []);

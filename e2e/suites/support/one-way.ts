@@ -40,7 +40,7 @@ export async function openMatrix(patience: Patience) {
   const { space, namespace } = installed;
   const place = { space, namespace, run: unique('way'), lifetime: 3_600 };
   // Objects that a killed run has left would be mistaken for parts of the Space.
-  await deleteProbers(kube, { namespace }, patience.seconds);
+  await deleteProbers(kube, { space, namespace }, patience.seconds);
   const around = await discover(kube, installed.space);
   const targets = targetsOf(around, []);
   const nobody = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
