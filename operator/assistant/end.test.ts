@@ -141,7 +141,10 @@ describe('an Assistant whose manifest names another id than it has, and whose cl
   } as Assistant;
   const rival = { ...assistant, metadata: { name: 'rival', uid: 'two' } };
   /** What is done after the Secrets were read. */
-  const end = (claims: Readonly<Record<string, readonly Assistant[]>>) => {
+  const end = (
+    claims: Readonly<Record<string, readonly Assistant[]>>,
+    lists: Readonly<Record<string, readonly Assistant[]>> = {},
+  ) => {
     const none = { by: () => [] };
     const context = {
       names,
@@ -155,6 +158,8 @@ describe('an Assistant whose manifest names another id than it has, and whose cl
       gateways: { remove: () => Promise.reject(new Error('the data stays')) },
       client: {
         call: async ({ path }: { path: string }) => {
+          const items = lists[path.slice(path.lastIndexOf('/') + 1)];
+          if (items !== undefined) return { items };
           if (path.endsWith('/pods')) throw new Error('the data ends after the last pod');
           throw new ApiError({ status: 404, reason: 'NotFound', message: 'none' });
         },
@@ -176,4 +181,14 @@ describe('an Assistant whose manifest names another id than it has, and whose cl
     const waits = { 'household/books': [changed], 'household/ledger': [rival] };
     expect(await end(waits)).toBe('the data ends after the last pod');
   });
+
+  it.each([
+    ['none', []],
+    ['another one', [{ ...rival, metadata: { name: 'ledger', uid: 'two' } }]],
+  ])(
+    'drops nothing once it is gone, though a store has it still, and there is %s of its name',
+    async (_, found) => {
+      expect(await end({}, { pods: [], capsules: [], assistants: found })).toEqual({});
+    },
+  );
 });

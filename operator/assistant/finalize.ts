@@ -158,6 +158,7 @@ async function endData(
     return { requeueAfterMs: LOOK_AGAIN_MS };
   }
   const fate = await readFate(context, assistant, signal);
+  if (fate === undefined) return {};
   const { grace } = fate;
   const kept = await settleData(context, leaving, { ...fate, token: secrets.token }, signal);
   if (typeof kept === 'object') {
@@ -175,11 +176,18 @@ async function endData(
   return fate.retained && kept !== 'nothing' ? 'retained' : 'dropped';
 }
 
-async function readFate(context: Context, assistant: Assistant, signal: AbortSignal): Promise<Fate> {
+/** Undefined if a deleted Assistant is gone, of which a store may not know yet: another one may have its id, and data. */
+async function readFate(
+  context: Context,
+  assistant: Assistant,
+  signal: AbortSignal,
+): Promise<Fate | undefined> {
   const [asked, capsule] = await Promise.all([
     readAnew<Assistant>(context, ASSISTANT, assistant.metadata.name, signal),
     readAnew<Capsule>(context, CAPSULE, assistant.spec.capsule, signal),
   ]);
+  const { uid, deletionTimestamp } = assistant.metadata;
+  if (deletionTimestamp !== undefined && asked.object?.metadata.uid !== uid) return undefined;
   const said = [asked.saidAt, capsule.saidAt].filter((at) => at !== undefined);
   const clocks = { ...context.clocks(), server: said.length === 0 ? undefined : Math.min(...said) };
   const fate = decideFate(context, clocks, assistant, { asked: asked.object, capsule: capsule.object });
