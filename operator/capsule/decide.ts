@@ -88,13 +88,15 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
 /** The conditions about what brokers have of a Capsule. */
 export type BrokerCondition = 'DatabaseReady' | 'ObjectStoreReady';
 
+/** Whether the status says that the condition is True. */
+export const wasTrue = ({ status }: Capsule, condition: BrokerCondition): boolean =>
+  status?.conditions?.some((one) => one.type === condition && one.status === 'True') === true;
+
 /** Whether a broker has data of the Capsule, be it full or unusable now, as far as its status says. */
-export function isProvisioned({ status }: Capsule, condition: BrokerCondition): boolean {
-  const { conditions, usage } = status ?? {};
-  const used = condition === 'DatabaseReady' ? usage?.database : usage?.storage;
-  return (
-    used !== undefined || conditions?.some((one) => one.type === condition && one.status === 'True') === true
-  );
+export function isProvisioned(capsule: Capsule, condition: BrokerCondition): boolean {
+  const { database, storage } = capsule.status?.usage ?? {};
+  const used = condition === 'DatabaseReady' ? database : storage;
+  return used !== undefined || wasTrue(capsule, condition);
 }
 
 /** The finding of a step that waits for another condition. */

@@ -8,7 +8,7 @@ import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Step } from '../../step.ts';
 import { coarse, USAGE_MS } from '../coarse.ts';
 import { readableIn } from '../console-role.ts';
-import { asBefore, isProvisioned } from '../decide.ts';
+import { asBefore, wasTrue } from '../decide.ts';
 import type { CapsuleFacts } from '../facts.ts';
 import { ensurePrincipal, type PrincipalKind, principalOf } from '../principal.ts';
 import { bytesOf } from '../quantity.ts';
@@ -50,7 +50,7 @@ export async function ensureFiles(
   const quota = bytesOf(capsule.spec.quota?.storage);
   const wanted = quota === undefined ? 'default' : String(quota);
   const [consoleRole] = context.stores.roles.list();
-  const isDone = isProvisioned(capsule, kind.condition) || readableIn(consoleRole)(capsule);
+  const isDone = wasTrue(capsule, kind.condition) || readableIn(consoleRole)(capsule);
   const result = () => ({
     finding: refusedFinding(context, capsule) ?? (isDone ? PROVISIONED : UNNAMED),
     output: shownUsage(context, capsule),
