@@ -23,7 +23,7 @@ type Act<T> = (context: Context, capsule: Capsule, signal: AbortSignal) => Promi
 
 /** What Assistants left behind whose finalizer somebody removed. */
 export interface Orphans {
-  /** Removes it, but for the data; returns whether there was any. */
+  /** Removes everything except the data, which the next Assistant of the id gets; returns whether there was anything. */
   readonly sweep: Act<boolean>;
   /** Removes what does not go with the Capsule's namespace, and waits for no pod. */
   readonly clear: Act<void>;
