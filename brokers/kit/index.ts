@@ -1,5 +1,6 @@
 export { type ErrorCode, STATUS, type VerificationCheck } from '@space/contracts/errors';
 export { Secret } from '@space/contracts/secret';
+export { bind } from './bind.ts';
 export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,

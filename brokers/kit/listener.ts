@@ -10,6 +10,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, STATUS } from '@space/contracts/errors';
 import type { Secret } from '@space/contracts/secret';
+import { bind } from './bind.ts';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import { endInTurns } from './end-in-turns.ts';
 import { errorBody } from './errors.ts';
@@ -111,10 +112,7 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
     onRefused: (reason) => refusedConnections.labels(options.name, reason).inc(),
     onCount: (open) => connections.labels(options.name).set(open),
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  await bind(server, options);
 
   return {
     server,

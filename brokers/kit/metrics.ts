@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { bind } from './bind.ts';
 
 export interface ServiceMetrics {
   readonly registry: Registry;
@@ -58,10 +59,7 @@ export async function serveMetrics(
       () => response.writeHead(500).end(),
     );
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address.port, address.host, resolve);
-  });
+  await bind(server, address);
   return server;
 }
 

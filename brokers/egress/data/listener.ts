@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Logger, traceIdOf, UnansweredRequests } from '@space/broker-kit';
+import { bind, type Logger, traceIdOf, UnansweredRequests } from '@space/broker-kit';
 import { Problem, type ProblemCode } from '../core/problem.ts';
 import { plainAddress } from '../policies/policies.ts';
 import type { Strangers } from '../policies/strangers.ts';
@@ -63,10 +63,7 @@ export async function listenForCallers(options: {
       answerParserError(error, socket, log);
     else socket.destroy();
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  await bind(server, options);
   return {
     server,
     leave: () => {
