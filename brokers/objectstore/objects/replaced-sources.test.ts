@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import { keysOf } from '../api/s3/testing/clients.ts';
 import { sendSigned } from '../api/s3/testing/signed.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
+import { holdWrites, isReading } from '../testing/held-writes.ts';
 
 /** Copies of objects that are replaced between the look at their size and the copy. */
 
@@ -74,6 +76,43 @@ test('are to be repeated if the source is replaced all the time', async () => {
   const refused = await copy();
   expect(refused.json.error.code).toBe('unavailable');
   expect(refused.headers.get('retry-after')).toBe('1');
+});
+
+describe('a source that is deleted during the copy', () => {
+  test('is not found', async () => {
+    expect((await writer.put('from', 'x')).status).toBe(200);
+    const [row] = await fixture.registry<{ place: string }>('SELECT place FROM broker.workload');
+    const letGo = await holdWrites(fixture.s3, `${row?.place}held`);
+    try {
+      const copied = overS3({}, '/data/held');
+      await eventually(() => isReading(fixture.s3, `${row?.place}from`), { what: 'the server to copy' });
+      expect((await writer.call('DELETE', '/v1/objects/data/from')).status).toBe(200);
+      letGo();
+      expect(await copied).toMatchObject({ status: 404, code: 'NoSuchKey' });
+    } finally {
+      letGo();
+    }
+  });
+
+  test('is not found for a part, which the server does not wait with', async () => {
+    expect((await writer.put('from', 'x')).status).toBe(200);
+    const { upload_id: uploadId } = (await mine.post('/v1/uploads/data', { key: 'part' })).json;
+    between.fate = async ({ method, url }): Promise<Fate> => {
+      if (method !== 'PUT' || url?.includes('partNumber=') !== true) return 'pass';
+      await writer.call('DELETE', '/v1/objects/data/from');
+      return { status: 500, code: 'InternalError' };
+    };
+    const copied = await overS3({ uploadId, partNumber: '1' }, '/data/part');
+    expect(copied).toMatchObject({ status: 404, code: 'NoSuchKey' });
+    await mine.call('DELETE', `/v1/uploads/data/${uploadId}`);
+  });
+});
+
+test('a copy that fails although its source is there says so', async () => {
+  expect((await writer.put('from', 'x')).status).toBe(200);
+  between.fate = ({ method, url }): Fate =>
+    method === 'PUT' && url?.endsWith('/to') ? { status: 500, code: 'InternalError' } : 'pass';
+  expect((await copy()).json.error.code).toBe('upstream_failed');
 });
 
 describe('a look that meets a replacement, and has the size of one state and the entity tag of the next', () => {

@@ -8,6 +8,8 @@ import type { CopySource, IncomingBody, ObjectCall } from './types.ts';
 
 /** How often a copy begins. */
 const COPY_ATTEMPTS = 5;
+/** Milliseconds for finding out whether the source of a failed copy is there. */
+const LOOK_MS = 10_000;
 /** The largest body of one request. */
 export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 
@@ -74,7 +76,8 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
         try {
           if (source !== undefined) return await act(source);
         } catch (error) {
-          if (!isReplaced(error)) throw error;
+          // Then the next look says that there is none.
+          if (!isReplaced(error) && !(await isGone(client, physicalOf(call, from), error))) throw error;
         }
         if (attempt === COPY_ATTEMPTS)
           throw new ServiceError('unavailable', 'the source is being replaced', { retryAfter: 1 });
@@ -84,6 +87,15 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
 }
 
 const isReplaced = (error: unknown) => error instanceof S3Error && error.status === 412;
+
+/** Whether a copy has failed since its source was deleted meanwhile, which versitygw answers as a failure of its own. */
+async function isGone(client: S3Client, key: PhysicalKey, error: unknown): Promise<boolean> {
+  if (!(error instanceof S3Error && error.kind === 'answered' && error.status === 500)) return false;
+  return client.head(key, { signal: AbortSignal.timeout(LOOK_MS) }).then(
+    () => false,
+    (failed: unknown) => failed instanceof S3Error && failed.status === 404,
+  );
+}
 
 /**
  * The present state of the object to copy, and no other that replaces it meanwhile; undefined if it was just replaced. If

@@ -22,11 +22,18 @@ export async function holdWrites({ directory }: S3Server, key: string): Promise<
 }
 
 /** Whether the S3 server is writing a part: its file has no name yet. */
-export function isWritingPart({ pid }: S3Server): boolean {
+export const isWritingPart = (server: S3Server): boolean =>
+  hasOpen(server, (file) => file.includes('/.sgwtmp/multipart/'));
+
+/** Whether the S3 server is reading the object of a key. */
+export const isReading = (server: S3Server, key: string): boolean =>
+  hasOpen(server, (file) => file === join(server.directory, BUCKET, key));
+
+function hasOpen({ pid }: S3Server, isFile: (file: string) => boolean): boolean {
   const descriptors = `/proc/${pid}/fd`;
   return readdirSync(descriptors).some((fd) => {
     try {
-      return readlinkSync(`${descriptors}/${fd}`).includes('/.sgwtmp/multipart/');
+      return isFile(readlinkSync(`${descriptors}/${fd}`));
     } catch {
       return false;
     }
