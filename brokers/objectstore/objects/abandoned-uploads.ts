@@ -37,7 +37,7 @@ export async function abortUpload(
   upload: Upload,
   { forced = false }: { readonly forced?: boolean } = {},
 ): Promise<void> {
-  const names = await uploads.take(upload, { forced });
+  const names = await uploads.take(upload, { to: 'abort', forced });
   if (names === 'gone') return;
   if (names === 'busy') throw new ServiceError('conflict', 'another request is ending the upload');
   let isKnown: boolean;

@@ -118,7 +118,7 @@ export class Completions {
    */
   async #turn(upload: OpenUpload, parts: Parts): Promise<Names | undefined> {
     for (;;) {
-      const names = await this.#uploads.take(upload, { etag: etagOfParts(parts) });
+      const names = await this.#uploads.take(upload, { to: 'complete', etag: etagOfParts(parts) });
       if (typeof names !== 'string') return names;
       if (names === 'gone') {
         if ((await this.#presentOf(upload, parts)) === undefined) throw new NoSuchUpload();

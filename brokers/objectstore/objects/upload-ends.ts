@@ -13,13 +13,17 @@ interface Named {
  */
 export type Names = readonly [string, ...string[]];
 
+export type Take =
+  | { readonly to: 'complete'; readonly etag: string | undefined }
+  | { readonly to: 'abort'; readonly forced: boolean };
+
 /** The right to end an upload, which one request has at a time, over all replicas. */
 export interface UploadEnds {
-  /** Takes the right; `etag` is that of the object, if the upload is to be completed. `forced` takes it from another request. */
-  take(
-    upload: Named,
-    options?: { readonly etag?: string | undefined; readonly forced?: boolean },
-  ): Promise<Names | 'busy' | 'gone'>;
+  /**
+   * Takes the right to complete the upload to an object with this entity tag, or to abort it. `forced` takes it from another
+   * request. An upload that was to be aborted is only aborted from then on, and gone for a completion.
+   */
+  take(upload: Named, to: Take): Promise<Names | 'busy' | 'gone'>;
   /** Keeps the right for some time more. */
   keep(upload: Named): Promise<void>;
   /** Gives the right back; the server has the upload under this id, or under one that this was made of. */
@@ -56,21 +60,25 @@ export function isNoUpload(error: unknown, name: string, { upstreamId }: Pick<Na
 
 export function uploadEnds(registry: Registry): UploadEnds {
   return {
-    take: ({ id, upstreamId }, { etag, forced = false } = {}) =>
+    take: ({ id, upstreamId }, take) =>
       registry.transaction(async (session) => {
-        const [row] = await session.run<{ last: string; taken: boolean }>(
+        const [row] = await session.run<{ last: string; aborted: boolean; taken: boolean }>(
           'look at end of upload',
-          `SELECT coalesce(ending_as, upstream_id) AS last,
+          `SELECT coalesce(ending_as, upstream_id) AS last, aborted,
              ending_since IS NOT NULL AND ending_since > clock_timestamp() - make_interval(secs => $2) AS taken
            FROM broker.object_upload WHERE id = $1 FOR UPDATE`,
           [id, TAKEN_SECONDS],
         );
-        if (row === undefined) return 'gone';
-        if (row.taken && !forced) return 'busy';
+        const aborts = take.to === 'abort';
+        // The server may have aborted it already: then versitygw calls a completion successful if there is any object.
+        if (row === undefined || (row.aborted && !aborts)) return 'gone';
+        if (row.taken && !(aborts && take.forced)) return 'busy';
+        const etag = aborts ? undefined : take.etag;
         await session.run(
           'take end of upload',
-          'UPDATE broker.object_upload SET ending_since = clock_timestamp(), ending_as = $2 WHERE id = $1',
-          [id, etag === undefined ? row.last : nameWhileCompleting(row.last, etag)],
+          `UPDATE broker.object_upload SET ending_since = clock_timestamp(), ending_as = $2, aborted = aborted OR $3
+           WHERE id = $1`,
+          [id, etag === undefined ? row.last : nameWhileCompleting(row.last, etag), aborts],
         );
         return namesOf(row.last, upstreamId);
       }),

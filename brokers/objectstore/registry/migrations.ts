@@ -2,7 +2,7 @@ import { applyMigrations, type Connections } from '@space/broker-kit/postgres';
 import { installationId } from '@space/broker-kit/principals';
 import { CUSTODY_TABLES } from './custody.ts';
 import { CAPSULE_MAC, EPOCH, PRINCIPALS } from './principals.ts';
-import { CREDITS, DOUBT, UPLOAD_ENDS, UPLOAD_SETS, USAGE } from './usage.ts';
+import { CREDITS, DOUBT, UPLOAD_ABORTS, UPLOAD_ENDS, UPLOAD_SETS, USAGE } from './usage.ts';
 
 /**
  * Each entry is applied once, in order, in one transaction with its number. New ones are appended; a released one is
@@ -18,6 +18,7 @@ const MIGRATIONS: readonly string[] = [
   CREDITS,
   CAPSULE_MAC,
   UPLOAD_ENDS,
+  UPLOAD_ABORTS,
 ];
 
 /** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */

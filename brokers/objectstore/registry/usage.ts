@@ -44,6 +44,11 @@ export const UPLOAD_ENDS = `
   ALTER TABLE broker.object_upload ADD COLUMN ending_as text, ADD COLUMN ending_since timestamptz;
 `;
 
+/** Released: never edited. Whether an upload was to be aborted, so that it is not completed, whatever became of that. */
+export const UPLOAD_ABORTS = `
+  ALTER TABLE broker.object_upload ADD COLUMN aborted boolean NOT NULL DEFAULT false;
+`;
+
 /** Released: never edited. What counts against quotas; `quota/rows.ts` says how. */
 export const USAGE = `
   CREATE TABLE broker.object_usage (
