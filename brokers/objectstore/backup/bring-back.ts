@@ -15,6 +15,8 @@ interface Bringing {
   readonly there: Pick<NameTable, 'has'>;
   /** Returns the key under which an entry is restored. */
   readonly keyOf: (entry: Entry) => string;
+  /** The prefix of records of uploads that are being completed. */
+  readonly records: string;
   /** What a person can do about what is not restored, as a sentence. */
   readonly otherwise: string;
 }
@@ -31,7 +33,7 @@ const MOST_FAILED = 20;
 export async function bringBack(
   run: Run,
   { anchors, others }: Chosen<Entry>,
-  { there, keyOf, otherwise }: Bringing,
+  { there, keyOf, records, otherwise }: Bringing,
 ): Promise<number> {
   const { vault, clock, signal, atOnce } = run;
   const damaged: Left<DamagedContentError> = { count: 0, first: undefined };
@@ -45,7 +47,7 @@ export async function bringBack(
       return;
     }
     try {
-      await retrying(clock, either, () => restoreObject({ ...run, signal: either }, entry, key));
+      await retrying(clock, either, () => restoreObject({ ...run, signal: either }, entry, key, records));
     } catch (error) {
       if (error instanceof RefusedObjectError) leave(refused, key, error);
       else if (error instanceof DamagedContentError) leave(damaged, entry.key, error);

@@ -15,6 +15,7 @@ test.each([8 * MIB, 9 * MIB, 24 * MIB, 24 * MIB + 5_000, 24 * MIB + 10_000, 40 *
     const s3: Parameters<typeof writeHeadLast>[0]['s3'] = {
       put: async () => ({ etag: '"x"' }),
       head: async () => ({ status: 200, headers: {} }),
+      delete: async () => undefined,
       createUpload: async () => 'id',
       putPart: async (_key, _id, number, body) => {
         parts.set(number, body.length);
@@ -30,7 +31,10 @@ test.each([8 * MIB, 9 * MIB, 24 * MIB, 24 * MIB + 5_000, 24 * MIB + 10_000, 40 *
       for (let left = length - 10; left > 0; left -= MIB) yield Buffer.alloc(Math.min(left, MIB));
     }
     const signal = new AbortController().signal;
-    const wanted = { key: 'it', headBytes: 10, rest: rest(), head: async () => Buffer.alloc(10) };
+    const wanted = {
+      ...{ key: 'it', headBytes: 10, rest: rest(), head: async () => Buffer.alloc(10) },
+      records: 'completions/',
+    };
     await writeHeadLast({ s3, clock: { pause: async () => undefined }, signal }, sealer, wanted);
     const lengths = completed.map((number) => parts.get(number) ?? 0);
     expect(lengths.reduce((sum, one) => sum + one, 0)).toBe(

@@ -42,6 +42,14 @@ export function damagedPoint(name: string, cause?: unknown): DamagedPointError {
   );
 }
 
+/** A record of an upload that cannot be read, so that nobody knows what to abort. */
+export function damagedRecord(key: string, cause: unknown): BackupError {
+  return new BackupError(
+    `${key}, which records an upload that was being completed, is damaged: remove it, and look for files of that upload where the S3 server stores objects as files`,
+    { cause },
+  );
+}
+
 /** A stored content differs from its entry; others of the point may be intact. */
 export class DamagedContentError extends BackupError {
   constructor(message: string, options?: { cause?: unknown }) {

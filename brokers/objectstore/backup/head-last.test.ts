@@ -39,6 +39,7 @@ function write(s3: S3Client, length: number, more: Partial<Parameters<typeof wri
     headBytes: HEAD.length,
     rest: bytes(length - HEAD.length),
     head: async () => HEAD,
+    records: 'completions/',
     ...more,
   });
 }

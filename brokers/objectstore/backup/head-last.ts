@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { isNoUpload } from '../objects/upload-ends.ts';
+import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { CHUNK_BYTES } from './payload.ts';
 import type { Source } from './pieces.ts';
+import { RecordedUpload } from './recorded-upload.ts';
 import { isAbsent, retrying } from './retrying.ts';
 import { type Bytes, going, type Sealer } from './sealer.ts';
 import { upload } from './uploading.ts';
@@ -12,9 +15,11 @@ const PART_BYTES = PART_CHUNKS * CHUNK_BYTES;
 const HEADERS = { 'content-type': 'application/octet-stream' };
 /** A header with a value that only one upload has, by which its object is recognised. */
 const MARK = 'x-amz-meta-upload';
-const ABORT_MS = 5_000;
 
-type Uploads = Pick<S3Client, 'put' | 'head' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'>;
+type Uploads = Pick<
+  S3Client,
+  'put' | 'head' | 'delete' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'
+>;
 
 interface HeadLast {
   readonly key: string;
@@ -24,6 +29,8 @@ interface HeadLast {
   readonly rest: Bytes;
   /** Produces the head, once, after `rest` has ended. */
   readonly head: () => Promise<Uint8Array>;
+  /** The prefix of records of uploads that are being completed, which `abortRecorded` reads. */
+  readonly records: string;
 }
 
 /**
@@ -31,19 +38,19 @@ interface HeadLast {
  * in any order, so the first is sent last. Afterwards the object is complete, or as it was before.
  */
 export async function writeHeadLast(to: Source<Uploads>, sealer: Sealer, wanted: HeadLast): Promise<void> {
-  const { key, headBytes, head } = wanted;
+  const { key, headBytes, head, records } = wanted;
   const rest = wanted.rest[Symbol.asyncIterator]();
   try {
     const first = Buffer.alloc(PART_BYTES);
     const { used, over } = await filled(first, headBytes, rest);
     if (over !== undefined)
-      return await inParts(to, sealer, { key, head, first, following: going(rest, over) });
+      return await inParts(to, sealer, { key, head, records, first, following: going(rest, over) });
     first.set(await head());
     const plain = first.subarray(0, used);
     const { s3, clock, signal } = to;
     await retrying(clock, signal, async () => {
       const sealed = await sealer.seal(once(plain), plain.length);
-      await upload(s3, { key, ...sealed, headers: HEADERS, signal });
+      await upload(s3, { key, ...sealed, headers: HEADERS, records, signal });
     });
   } finally {
     await rest.return?.();
@@ -66,7 +73,7 @@ async function filled(
   return { used, over: undefined };
 }
 
-interface InParts extends Pick<HeadLast, 'key' | 'head'> {
+interface InParts extends Pick<HeadLast, 'key' | 'head' | 'records'> {
   readonly first: Buffer;
   readonly following: Bytes;
 }
@@ -74,13 +81,14 @@ interface InParts extends Pick<HeadLast, 'key' | 'head'> {
 async function inParts(
   to: Source<Uploads>,
   sealer: Sealer,
-  { key, head, first, following }: InParts,
+  { key, head, records, first, following }: InParts,
 ): Promise<void> {
   const { s3, clock, signal } = to;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
   const sealing = await sealer.sealInParts();
   const mark = randomUUID();
   const id = await again(() => s3.createUpload(key, { headers: { ...HEADERS, [MARK]: mark }, signal }));
+  const recorded = new RecordedUpload(s3, { key, id }, records);
   try {
     let bytes = 0;
     const done: { readonly number: number; readonly etag: string }[] = [];
@@ -96,15 +104,46 @@ async function inParts(
     first.set(await head());
     await send(1, sealing.first(first));
     const inOrder = done.toSorted((a, b) => a.number - b.number);
-    await again(() => s3.completeUpload(key, id, inOrder, { signal })).catch(async (error: unknown) => {
-      // An earlier attempt may have completed it without an answer; many servers do not know the upload any more then.
-      if (!isAbsent(error) || !(await isWritten(to, { key, mark, bytes }))) throw error;
+    const complete = (name: string) => s3.completeUpload(key, name, inOrder, { signal });
+    const names = await again(() => recorded.note(inOrder, signal));
+    let isRepeated = false;
+    await again(async () => {
+      if (isRepeated) return completeAgain(to, { key, id, mark, bytes, names }, complete);
+      isRepeated = true;
+      await complete(id);
     });
+    await recorded.done(signal);
   } catch (error) {
     // What remains is aborted later, by `expire`.
-    await s3.abortUpload(key, id, { signal: AbortSignal.timeout(ABORT_MS) }).catch(() => undefined);
+    await recorded.abandon();
     throw error;
   }
+}
+
+interface Again {
+  readonly key: string;
+  readonly id: string;
+  readonly mark: string;
+  readonly bytes: number;
+  readonly names: readonly string[];
+}
+
+/**
+ * Completes an upload of which an attempt had no answer. The server may have done it and not know the upload any more, or may have
+ * died: then versitygw has the parts under another name, and calls a completion under the former one successful without doing it.
+ */
+async function completeAgain(
+  to: Source<Uploads>,
+  { key, id, mark, bytes, names }: Again,
+  complete: (name: string) => Promise<unknown>,
+): Promise<void> {
+  for (const name of names) {
+    await complete(name).catch((error: unknown) => {
+      if (!isNoUpload(error, name, { upstreamId: id })) throw error;
+    });
+    if (await isWritten(to, { key, mark, bytes })) return;
+  }
+  throw new S3Error('answered', 404, 'NoSuchUpload');
 }
 
 /** Whether the key has the object of exactly that upload. */

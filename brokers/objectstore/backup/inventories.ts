@@ -20,6 +20,9 @@ export interface Inventories {
 
 const REMOVAL_MS = 5_000;
 
+/** The prefix of records of uploads that are being completed. */
+export const completionsUnder = (prefix: string): string => `${prefix}/bucket/completions/`;
+
 /** `clock` is that of the pauses between attempts. */
 export function createInventories(
   s3: S3Client,
@@ -27,12 +30,13 @@ export function createInventories(
   prefix: string,
   clock: Pick<Clock, 'pause'>,
 ): Inventories {
+  const records = completionsUnder(prefix);
   const folder = `${prefix}/bucket/inventories/`;
   return {
     writeInventory: (name, bytes, signal) =>
       writeHeadLast({ s3, clock, signal }, sealer, {
         ...{ key: folder + name, headBytes: 0 },
-        ...{ rest: bytes, head: async () => new Uint8Array() },
+        ...{ rest: bytes, head: async () => new Uint8Array(), records },
       }),
     readInventory: (name, signal) =>
       opened(sealer, pieces({ s3, clock, signal }, folder + name), unreadInventory),

@@ -78,6 +78,7 @@ it('restores what a Capsule may just store, also into a bucket with a longer nam
   await pool.destroy();
   expect(most).toBeGreaterThan(100);
   const { bucket, signal } = opened.run;
-  await upload(bucket, { key, bytes: one(), length: 1, headers: named(most), signal });
+  const records = 'completions/';
+  await upload(bucket, { key, bytes: one(), length: 1, headers: named(most), records, signal });
   expect(writes.at(-1)).toMatch(/^PUT \/bu+\/c\/0+\/a\/1+\/key$/);
 });

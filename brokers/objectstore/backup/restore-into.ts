@@ -7,9 +7,10 @@ import { BackupError } from './errors.ts';
 import { NameTable } from './name-table.ts';
 import { listed } from './pieces.ts';
 import { type Plan, planOf } from './plan.ts';
+import { abortRecorded } from './recorded-upload.ts';
 import { type RestoreReport, requireContents } from './restore.ts';
 import { isAbsent, retrying } from './retrying.ts';
-import { MARKERS, type Run } from './run.ts';
+import { COMPLETIONS, MARKERS, type Run } from './run.ts';
 
 /** Objects under the prefix `from` are restored under the prefix `to`. */
 export interface Move {
@@ -64,15 +65,21 @@ export async function restoreInto(
     return again(() => bucket.put(marker, body, { headers: { 'content-type': 'application/json' }, signal }));
   };
   if (begun === undefined) await tell({});
+  const records = `${COMPLETIONS}into/${nameOf(moves)}/`;
   const skipped = await bringBack(run, plan, {
     there,
     keyOf: (entry) => newKey(entry, moves) ?? entry.key,
+    records,
     otherwise: `empty what it filled, remove ${marker} and take another time; or keep what is there`,
   });
+  await abortRecorded({ s3: bucket, clock, signal }, records);
   await tell({ done });
   const notice = plan.notice === undefined ? {} : { notice: plan.notice };
   return { ...plan.source, ...done, skipped, seconds: seconds(), ...notice };
 }
+
+const nameOf = (moves: readonly Move[]) =>
+  createHash('sha256').update(JSON.stringify(moves)).digest('hex');
 
 const moved = (plan: Plan, moves: readonly Move[]): Plan => ({
   ...plan,
@@ -88,8 +95,7 @@ function newKey({ key }: Pick<Entry, 'key'>, moves: readonly Move[]): string | u
 /** @throws BackupError unless the prefixes are empty or were partly filled by this very restore */
 async function destinationOf(run: Run, at: Date | undefined, moves: readonly Move[]): Promise<Destination> {
   const { bucket, vault } = run;
-  const name = createHash('sha256').update(JSON.stringify(moves)).digest('hex');
-  const marker = `${MARKERS}into/${name}`;
+  const marker = `${MARKERS}into/${nameOf(moves)}`;
   const begun = await beginning(run, marker);
   if (begun !== undefined && begun.at !== (at?.toISOString() ?? null))
     throw new BackupError(

@@ -29,12 +29,14 @@ export async function restoreObject(
   { space, bucket, vault, signal }: Run,
   entry: Entry,
   key: string,
+  /** The prefix of records of uploads that are being completed. */
+  records: string,
 ): Promise<void> {
   const { size, headers, content } = entry;
   await vault.readContent(content, signal, async (bytes) => {
     const plain = unlabelled(bytes, labelOf(space, entry), size);
     const parts = partsOf(entry);
-    await upload(bucket, { key, bytes: plain, length: size, headers, parts, signal }).catch(
+    await upload(bucket, { key, bytes: plain, length: size, headers, parts, records, signal }).catch(
       (error: unknown) => {
         if (!(error instanceof S3Error)) throw error;
         if (!isRefused(error)) throw new StoringError(error);

@@ -4,8 +4,9 @@ import { BackupError } from './errors.ts';
 import { NameTable } from './name-table.ts';
 import { listed } from './pieces.ts';
 import { entriesIn, type Plan, type PlanSource, planOf } from './plan.ts';
+import { abortRecorded } from './recorded-upload.ts';
 import { isAbsent, retrying } from './retrying.ts';
-import { MARKER, type Run } from './run.ts';
+import { COMPLETIONS, MARKER, type Run } from './run.ts';
 
 export interface RestoreReport extends PlanSource {
   readonly objects: number;
@@ -22,6 +23,9 @@ export interface RestoreOptions {
   /** Whether a missing bucket is created. */
   readonly makesBucket: boolean;
 }
+
+/** The prefix of records of uploads that a restore of the whole bucket is completing. */
+const RECORDS = `${COMPLETIONS}all/`;
 
 export type CheckReport = Omit<RestoreReport, 'skipped' | 'seconds'>;
 
@@ -44,8 +48,10 @@ export async function restore(run: Run, options: RestoreOptions): Promise<Restor
   const skipped = await bringBack(run, planned.plan, {
     there: target?.there ?? new NameTable(),
     keyOf: ({ key }) => key,
+    records: RECORDS,
     otherwise: `empty the bucket and take another time, or keep what is there and remove ${MARKER}`,
   });
+  await abortRecorded({ s3: bucket, clock, signal }, RECORDS);
   await again(() => bucket.delete(MARKER, { signal }));
   return { ...reportOf(planned), skipped, seconds: (clock.now().getTime() - begun.getTime()) / 1_000 };
 }
@@ -106,6 +112,7 @@ async function targetOf(run: Run, plan: Plan, makesBucket: boolean): Promise<Tar
           keys.set(vault.nameOf(entry.key), 0);
           states.set(stateName(vault, entry), 0);
         }
+      if (object.key.startsWith(COMPLETIONS)) continue;
       found.objects += 1;
       there.set(stateName(vault, object), 0);
       if (states.has(stateName(vault, object))) found.restored += 1;

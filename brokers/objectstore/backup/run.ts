@@ -18,5 +18,7 @@ export interface Run {
 export const CAPSULES = 'c/';
 /** The prefix of records about interrupted restores; points never contain them. */
 export const MARKERS = 'restore/v1/';
+/** The prefix of records of uploads that are being completed. */
+export const COMPLETIONS = `${MARKERS}completions/`;
 /** Records that a restore was begun and not completed, and with which parameters. */
 export const MARKER = `${MARKERS}started`;

@@ -1,13 +1,16 @@
 import { Readable } from 'node:stream';
 import type { Headers, S3Client } from '../upstream/types.ts';
+import { RecordedUpload } from './recorded-upload.ts';
 import type { Bytes } from './sealer.ts';
 
 /** The default part size of a large upload; a smaller object is sent in one request. */
 const PART_BYTES = 16 * 1024 * 1024;
 const MOST_PARTS = 10_000;
-const ABORT_MS = 5_000;
 
-type Uploads = Pick<S3Client, 'put' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'>;
+type Uploads = Pick<
+  S3Client,
+  'put' | 'delete' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'
+>;
 
 export interface Upload {
   readonly key: string;
@@ -17,12 +20,14 @@ export interface Upload {
   readonly headers?: Headers;
   /** Bytes of each part but the last; `whole` means one request whatever the length. */
   readonly parts?: number | 'whole' | undefined;
+  /** The prefix of records of uploads that are being completed, which `abortRecorded` reads. */
+  readonly records: string;
   readonly signal: AbortSignal;
 }
 
 /** Writes an object from a stream, in parts if it is large. Afterwards the object is complete, or as it was before. */
 export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
-  const { key, bytes, length, headers = {}, parts, signal } = wanted;
+  const { key, bytes, length, headers = {}, parts, records, signal } = wanted;
   const least = Math.ceil(length / MOST_PARTS);
   const size = parts === 'whole' ? length : Math.max(parts ?? PART_BYTES, least);
   const pieces = new Pieces(bytes);
@@ -30,7 +35,7 @@ export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
     if (parts === 'whole' || (parts === undefined && length <= size)) {
       const stream = Readable.from(pieces.all(), { objectMode: false });
       await s3.put(key, { stream, length }, { headers, signal });
-    } else await inParts(s3, pieces, { key, length, size, headers, signal });
+    } else await inParts(s3, pieces, { key, length, size, headers, records, signal });
   } catch (error) {
     // A failed source appears to the request as a broken connection.
     throw pieces.failure === undefined ? error : pieces.failure.error;
@@ -42,10 +47,11 @@ export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
 async function inParts(
   s3: Uploads,
   pieces: Pieces,
-  wanted: Required<Pick<Upload, 'key' | 'length' | 'headers' | 'signal'>> & { readonly size: number },
+  wanted: Required<Omit<Upload, 'bytes' | 'parts'>> & { readonly size: number },
 ): Promise<void> {
-  const { key, length, size, headers, signal } = wanted;
+  const { key, length, size, headers, records, signal } = wanted;
   const id = await s3.createUpload(key, { headers, signal });
+  const recorded = new RecordedUpload(s3, { key, id }, records);
   try {
     const done: { number: number; etag: string }[] = [];
     for (let from = 0; from < length; from += size) {
@@ -57,10 +63,13 @@ async function inParts(
       const { etag } = await s3.putPart(key, id, number, { stream, length: bytes }, { signal });
       done.push({ number, etag });
     }
+    await recorded.note(done, signal);
     await s3.completeUpload(key, id, done, { signal });
+    await recorded.done(signal);
   } catch (error) {
-    // Remaining parts are aborted later: by `expire` in the destination, by the broker's upkeep in the Space's bucket.
-    await s3.abortUpload(key, id, { signal: AbortSignal.timeout(ABORT_MS) }).catch(() => undefined);
+    // What remains is aborted later: by `expire` in the destination; in the Space's bucket by the broker's upkeep, or when the
+    // restore goes on.
+    await recorded.abandon();
     throw error;
   }
 }

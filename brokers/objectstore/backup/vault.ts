@@ -4,11 +4,12 @@ import type { S3Client } from '../upstream/types.ts';
 import { CONTENT_NAME } from './entry.ts';
 import { BackupError, DamagedContentError, DestinationError, damagedPoint, unopenedPoint } from './errors.ts';
 import { writeHeadLast } from './head-last.ts';
-import { createInventories, type Inventories } from './inventories.ts';
+import { completionsUnder, createInventories, type Inventories } from './inventories.ts';
 import { opened } from './opened.ts';
 import { listed, pieces } from './pieces.ts';
 import { startedOf } from './point-names.ts';
 import { reading } from './reading.ts';
+import { abortRecorded } from './recorded-upload.ts';
 import { type Clock, retrying } from './retrying.ts';
 import type { Bytes, Sealer } from './sealer.ts';
 import { upload } from './uploading.ts';
@@ -32,7 +33,7 @@ interface NewPoint {
   readonly header: () => Promise<Uint8Array>;
 }
 
-/** The destination of a backup; everything in it is encrypted. Points and lists are read as they are needed, and not held in memory. */
+/** The destination of a backup; all that it has of the Space is encrypted. Points and lists are read as they are needed, and not held in memory. */
 export interface Vault extends Inventories {
   /** Names of points, the oldest first. */
   points(signal: AbortSignal): Promise<string[]>;
@@ -50,7 +51,7 @@ export interface Vault extends Inventories {
     use: (bytes: Bytes, head: Head) => Promise<T>,
   ): Promise<T>;
   remove(kind: Kind, names: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Aborts uploads that were begun before this time; returns how many. */
+  /** Aborts uploads that were begun, or being completed, before this time; returns how many. */
   abandonUploads(before: Date, signal: AbortSignal): Promise<number>;
   sealedLength(length: number): number;
   nameOf(text: string): string;
@@ -65,6 +66,7 @@ const PAGE = 1_000;
 export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock: Clock): Vault {
   const folder = (kind: Kind) => `${prefix}/bucket/${kind}/`;
   const keyOf = (kind: Kind, name: string) => folder(kind) + name;
+  const records = completionsUnder(prefix);
   return {
     ...createInventories(s3, sealer, prefix, clock),
     points: async (signal) => {
@@ -84,7 +86,7 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
     writePoint: ({ name, headerBytes, entries, header }, signal) =>
       writeHeadLast({ s3, clock, signal }, sealer, {
         ...{ key: keyOf('points', name), headBytes: headerBytes },
-        ...{ rest: entries, head: header },
+        ...{ rest: entries, head: header, records },
       }),
     readPoint: (name, signal) =>
       opened(sealer, pieces({ s3, clock, signal }, keyOf('points', name)), (error) =>
@@ -93,7 +95,7 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
     writeContent: async (name, plain, length, signal) => {
       const sealed = await sealer.seal(plain, length);
       const headers = { 'content-type': 'application/octet-stream' };
-      await upload(s3, { key: keyOf('objects', name), ...sealed, headers, signal }).catch(
+      await upload(s3, { key: keyOf('objects', name), ...sealed, headers, records, signal }).catch(
         (error: unknown) => {
           throw error instanceof S3Error ? new DestinationError(error) : error;
         },
@@ -117,7 +119,7 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
       }
     },
     abandonUploads: async (before, signal) => {
-      let count = 0;
+      let count = await abortRecorded({ s3, clock, signal }, records, before);
       let after: string | undefined;
       do {
         const page = await s3.listUploads({ prefix: `${prefix}/bucket/`, after, limit: PAGE }, { signal });

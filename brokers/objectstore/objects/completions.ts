@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceError } from '@space/broker-kit';
 import type { Ending } from '../quota/credits.ts';
@@ -7,7 +6,7 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import { clearLateParts } from './abandoned-uploads.ts';
 import { logicalKey, physicalOf } from './object-key.ts';
 import type { ObjectCall, UploadAt } from './types.ts';
-import { isNoUpload, type Names, nameWhileCompleting } from './upload-ends.ts';
+import { etagOfParts, isNoUpload, type Names, nameWhileCompleting, type Parts } from './upload-ends.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
 import { doubtOf } from './writer.ts';
 
@@ -28,8 +27,6 @@ export class NoSuchUpload extends ServiceError {
     super('not_found', 'no such upload');
   }
 }
-
-type Parts = readonly { readonly number: number; readonly etag: string }[];
 
 interface Asked {
   readonly parts: Parts;
@@ -191,13 +188,4 @@ export class Completions {
       throw error;
     }
   }
-}
-
-const MD5 = /^"[0-9a-f]{32}"$/;
-
-/** The entity tag that S3 gives an object of these parts; undefined if theirs have another form. */
-function etagOfParts(parts: Parts): string | undefined {
-  if (parts.length === 0 || !parts.every(({ etag }) => MD5.test(etag))) return undefined;
-  const digests = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));
-  return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;
 }

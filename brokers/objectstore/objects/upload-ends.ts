@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Registry } from '../quota/rows.ts';
 import { S3Error } from '../upstream/errors.ts';
 
@@ -12,6 +13,8 @@ interface Named {
  * completion has ended.
  */
 export type Names = readonly [string, ...string[]];
+
+export type Parts = readonly { readonly number: number; readonly etag: string }[];
 
 export type Take =
   | { readonly to: 'complete'; readonly etag: string | undefined }
@@ -40,6 +43,15 @@ const SUFFIX = '.inprogress';
  */
 export function nameWhileCompleting(name: string, etag: string): string {
   return `${name}.${etag.replaceAll('"', '')}${SUFFIX}`;
+}
+
+const MD5 = /^"[0-9a-f]{32}"$/;
+
+/** The entity tag that S3 gives an object of these parts; undefined if theirs have another form. */
+export function etagOfParts(parts: Parts): string | undefined {
+  if (parts.length === 0 || !parts.every(({ etag }) => MD5.test(etag))) return undefined;
+  const digests = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));
+  return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;
 }
 
 function namesOf(last: string, upstreamId: string): Names {
