@@ -77,12 +77,12 @@
 {{- define "space.backup.volumes" -}}
 - name: backup-s3
   secret:
-    secretName: {{ .Values.existingSecrets.backupS3 }}
+    secretName: {{ .Values.existingSecrets.backupS3 | quote }}
     defaultMode: 288
     items: [{ key: access-key, path: access-key }, { key: secret-key, path: secret-key }]
 - name: backup-keys
   secret:
-    secretName: {{ include "space.secret.backupKeys" . }}
+    secretName: {{ include "space.secret.backupKeys" . | quote }}
     defaultMode: 288
     items: [{ key: postgres, path: postgres }, { key: bucket, path: bucket }]
 {{- if .Values.backup.s3.ca }}
@@ -128,7 +128,7 @@
 {{- define "space.backup.postgres.container" -}}
 {{- if (.Values.backup).enabled }}
 - name: backup
-  image: {{ include "space.image" (dict "root" . "image" .Values.postgres.image) }}
+  image: {{ include "space.image" (dict "root" . "image" .Values.postgres.image) | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: [/bin/sh, /usr/share/space/backup.sh]
   env:

@@ -124,7 +124,7 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{/* Where the Space's own pods may run; for Assistants their RuntimeClass decides. */}}
 {{- define "space.scheduling" -}}
 {{- with .Values.scheduling.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .Values.scheduling.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}

@@ -123,7 +123,7 @@ spec:
   {{- include "space.scheduling" $root | nindent 2 }}
   containers:
     - name: keys
-      image: {{ include "space.image" (dict "root" $root "image" $root.Values.operator.image) }}
+      image: {{ include "space.image" (dict "root" $root "image" $root.Values.operator.image) | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       command: [node, /app/keys.mjs, {{ .command }}]
       env:

@@ -38,7 +38,7 @@
 
 {{- define "space.s3.volumes" -}}
 - name: s3
-  secret: { secretName: {{ include "space.secret.s3Root" . }}, defaultMode: 288 }
+  secret: { secretName: {{ include "space.secret.s3Root" . | quote }}, defaultMode: 288 }
 {{- if (.Values.objectStore.external).ca }}
 - name: s3-ca
   configMap: { name: objectstore-s3-ca }

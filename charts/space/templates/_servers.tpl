@@ -88,7 +88,7 @@ servers.json: {{ include "space.servers.file" . | quote }}
             {{- end }}
             {{- end }}
       {{- range include "space.servers" . | fromJsonArray }}
-      - secret: { name: {{ .existingSecret }}, items: [{ key: password, path: {{ .name }}/password }] }
+      - secret: { name: {{ .existingSecret | quote }}, items: [{ key: password, path: {{ .name }}/password }] }
       {{- end }}
 {{- end }}
 

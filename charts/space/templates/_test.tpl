@@ -2,7 +2,7 @@
 {{- define "space.test.metadata" -}}
 name: {{ .name }}
 {{- with .namespace }}
-namespace: {{ . }}
+namespace: {{ . | quote }}
 {{- end }}
 labels: {{- include "space.componentLabels" .component | nindent 2 }}
 annotations:

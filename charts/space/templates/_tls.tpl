@@ -86,7 +86,7 @@ s3: { service: s3, names: [] }
 {{- if .root.Values.tls.enabled }}
 - name: tls
   secret:
-    secretName: {{ include "space.tls.secret" . }}
+    secretName: {{ include "space.tls.secret" . | quote }}
     defaultMode: 288
     items: [{ key: tls.crt, path: tls.crt }, { key: tls.key, path: tls.key }]
 {{- end }}
@@ -102,7 +102,7 @@ s3: { service: s3, names: [] }
 {{- define "space.ca.volumes" -}}
 {{- if .Values.tls.enabled }}
 - name: ca
-  configMap: { name: {{ include "space.tls.ca" . }}, defaultMode: 292, items: [{ key: ca.crt, path: ca.crt }] }
+  configMap: { name: {{ include "space.tls.ca" . | quote }}, defaultMode: 292, items: [{ key: ca.crt, path: ca.crt }] }
 {{- end }}
 {{- end }}
 
