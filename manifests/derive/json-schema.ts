@@ -60,7 +60,7 @@ function shape(rule: Rule): JsonSchema {
     case 'boolean':
       return { type: 'boolean' };
     case 'quantity':
-      return { type: ['string', 'integer'], minimum: 0, pattern: QUANTITY };
+      return { type: ['string', 'integer'], minimum: 0, maximum: Number.MAX_SAFE_INTEGER, pattern: QUANTITY };
     case 'list':
       return {
         type: 'array',

@@ -45,6 +45,7 @@ function shape(rule: Rule): Structural {
         'x-kubernetes-int-or-string': true,
         anyOf: [{ type: 'integer' }, { type: 'string' }],
         minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
         maxLength: 40,
         pattern: QUANTITY,
       };

@@ -41,7 +41,9 @@ async function objectsOf(file: string): Promise<readonly Applied[]> {
 }
 
 export async function startJudge(): Promise<ApiServerJudge> {
+  await using opened = new AsyncDisposableStack();
   const server = await startApiServer();
+  opened.defer(() => server.stop());
   const post = (object: Applied, query: Readonly<Record<string, string>> = {}) =>
     server.client.call({
       method: 'POST',
@@ -76,5 +78,6 @@ export async function startJudge(): Promise<ApiServerJudge> {
     within: 60_000,
     what: 'the policy on Assistants',
   });
-  return { refusal, server, stop: () => server.stop() };
+  const whole = opened.move();
+  return { refusal, server, stop: () => whole.disposeAsync() };
 }

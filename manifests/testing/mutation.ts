@@ -89,6 +89,13 @@ function brokenBy(rule: Rule, value: unknown): readonly Mutant[] {
         ? []
         : keys.map((key) => ({ how: `key ${key}`, value: { ...(value as object), [key]: first } }));
     }
+    case 'quantity':
+      return [
+        { how: 'a negative amount', value: -1 },
+        { how: 'a fraction', value: 0.5 },
+        { how: 'more than a number says exactly', value: 2 ** 53 },
+        { how: 'an unknown suffix', value: '1Zi' },
+      ];
     case 'object':
       return brokenObject(rule, value as Record<string, unknown>);
     default:
