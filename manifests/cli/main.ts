@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { run } from './run.ts';
 
@@ -8,4 +8,5 @@ process.exitCode = await run(process.argv.slice(2), {
   err: (text) => process.stderr.write(text),
   read: (file) => (file === '-' ? buffer(process.stdin) : readFile(file)),
   create: (file, text) => writeFile(file, text, { flag: 'wx' }),
+  remove: (file) => rm(file),
 });

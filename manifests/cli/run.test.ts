@@ -12,6 +12,11 @@ const EXAMPLES = resolve(import.meta.dirname, '../examples');
 const valid = sampleManifest({ inputs: 1, routes: 1 });
 const text = JSON.stringify(valid);
 
+interface Fault {
+  readonly pointer: string;
+  readonly rule: string;
+}
+
 /** Runs the command on files that are held in memory. */
 async function cli(args: readonly string[], files: Readonly<Record<string, string | Uint8Array>> = {}) {
   const written: Record<string, string> = {};
@@ -32,6 +37,9 @@ async function cli(args: readonly string[], files: Readonly<Record<string, strin
     async create(file, content) {
       if (Object.hasOwn(files, file)) throw Object.assign(new Error('there'), { code: 'EEXIST' });
       written[file] = content;
+    },
+    async remove(file) {
+      delete written[file];
     },
   });
   return { code, out, err, written };
@@ -166,6 +174,27 @@ describe('validate', () => {
     );
   });
 
+  it('asks each resource for its name, by the rule of its kind', async () => {
+    const ledger = await readFile(join(EXAMPLES, 'ledger.yaml'), 'utf8');
+    const errorsWith = async (metadata: string) => {
+      const text = ledger.replace('metadata:\n  name: ledger\n', metadata);
+      const { code, out } = await cli(['validate', '--json', 'x.yaml'], { 'x.yaml': text });
+      return [code, ...JSON.parse(out).errors.map((one: Fault) => `${one.pointer} ${one.rule}`)];
+    };
+    expect(await errorsWith('metadata:\n  name: the.ledger\n')).toEqual([0]);
+    expect(await errorsWith('')).toEqual([1, '/metadata/name required']);
+    for (const none of ['metadata:\n', 'metadata: ledger\n', 'metadata: [ledger]\n', 'metadata: {}\n'])
+      expect(await errorsWith(none), none).toEqual([1, '/metadata/name required']);
+    expect(await errorsWith('metadata:\n  name: 7\n')).toEqual([1, '/metadata/name type']);
+    expect(await errorsWith('metadata:\n  name: Ledger_1\n')).toEqual([1, '/metadata/name dns-name']);
+  });
+
+  it('points at unknown properties of a resource by a JSON pointer', async () => {
+    const text = 'apiVersion: platform.space/v1\nkind: Capsule\nmetadata:\n  name: home\n"a/b~c": 1\n';
+    const { out } = await cli(['validate', 'x.yaml'], { 'x.yaml': text });
+    expect(out).toContain('x.yaml:5:1: /a~1b~0c is not a property of Capsule');
+  });
+
   it('reads YAML as it reads JSON', async () => {
     const ledger = parse(await readFile(join(EXAMPLES, 'ledger.yaml'), 'utf8')) as {
       spec: { manifest: object };
@@ -268,10 +297,13 @@ describe('the rest', () => {
     expect(JSON.parse(written['manifest.schema.json'] ?? '')).toEqual(
       JSON.parse((await cli(['schema'])).out),
     );
-    expect(await cli(['init', 'x.yaml'], { 'x.yaml': '' })).toMatchObject({
-      code: 2,
-      err: 'x.yaml: exists already\n',
-    });
+    for (const there of ['x.yaml', 'x.schema.json'])
+      expect(await cli(['init', 'x.yaml'], { [there]: '' })).toEqual({
+        code: 2,
+        out: '',
+        err: `${there}: exists already\n`,
+        written: {},
+      });
   });
 
   it('exits with 2 and prints its usage if it is called wrongly', async () => {

@@ -15,6 +15,8 @@ export interface CommandIo {
   read(file: string): Promise<Uint8Array>;
   /** Writes a file that does not exist yet. */
   create(file: string, text: string): Promise<void>;
+  /** Removes a file that this command has created. */
+  remove(file: string): Promise<void>;
 }
 
 /** 0: all is valid; 1: something is not; 2: the command was wrong, or a file could not be read. */
@@ -112,13 +114,21 @@ async function init(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const [file = 'manifest.yaml', ...more] = args;
   if (more.length > 0 || file.startsWith('-')) throw new UsageError('init: takes one file name');
   const schemaName = file.replace(/\.[^./]*$/, '').concat('.schema.json');
-  try {
-    await io.create(file, starter(`./${schemaName.split('/').at(-1)}`));
-    await io.create(schemaName, `${JSON.stringify(manifestSchema(), null, 2)}\n`);
-  } catch (error) {
-    throw new UsageError(`${printable(file)}: ${unreadable(error)}`, { cause: error });
+  const texts = [
+    [file, starter(`./${schemaName.split('/').at(-1)}`)],
+    [schemaName, `${JSON.stringify(manifestSchema(), null, 2)}\n`],
+  ] as const;
+  const created: string[] = [];
+  for (const [name, text] of texts) {
+    try {
+      await io.create(name, text);
+      created.push(name);
+    } catch (error) {
+      for (const one of created) await io.remove(one);
+      throw new UsageError(`${printable(name)}: ${unreadable(error)}`, { cause: error });
+    }
   }
-  io.out(`wrote ${file} and ${schemaName}\n`);
+  io.out(`wrote ${printable(file)} and ${printable(schemaName)}\n`);
   return 0;
 }
 

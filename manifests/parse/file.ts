@@ -1,8 +1,8 @@
-import { assistantSpec } from '../rules/assistant.ts';
+import { assistantName, assistantSpec } from '../rules/assistant.ts';
 import { capsuleName, capsuleSpec } from '../rules/capsule.ts';
 import { manifest } from '../rules/manifest.ts';
-import { object, type Rule } from '../rules/rule.ts';
-import { errorList, type ManifestError } from './error.ts';
+import { object, type StringRule } from '../rules/rule.ts';
+import { errorList, type ManifestError, pointerTo } from './error.ts';
 import { explain } from './explain.ts';
 import { mostValues } from './guard.ts';
 import { decode, isReadable, readJson } from './json.ts';
@@ -85,30 +85,30 @@ function judgeDocument(value: unknown, among = false): FileJudgement {
 function judgeResource(kind: 'Assistant' | 'Capsule', resource: Record<string, unknown>): FileJudgement {
   const { metadata, spec, apiVersion: _, kind: __, status: ___, ...others } = resource;
   const unknown = Object.keys(others).map((key) => ({
-    pointer: `/${key}`,
+    pointer: pointerTo([key]),
     rule: 'unknown-property',
     message: `is not a property of ${kind} (apiVersion, kind, metadata, spec, status)`,
   }));
-  const named = explain(METADATA, { name: (metadata as { name?: unknown } | undefined)?.name }).map(
-    (error) => ({
-      ...error,
-      pointer: `/metadata${error.pointer}`,
-    }),
-  );
-  const judged =
-    kind === 'Capsule'
-      ? judge(parsers.Capsule, spec ?? {}, '/spec', () => [])
-      : judge(parsers.Assistant, spec ?? {}, '/spec', (found) => [found.manifest]);
-  const errors = [...unknown, ...(kind === 'Capsule' ? named : []), ...judged.errors];
+  const isCapsule = kind === 'Capsule';
+  const { name } = (metadata ?? {}) as { readonly name?: unknown };
+  const named = explain(metadataOf(isCapsule ? capsuleName : assistantName), { name }).map((error) => ({
+    ...error,
+    pointer: `/metadata${error.pointer}`,
+  }));
+  const judged = isCapsule
+    ? judge(parsers.Capsule, spec ?? {}, '/spec', () => [])
+    : judge(parsers.Assistant, spec ?? {}, '/spec', (found) => [found.manifest]);
+  const errors = [...unknown, ...named, ...judged.errors];
   return errors.length === 0 ? judged : refused(errors);
 }
 
-const METADATA: Rule = object({
-  title: 'Metadata',
-  description: 'What Kubernetes knows the resource by.',
-  required: { name: capsuleName },
-  optional: {},
-});
+const metadataOf = (name: StringRule) =>
+  object({
+    title: 'Metadata',
+    description: 'What Kubernetes knows the resource by.',
+    required: { name },
+    optional: {},
+  });
 
 function judge<T>(
   parser: Parser<T>,
