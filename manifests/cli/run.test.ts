@@ -148,6 +148,9 @@ describe('validate', () => {
       'octal.yaml': 'a: 0777\n',
       'sexagesimal.yaml': 'a: 1:30\n',
     };
+    expect((await cli(['validate', 'twice.yaml'], bad)).out).toContain(
+      '/ must not give "platform" twice in one object (line 2, column 1) [duplicate-key]',
+    );
     for (const file of Object.keys(bad)) {
       const { code, out, err } = await cli(['validate', '--json', file], bad);
       expect({ file, code, err }).toEqual({ file, code: 1, err: '' });
@@ -193,6 +196,31 @@ describe('validate', () => {
     const text = 'apiVersion: platform.space/v1\nkind: Capsule\nmetadata:\n  name: home\n"a/b~c": 1\n';
     const { out } = await cli(['validate', 'x.yaml'], { 'x.yaml': text });
     expect(out).toContain('x.yaml:5:1: /a~1b~0c is not a property of Capsule');
+  });
+
+  it.each(['\r', '\u0085', '\u2028', '\u2029'])(
+    'refuses %j in YAML, behind which kubectl reads what is a comment for others',
+    async (end) => {
+      const hidden = `# nothing else${end}integrations: { mail: { scopes: [all] } }\n`;
+      const files = { 'a.yaml': `${text}\n${hidden}`, 'b.yaml': `# Written on Windows\r\n${text}\r\n` };
+      const { code, out } = await cli(['validate', 'a.yaml'], files);
+      const escape = `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`;
+      expect([code, out]).toEqual([1, expect.stringContaining(`as ${escape} in double quotes`)]);
+      expect(out).toMatch(/\(line 2, column 15\) \[yaml-line-break\]/);
+      expect((await cli(['validate', 'b.yaml'], files)).code).toBe(0);
+    },
+  );
+
+  const keys = `{${Array.from({ length: 80_000 }, (_, index) => `"k${index}":1`).join(',')}}`;
+  it.each([
+    ['a long word', 'a.yaml', `platform: 1${'_'.repeat(1_000_000)}x\n`],
+    ['many keys', 'a.yaml', keys],
+    ['many keys in JSON, for the lines of its errors', 'a.json', keys],
+  ])('reads a MiB of YAML once: %s', async (_, file, content) => {
+    const began = process.threadCpuUsage().user;
+    await cli(['validate', file], { [file]: content });
+    // Work that grows with the square of a MiB takes minutes.
+    expect(process.threadCpuUsage().user - began).toBeLessThan(15_000_000);
   });
 
   it('reads YAML as it reads JSON', async () => {

@@ -1,4 +1,4 @@
-import type { Document, Node } from 'yaml';
+import type { Document, Node, Scalar, YAMLMap } from 'yaml';
 import { isAlias, isCollection, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
 import type { ErrorReport, Path } from './error.ts';
 import { quoted } from './found.ts';
@@ -29,6 +29,8 @@ export function readYaml(text: string, report: ErrorReport): readonly YamlDocume
       lineCounter: lines,
       version: '1.2',
       merge: false,
+      // Its own check compares each key with all others of its map.
+      uniqueKeys: false,
       logLevel: 'silent',
     });
   } catch (error) {
@@ -41,6 +43,7 @@ export function readYaml(text: string, report: ErrorReport): readonly YamlDocume
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
+  refuseLineBreaks(text, at, report);
   return documents.map((document) => {
     for (const { message, pos } of document.errors) {
       const { line, column } = at(pos[0]);
@@ -64,9 +67,23 @@ export function locateJson(text: string): (pointer: string) => Position {
   return (pointer) => documents[0]?.locate(pointer) ?? { line: 1, column: 1 };
 }
 
+/**
+ * What ends a line for YAML 1.1 and not for this reader: behind it, the end of a comment of ours would be a property for kubectl.
+ */
+const LINE_BREAKS = /\r(?!\n)|[\u0085\u2028\u2029]/g;
+
+function refuseLineBreaks(text: string, at: (offset: number) => Position, report: ErrorReport): void {
+  for (const { 0: char, index } of text.matchAll(LINE_BREAKS)) {
+    const { line, column } = at(index);
+    const escape = `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    const message = `must have ${quoted(char, true)} as ${escape} in double quotes: some readers of YAML begin a new line there`;
+    report([], 'yaml-line-break', `${message} (line ${line}, column ${column})`);
+  }
+}
+
 /** Plain words that YAML 1.1 and 1.2 read differently, or that only one of them reads as text. */
 const AMBIGUOUS =
-  /^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF|<<|=|[-+]?0b?[0-7_]+|[-+]?0o[0-7]+|[-+]?[0-9][0-9_]*_[0-9_]*(?:\.[0-9_]*)?|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|[-+]?0x[0-9a-fA-F_]+|\+[0-9.]+)$/;
+  /^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF|<<|=|[-+]?0[bBoOxX][0-9a-fA-F_]+|[-+]?0[0-7_]+|(?=[^_]*_)[-+0-9][-+0-9_.eE]*|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|\+[0-9.]+)$/;
 
 function refuseAmbiguity(document: Document, at: (offset: number) => Position, report: ErrorReport): void {
   const refuse = (node: Node, rule: string, message: string) => {
@@ -79,6 +96,10 @@ function refuseAmbiguity(document: Document, at: (offset: number) => Position, r
         refuse(node, 'yaml-anchor', 'must not use YAML anchors: write the value out where it is needed');
       } else if (node.tag !== undefined) {
         refuse(node, 'yaml-tag', 'must not use YAML tags');
+      }
+      if (isMap(node)) {
+        for (const key of repeatedKeys(node))
+          refuse(key, 'duplicate-key', `must not give ${quoted(String(key.value))} twice in one object`);
       }
       if (!isScalar(node) || node.type !== 'PLAIN' || node.source === undefined) return;
       if (AMBIGUOUS.test(node.source) && node.source !== '0') {
@@ -97,6 +118,17 @@ function refuseAmbiguity(document: Document, at: (offset: number) => Position, r
         refuse(key, 'forbidden-key', 'must not be named __proto__');
       else if (isCollection(key)) refuse(key, 'yaml-key', 'must have text as a property name');
     },
+  });
+}
+
+/** Keys that were given before in the same map. */
+function repeatedKeys(map: YAMLMap): readonly Scalar[] {
+  const seen = new Set<unknown>();
+  return map.items.flatMap(({ key }) => {
+    if (!isScalar(key) || typeof key.value !== 'string') return [];
+    const isRepeated = seen.has(key.value);
+    seen.add(key.value);
+    return isRepeated ? [key] : [];
   });
 }
 
