@@ -166,7 +166,11 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* Lets a drain evict one replica at a time: the same, with "name" and "namespace". With a single replica it would block every drain. */}}
+{{/*
+Lets a drain evict one replica at a time: the same, with "name" and "namespace". With a single replica it would block every drain.
+Replicas that are not ready may always be evicted: those of the object-storage broker wait for PostgreSQL, and a drain that waits for them
+would never end if PostgreSQL's volume is on the drained node.
+*/}}
 {{- define "space.disruption" -}}
 {{- if gt (int .replicas) 1 }}
 ---
@@ -178,6 +182,7 @@ metadata:
   labels: {{- include "space.componentLabels" . | nindent 4 }}
 spec:
   maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels: {{- include "space.selector" . | nindent 6 }}
 {{- end }}
