@@ -9,6 +9,9 @@ import { makePki } from '../testing/certificates.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
+/** Without a cluster: what a program does not refuse in time must not be done to one that runs on this machine. */
+const NO_CLUSTER = { ...process.env, SPACE_CLUSTER: 'nowhere' };
+
 const folder = mkdtempSync(join(tmpdir(), 'space-command-line-'));
 const IDENTITY = join(folder, 'identity');
 writeFileSync(IDENTITY, 'AGE-SECRET-KEY-1NOTHING\n');
@@ -29,6 +32,7 @@ it.each([
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--mistyped'], {
     cwd: ROOT,
     encoding: 'utf8',
+    env: NO_CLUSTER,
   });
   expect([status, stdout]).toEqual([2, '']);
   expect(stderr).toContain("'--mistyped'");
@@ -40,7 +44,11 @@ it.each([
 
 const WHOLE = ['--space', 'home', '--values', '/nowhere/values', '--key', '/nowhere/key'];
 const restored = (...args: readonly string[]) =>
-  spawnSync(process.execPath, ['e2e/restore/main.ts', ...args], { cwd: ROOT, encoding: 'utf8' });
+  spawnSync(process.execPath, ['e2e/restore/main.ts', ...args], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: NO_CLUSTER,
+  });
 
 it.each([
   { file: 'an identity', named: '--identity /nowhere/identity', args: ['--secret', 'egress-keys'] },
@@ -112,9 +120,23 @@ it.each([
   const { status, stdout, stderr } = spawnSync(process.execPath, ['e2e/verify/main.ts', option, file], {
     cwd: ROOT,
     encoding: 'utf8',
+    env: NO_CLUSTER,
   });
   expect([status, stdout]).toEqual([2, '']);
   expect(stderr).toBe(`${option} ${file}: the file cannot be read\n`);
+});
+
+it.each([
+  ['--report', '/nowhere/report.json', 'the folder /nowhere does not exist, or you may not write to it'],
+  ['--outside', '203.0.113.7:65536', 'write ADDRESS:PORT, such as 203.0.113.7:443'],
+  ['--outside', '203.0.113.7:0', 'write ADDRESS:PORT, such as 203.0.113.7:443'],
+])('verify refuses %s %s before it looks for a cluster', (option, value, reason) => {
+  const { status, stderr } = spawnSync(process.execPath, ['e2e/verify/main.ts', option, value], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: NO_CLUSTER,
+  });
+  expect([status, stderr]).toEqual([2, `${option} ${value}: ${reason}\n`]);
 });
 
 it('kubectl for a cluster that is not up says how to start it', () => {

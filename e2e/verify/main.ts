@@ -1,7 +1,8 @@
 /** `npm run verify`: measures the isolation of a Space on any cluster, and names what differs from arrows.ts. */
 import { createPrivateKey, randomBytes } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { access, constants, readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { dirname, resolve } from 'node:path';
 import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
 import { createKube } from '../space/kube.ts';
@@ -43,7 +44,8 @@ async function cluster(): Promise<{ readonly kubectl: string; readonly kubeconfi
 
 function addressOf(text: string) {
   const [, address = '', port] = /^\[?([^[\]]+)\]?:(\d+)$/.exec(text) ?? [];
-  if (isIP(address) === 0) throw new Error(`--outside ${text}: write ADDRESS:PORT, such as 203.0.113.7:443`);
+  if (isIP(address) === 0 || !(Number(port) > 0 && Number(port) <= 65_535))
+    throw new Error(`--outside ${text}: write ADDRESS:PORT, such as 203.0.113.7:443`);
   return { address, port: Number(port) };
 }
 
@@ -57,12 +59,23 @@ function contentOf(option: string, file: string): Promise<string> {
   });
 }
 
+/** A run takes a minute or more, and its report must not be lost at the end. */
+async function checkFolder(file: string): Promise<void> {
+  const folder = dirname(resolve(file));
+  await access(folder, constants.W_OK).catch((cause: unknown) => {
+    throw new Error(`--report ${file}: the folder ${folder} does not exist, or you may not write to it`, {
+      cause,
+    });
+  });
+}
+
 async function main(): Promise<boolean> {
   const outside = values.outside.map(addressOf);
   if (!(Number(values.patience) > 0))
     throw new Error(`--patience ${values.patience}: write a number of seconds`);
   const key = values.key === undefined ? undefined : createPrivateKey(await contentOf('--key', values.key));
   if (values.kubeconfig !== undefined) await contentOf('--kubeconfig', values.kubeconfig);
+  await checkFolder(values.report);
   const { kubectl, kubeconfig } = await cluster();
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
