@@ -139,6 +139,15 @@ it.each([
   expect([status, stderr]).toEqual([2, `${option} ${value}: ${reason}\n`]);
 });
 
+it.each(['2026-06-31T10:30:00Z', '2025-02-29T10:30:00+01:00', '2026-11-21T10:30:00', '31 Dec 2026 10:30Z'])(
+  'a restore to the moment %s, which does not exist or has no zone, is refused',
+  (moment) => {
+    const { status, stderr } = restored('--secret', 'keys', '--identity', IDENTITY, '--at', moment);
+    expect(status).toBe(1);
+    expect(stderr).toBe(`--at ${moment}: write a time with its zone, such as 2026-11-21T10:30:00Z\n`);
+  },
+);
+
 it('kubectl for a cluster that is not up says how to start it', () => {
   const args = ['e2e/tool.ts', 'kubectl', '--cluster', 'nowhere', 'get', 'pods'];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });

@@ -67,7 +67,9 @@ function keyIn(text: string) {
 function momentOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const moment = new Date(text);
-  if (Number.isNaN(moment.getTime()) || !/(Z|[+-]\d\d:\d\d)$/.test(text))
+  const [, day] = /^(\d{4}-\d\d-\d\d)[T ]\S+(?:Z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
+  // A day that its month does not have, such as 2026-06-31, would be the first one of the next.
+  if (Number.isNaN(moment.getTime()) || day === undefined || !new Date(day).toISOString().startsWith(day))
     throw new RestoreProblem(`--at ${text}: write a time with its zone, such as 2026-11-21T10:30:00Z`);
   return moment.toISOString();
 }
