@@ -116,6 +116,20 @@ describe('the API server', () => {
   );
 
   it.each([
+    ['resources', { requests: {}, request: {} }],
+    ['resources', { limits: null }],
+    ['resources.requests', { requests: { cpus: 1 } }],
+    ['resources.requests', { requests: { memory: null } }],
+    ['resources.limits', { limits: { cpus: 1 } }],
+    ['resources.limits', { limits: { memory: null } }],
+  ])('refuses an unknown property or null in %s: %j', async (where, resources) => {
+    const { spec } = holding(sampleManifest());
+    expect(await judge.refusal(assistant({ ...(spec as object), resources }))).toContain(
+      `spec.${where}: unknown property or null`,
+    );
+  });
+
+  it.each([
     ['Household', /spec\.capsule in body should match '\^\[a-z\]/],
     ['house.hold', /spec\.capsule in body should match '\^\[a-z\]/],
     ['h'.repeat(41), /spec\.capsule: Too long: may not be more than 40/],

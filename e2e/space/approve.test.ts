@@ -219,6 +219,7 @@ it('a person who adds a line to the record can end it only with their own name, 
     expect(await write(path, [mine])).toEqual(taken(200));
     expect(await write(path, [mine, other, line('admin')])).toEqual(wrong);
     expect(await asked('deploy', 'PATCH', path, annotated('note', 'x'))).toEqual(taken(200));
+    expect(await write(path, [])).toEqual(taken(200));
   }
   const born = {
     ...assistant('born', 'household'),
