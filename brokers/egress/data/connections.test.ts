@@ -1,4 +1,7 @@
 import { connect, type TLSSocket } from 'node:tls';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Dispatcher } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { eventually } from '../../../testing/eventually.ts';
@@ -57,8 +60,12 @@ function begin(options: Partial<ConnectionOptions> = {}): void {
   });
 }
 
-/** The status that a request is answered with, or why it is not. */
-function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp(): void } {
+/** The status that a request is answered with, or why it is not; and the request itself, as long as somebody keeps it. */
+function ask(path = '/'): {
+  readonly answer: Promise<number | string>;
+  readonly kept: WeakRef<object>;
+  giveUp(): void;
+} {
   const { promise, resolve } = Promise.withResolvers<number | string>();
   let over = false;
   const end = (what: number | string) => {
@@ -79,8 +86,9 @@ function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp():
     onResponseEnd: () => end(status),
     onResponseError: (_, error) => end(error.message),
   };
-  connections.dispatch({ method: 'GET', path }, pending);
-  return { answer: promise, giveUp: () => end('given up') };
+  const request: Dispatcher.DispatchOptions = { method: 'GET', path };
+  connections.dispatch(request, pending);
+  return { answer: promise, kept: new WeakRef(request), giveUp: () => end('given up') };
 }
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => ask().answer));
 const all = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
@@ -209,6 +217,25 @@ describe('connections to a host', () => {
     await quiet();
     expect(await ask().answer).toBe(200);
     expect(upstream.connections()).toBe(1);
+  });
+
+  it('that never open keep no request that was given up, although another one waits before it', async () => {
+    begin({ open: () => new Promise(() => undefined) });
+    ask();
+    const kept = Array.from({ length: 100 }, () => {
+      const { kept, giveUp } = ask();
+      giveUp();
+      return kept;
+    });
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await eventually(
+      () => {
+        collect();
+        return kept.filter((one) => one.deref() !== undefined).length <= 1;
+      },
+      { what: 'at most the last of them to be kept', within: 30_000 },
+    );
   });
 
   it('recover after one on which nothing can be sent', async () => {

@@ -65,7 +65,7 @@ export class Connections {
    * from here.
    */
   readonly #spare = new Map<TLSSocket, () => void>();
-  readonly #waiting: Waiting[] = [];
+  #waiting: Waiting[] = [];
   #opening = 0;
   #openTimer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -142,10 +142,11 @@ export class Connections {
   /** Opens connections for the `overdue` requests at the head of the queue, or for all while none is busy. */
   #openMore(overdue = 0): void {
     if (this.#closed) return;
-    while (this.#waiting[0]?.pending.isSettled === true) this.#waiting.shift();
+    // Behind one that waits, those that were given up would be kept with their bodies, and as many as callers like.
+    this.#waiting = this.#waiting.filter(({ pending }) => !pending.isSettled);
     const waiting = this.#waiting.length;
     const room = Math.min(MOST_OPENING, this.#options.most - this.#busy.size);
-    const wanted = Math.min(room, this.#busy.size === 0 ? waiting : overdue);
+    const wanted = Math.min(room, waiting, this.#busy.size === 0 ? waiting : overdue);
     while (this.#opening < wanted) void this.#open();
     if (this.#opening < Math.min(room, waiting))
       this.#openTimer ??= setTimeout(() => this.#openForOverdue(), this.#options.openDelayMs);
