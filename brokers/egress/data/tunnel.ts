@@ -71,7 +71,7 @@ export function serveTunnel(options: TunnelOptions) {
     try {
       const shown = { socket: client, credential: credentialOf(request), line };
       const caller = await authenticate(options, shown, () => tunnel.signal);
-      const host = hostFor(tunnel, caller);
+      const host = options.usage.decide(caller.tenant, () => hostFor(tunnel, caller));
       const upstream = await open(options, tunnel, caller, host);
       // Nobody listens to the signal from here on, and an abort costs more than the tunnel's other listeners together.
       client.off('close', gone);

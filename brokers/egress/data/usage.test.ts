@@ -79,11 +79,12 @@ const post = (pod: Pod, key: string, body = '', length = body.length) =>
     `POST /i/${key}/v1/transfers HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${principalOf(pod)}\r\n` +
       `content-length: ${length}\r\n\r\n${body}`,
   );
-const tunnel = (pod: Pod) =>
+const tunnelTo = (host: string, pod: Pod) =>
   send(
     pod,
-    `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\nproxy-authorization: ${basic(principalOf(pod))}\r\n\r\n`,
+    `CONNECT ${host}:443 HTTP/1.1\r\nhost: ${host}:443\r\nproxy-authorization: ${basic(principalOf(pod))}\r\n\r\n`,
   );
+const tunnel = (pod: Pod) => tunnelTo(HOST, pod);
 
 const until = (happens: () => void | Promise<void>) =>
   vi.waitFor(happens, { timeout: 240_000, interval: 10 });
@@ -206,6 +207,21 @@ describe('requests and tunnels that begin', () => {
 });
 
 describe('tunnels', () => {
+  it('to hosts that are not allowed end without an answer beyond a number of refusals', async () => {
+    await start({ perSecond: 1e-3, burst: 4, capsulePerSecond: 1.5e-3 });
+    for (let n = 0; n < 6; n += 1) await answered(tunnelTo('evil.org', 'ledger'), 403);
+    await until(() => expect(test.log).toHaveLength(6));
+    for (const again of [tunnelTo('evil.org', 'ledger'), tunnelTo('evil.org', 'garden')]) {
+      await until(() => expect(again.socket.closed).toBe(true));
+      expect(again.text).toBe('');
+    }
+    expect(await test.registry.metrics()).toMatch(/^space_egress_turned_away_total\{reason="refusals"\} 2$/m);
+    await answered(tunnelTo('evil.org', 'desk'), 403);
+    await until(() => expect(test.log).toHaveLength(7));
+    // What is allowed begins as before.
+    await answered(tunnel('ledger'), 200);
+  });
+
   it('of two Assistants of one Capsule share its limit, and another Capsule is served', async () => {
     await start({ tunnels: 2, capsuleTunnels: 3, allTunnels: 6 });
     const [first, ...others] = [tunnel('ledger'), tunnel('ledger'), tunnel('garden')];

@@ -12,6 +12,11 @@ export interface Usage {
    * TurnedAway if its Capsule was refused as often as it may begin
    */
   begin(tenant: Tenant, kind: 'tunnels' | 'requests', connection: OpenConnection): () => void;
+  /**
+   * Calls what may refuse before anything begins. @throws what that throws; TurnedAway if its Capsule was refused as often
+   * as it may begin
+   */
+  decide<T>(tenant: Tenant, decision: () => T): T;
   /** Reserves memory for this many bytes of a body until they are given back. @throws Problem as `begin` */
   hold(tenant: Tenant, bytes: number): GiveBack;
 }
@@ -85,7 +90,18 @@ export function createUsage(
       giveBack();
     };
   };
+  const decide: Usage['decide'] = (tenant, decision) => {
+    try {
+      return decision();
+    } catch (error) {
+      // An answer and a log line for each refusal would cost as much as what is refused.
+      if (refusals.take(tenant.capsule) === undefined) throw error;
+      onTurnedAway();
+      throw new TurnedAway();
+    }
+  };
   return {
+    decide,
     hold(tenant, bytes) {
       const taken: GiveBack[] = [];
       const giveBack = () => {
@@ -99,15 +115,6 @@ export function createUsage(
       }
       return giveBack;
     },
-    begin(tenant, kind, connection) {
-      try {
-        return begin(tenant, kind, connection);
-      } catch (error) {
-        // An answer and a log line for each refusal would cost as much as what is refused.
-        if (refusals.take(tenant.capsule) === undefined) throw error;
-        onTurnedAway();
-        throw new TurnedAway();
-      }
-    },
+    begin: (tenant, kind, connection) => decide(tenant, () => begin(tenant, kind, connection)),
   };
 }
