@@ -28,6 +28,8 @@ export interface Custody {
   open(owner: Owner, envelope: string): Secret<string> | undefined;
   /** Whether it is sealed with a key that will be retired. */
   isOld(envelope: string): boolean;
+  /** Whether the later one is the earlier one, or has its value sealed again since its key will be retired. */
+  isSameEntry(owner: Owner, earlier: string, later: string): boolean;
   /** Seals a host's entity tag for the owner's Assistant, with the same result on every replica, in visible ASCII. */
   sealTag(owner: Owner, tag: string): string;
   /** Undefined if the text was not sealed for this owner, or its key is gone. */
@@ -64,6 +66,18 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
     openers.set(owner, { envelope, opener });
     return opener;
   };
+  const isOld = (envelope: string) => keyIdOf(envelope) !== keyring().primary;
+  const open: Custody['open'] = (owner, envelope) => {
+    try {
+      const plaintext = openerFor(owner, envelope).open(keyring()).reveal();
+      const value = new Secret(plaintext.toString('latin1'));
+      plaintext.fill(0);
+      return value;
+    } catch (error) {
+      if (error instanceof EnvelopeError) return undefined;
+      throw error;
+    }
+  };
   return {
     async seal(owner, value) {
       const plaintext = Buffer.from(value.reveal(), 'latin1');
@@ -74,18 +88,14 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
         plaintext.fill(0);
       }
     },
-    open(owner, envelope) {
-      try {
-        const plaintext = openerFor(owner, envelope).open(keyring()).reveal();
-        const value = new Secret(plaintext.toString('latin1'));
-        plaintext.fill(0);
-        return value;
-      } catch (error) {
-        if (error instanceof EnvelopeError) return undefined;
-        throw error;
-      }
+    open,
+    isOld,
+    isSameEntry(owner, earlier, later) {
+      if (later === earlier) return true;
+      if (!isOld(earlier) || isOld(later)) return false;
+      const value = open(owner, later)?.reveal();
+      return value !== undefined && value === open(owner, earlier)?.reveal();
     },
-    isOld: (envelope) => keyIdOf(envelope) !== keyring().primary,
     sealTag: (owner, tag) => tags.seal(whose(owner), tag),
     openTag: (owner, text) => tags.open(whose(owner), text),
   };

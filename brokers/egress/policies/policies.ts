@@ -97,6 +97,12 @@ export class Policies {
     // A later message of the same generation overtakes this one if it had less to seal.
     if (current !== undefined && (this.#lastApplied.get(current) ?? 0) > at)
       throw new ServiceError('conflict', 'a later message came before');
+    for (const [key, input] of inputs) {
+      const before = current?.inputs.get(key);
+      if (before?.digest !== input.digest) continue;
+      if (this.#custody.isSameEntry(input.owner, before.envelope, input.envelope))
+        inputs.set(key, { ...input, counted: before.counted });
+    }
     const tenant = current ?? this.#admit(put);
     this.#give(tenant, put, inputs);
     tenant.generation = put.generation;

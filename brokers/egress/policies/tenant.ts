@@ -14,6 +14,8 @@ export interface LiveInput {
   readonly signing: SigningProfile | undefined;
   readonly owner: Owner;
   readonly envelope: string;
+  /** The envelope by which answers with the value are counted: one that is sealed again has no other value. */
+  readonly counted: string;
   /** The digest of its definition. */
   readonly digest: string;
   /** False while its value was entered for another definition. */
@@ -63,6 +65,7 @@ export function liveInput(
     signing: definition.hmac as SigningProfile | undefined,
     owner,
     envelope,
+    counted: envelope,
     digest: owner.definition,
     usable,
   };
