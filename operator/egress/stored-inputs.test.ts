@@ -345,6 +345,19 @@ test('a value that its host returned while it is sealed again with the next key 
   await say('InputsBound', 'False InputReflected');
 });
 
+test('a sealed value goes with its Assistant, although its Secret does not say whose it is any more', async () => {
+  await asking(INPUT);
+  // Nobody can seal it again.
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
+  const name = `egress-${home}.ledger`;
+  await write({ metadata: { annotations: { [ANNOTATION.owner]: null } } }, space.names.systemNamespace, name);
+  await touch();
+  await say('InputsBound', 'False InputSecretNotFound');
+  await space.delete(ASSISTANT, 'ledger');
+  await eventually(async () => !(await space.get(ASSISTANT, 'ledger')), { what: 'it is gone' });
+  expect(await space.get(SECRET, name)).toBeUndefined();
+});
+
 test('a value is sealed again with the next key, and the old key can be removed', async () => {
   const replica = await asking(INPUT);
   await space.delete(SECRET, 'bank-key', space.names.namespace);

@@ -145,8 +145,10 @@ export async function removeEgress(
   for (const [namespace, name] of places) {
     const read = namespace === names.systemNamespace ? readSecret : readCapsuleSecret;
     const secret = await read(context, namespace, name, signal);
-    if (secret?.metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid && secret)
-      await context.writer.remove(SECRET, secret, signal);
+    if (secret === undefined) continue;
+    // One that does not say whose it is any more is nobody's: no Assistant uses it.
+    const { [ANNOTATION.owner]: owner = assistant.metadata.uid } = secret.metadata.annotations ?? {};
+    if (owner === assistant.metadata.uid) await context.writer.remove(SECRET, secret, signal);
   }
 }
 
