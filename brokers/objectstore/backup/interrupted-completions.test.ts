@@ -13,7 +13,16 @@ import { restoreInto } from './restore-into.ts';
 import type { Clock } from './retrying.ts';
 import { COMPLETIONS } from './run.ts';
 import { createSealer } from './sealer.ts';
-import { everything, keysOf, PREFIX, random, runOf, type Servers, startServers, steps } from './testing/buckets.ts';
+import {
+  everything,
+  keysOf,
+  PREFIX,
+  random,
+  runOf,
+  type Servers,
+  startServers,
+  steps,
+} from './testing/buckets.ts';
 
 /**
  * Completions that the S3 server does not survive. versitygw has renamed the upload then, lists it no more, and says of a further

@@ -40,7 +40,12 @@ function runInto(refusalOf: (key: string) => S3Error | undefined, keys = ['a', '
     others: () => all(...keys.map(entryOf)),
   };
   const restored = bringBack(run, chosen, {
-    ...{ there: new NameTable(), keyOf: ({ key }) => key, records: 'completions/', otherwise: 'do something' },
+    ...{
+      there: new NameTable(),
+      keyOf: ({ key }) => key,
+      records: 'completions/',
+      otherwise: 'do something',
+    },
   });
   return { restored, stored };
 }

@@ -78,8 +78,7 @@ export async function restoreInto(
   return { ...plan.source, ...done, skipped, seconds: seconds(), ...notice };
 }
 
-const nameOf = (moves: readonly Move[]) =>
-  createHash('sha256').update(JSON.stringify(moves)).digest('hex');
+const nameOf = (moves: readonly Move[]) => createHash('sha256').update(JSON.stringify(moves)).digest('hex');
 
 const moved = (plan: Plan, moves: readonly Move[]): Plan => ({
   ...plan,

@@ -78,6 +78,8 @@ test('an upload whose broker was killed when the S3 server had aborted it is not
   await aborted;
   await killed.kill();
   expect(await abort).toBe('killed');
-  await fixture.registry("UPDATE broker.object_upload SET ending_since = ending_since - interval '2 minutes'");
+  await fixture.registry(
+    "UPDATE broker.object_upload SET ending_since = ending_since - interval '2 minutes'",
+  );
   await requireAborted('killed', upload);
 });

@@ -11,11 +11,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
  * Stops the S3 server before the last step of every write of a key, by the lock that it takes for that step; a completion
  * has copied all parts by then. Returns what lets it go on.
  */
-export async function holdWrites(
-  { directory }: S3Server,
-  key: string,
-  bucket = BUCKET,
-): Promise<() => void> {
+export async function holdWrites({ directory }: S3Server, key: string, bucket = BUCKET): Promise<() => void> {
   const locks = join(directory, '.vgwlocks', sha256(bucket));
   mkdirSync(locks, { recursive: true });
   const lock = spawn('flock', [join(locks, sha256(key).slice(0, 2)), 'sh', '-c', 'echo held; exec cat'], {
