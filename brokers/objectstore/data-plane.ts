@@ -17,6 +17,7 @@ import { createObjectStore } from './objects/store.ts';
 import type { ObjectStore } from './objects/types.ts';
 import { endUnbegun } from './objects/unbegun-uploads.ts';
 import { createUploads } from './objects/uploads.ts';
+import { wholeStates } from './objects/whole-states.ts';
 import { createTenants, type Evidence } from './principals/tenants.ts';
 import { createQuota, type Quota } from './quota/allowance.ts';
 import { createEnding } from './quota/credits.ts';
@@ -31,6 +32,8 @@ export interface OpenOptions {
   readonly s3: S3Client;
   /** The Space's bucket, over separate connections of the upkeep. */
   readonly upkeep: S3Client;
+  /** Whether the bucket is on the Space's own S3 server. */
+  readonly isOwnServer: boolean;
   readonly shares: Shares;
   /** The secret that cursors and S3 keys are derived from, the same in every replica. */
   readonly secret: Secret<Buffer>;
@@ -134,7 +137,8 @@ function openStore(options: OpenOptions): { readonly store: ObjectStore; readonl
     ...(now === undefined ? {} : { now }),
   });
   const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
-  const managed = createObjectStore(sparingDisk(s3), uploads, { quota, entryBytes, ending });
+  const reads = wholeStates(s3, { look: upkeep, isTorn: options.isOwnServer });
+  const managed = createObjectStore(sparingDisk(s3), uploads, { quota, entryBytes, ending, reads });
   const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
   return { store, quota };
 }

@@ -94,6 +94,7 @@ function openData(
     connections: context.connections,
     s3: managed.s3,
     upkeep: managed.upkeep,
+    isOwnServer: config.S3_CREATE_BUCKET,
     shares,
     secret: nameKey,
     defaultQuotaBytes: context.defaultQuotaBytes,

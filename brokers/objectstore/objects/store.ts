@@ -18,7 +18,7 @@ import type { Copied, ObjectCall, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
 import { createWriter, type Source, sendable, type Writer, type WriterOptions } from './writer.ts';
 
-type StoreOptions = WriterOptions & MultipartOptions;
+type StoreOptions = WriterOptions & MultipartOptions & { readonly reads?: Pick<S3Client, 'get' | 'head'> };
 
 /** The operations of an Assistant on its two buckets. Every request is limited to the tenant's prefixes. */
 export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
@@ -27,7 +27,7 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
 
   return {
     ...createMultipart(client, uploads, writer, options),
-    ...reading(client),
+    ...reading({ ...client, ...options.reads }),
     put: async (call, ref, body, headers) => {
       checkMarker(ref.key, body.length);
       return writer.write(
@@ -73,7 +73,9 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
   };
 }
 
-function reading(client: S3Client): Pick<ObjectStore, 'get' | 'head' | 'list'> {
+function reading(
+  client: Pick<S3Client, 'get' | 'head' | 'list'>,
+): Pick<ObjectStore, 'get' | 'head' | 'list'> {
   return {
     get: (call, ref, conditions, sinkFor) => {
       const { signal, passing } = call;

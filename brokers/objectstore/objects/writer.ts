@@ -5,6 +5,7 @@ import { DIRECTORY_WENT, S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { type PhysicalKey, physicalOf } from './object-key.ts';
 import type { CopySource, IncomingBody, ObjectCall } from './types.ts';
+import { lastTimeOf, STATE } from './whole-states.ts';
 
 /** How often a copy begins. */
 const COPY_ATTEMPTS = 5;
@@ -132,19 +133,8 @@ async function sourceOf(
   return { key, size, headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag } };
 }
 
-/** The headers that tell two states of an object apart. */
-const STATE = ['content-length', 'etag', 'last-modified'] as const;
 /** Looks at an object that is too young to be told from a later one by its time. */
 const YOUNG_LOOKS = 2;
-/** Milliseconds: times in answers are whole seconds, and a file gets its time a moment before its name. */
-const YOUNG_MS = 3_000;
-
-/** The latest time that this state may have by the server's clock, before all times of later ones; undefined if it is young. */
-function lastTimeOf({ date = '', 'last-modified': modified = '' }: Headers): string | undefined {
-  const last = Date.parse(modified) + 1_000;
-  return Date.parse(date) - last >= YOUNG_MS ? new Date(last).toUTCString() : undefined;
-}
-
 /** An empty body is read to its end first, since its inspection may still refuse it. */
 export async function sendable(body: IncomingBody): Promise<Buffer | IncomingBody> {
   if (body.length > 0) return body;

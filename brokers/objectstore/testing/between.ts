@@ -8,6 +8,8 @@ export type Fate =
   | 'lost'
   | { readonly status: number; readonly code: string }
   | { readonly success: string }
+  /** As it is, but with this entity tag. */
+  | { readonly tag: string }
   /** As if it had been stored with this entity tag. */
   | { readonly etag: string }
   | { readonly head: Readonly<Record<string, string>> };
@@ -37,6 +39,10 @@ export async function startBetween(s3: S3Server): Promise<Between> {
         if (fate === 'lost') response.destroy();
         else if (fate === 'pass')
           response.writeHead(answer.statusCode ?? 500, answer.headers).end(Buffer.concat(chunks));
+        else if ('tag' in fate)
+          response
+            .writeHead(answer.statusCode ?? 500, { ...answer.headers, etag: fate.tag })
+            .end(Buffer.concat(chunks));
         else if ('success' in fate)
           response.writeHead(200, { 'content-length': fate.success.length }).end(fate.success);
         else if ('head' in fate) response.writeHead(200, fate.head).end();
