@@ -84,4 +84,7 @@ export function answer(
   const close = request.complete ? {} : { connection: 'close' };
   response.writeHead(problem.status, { ...Object.fromEntries(headersOf(problem, body)), ...close });
   response.end(body);
+  // Its request counts no more, and a connection whose answer cannot leave is not idle: it would be kept for ever.
+  const late = setTimeout(() => request.socket.destroy(), LINGER_MS);
+  response.once('close', () => clearTimeout(late));
 }

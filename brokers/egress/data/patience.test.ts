@@ -279,6 +279,16 @@ describe('a connection', () => {
     await idle();
   });
 
+  it('of a refused request is closed when the caller does not read the answer', async () => {
+    await start({}, () => undefined);
+    // The buffers of both kernels are full, as of earlier answers.
+    test.gateway.listener.server.on('connection', (socket: Socket) => socket.write(Buffer.alloc(MUCH)));
+    const socket = kept(connect({ port: test.port, host: '127.0.0.1', allowHalfOpen: true }));
+    socket.pause().write(head('GET', '', 'other').replace('connection: close\r\n', ''));
+    expect(await told()).toMatchObject({ code: 'not_found' });
+    await idle();
+  });
+
   it('of a tunnel without a credential is closed when that does not arrive', async () => {
     await start({ headMs: SOON }, () => undefined);
     const text = await talk('CONNECT evil.org:443 HTTP/1.1\r\n\r\n');
