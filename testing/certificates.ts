@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,6 +47,20 @@ export function makeAuthority(directory: string, name: string): Authority {
         ...extension(`subjectAltName=${names.join(',')}`),
       ),
   };
+}
+
+/** A certificate with an RSA key that is its own CA, in PEM: some cipher suites need one. */
+export function makeRsaCertificate(host: string): { readonly cert: string; readonly key: string } {
+  const directory = mkdtempSync(join(tmpdir(), 'space-rsa-'));
+  try {
+    const [cert, key] = [join(directory, 'cert'), join(directory, 'key')];
+    const names = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`];
+    const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...names, '-keyout', key, '-out', cert];
+    execFileSync(OPENSSL, request, { stdio: 'ignore' });
+    return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 }
 
 /** A CA in a directory of its own, which issues certificates for hosts; all in PEM. */

@@ -24,6 +24,7 @@ export { type Listener, type ListenOptions, listen, type Served, type TlsMateria
 export { createLogger, type Logger, type LogLevel } from './log.ts';
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
 export { parseBlock } from './net/address.ts';
+export { HOST_CIPHERS } from './net/ciphers.ts';
 export { deadline } from './net/deadline.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';
 export { fixedMap, parseFixed } from './net/fixed.ts';

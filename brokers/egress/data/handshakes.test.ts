@@ -1,9 +1,10 @@
 import { request } from 'node:http';
-import { createServer, type TLSSocket } from 'node:tls';
+import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { portOf } from '@space/broker-kit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { makePki, type TestPki } from '../../../testing/certificates.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makePki, makeRsaCertificate, type TestPki } from '../../../testing/certificates.ts';
 import { makeGateway } from '../testing/gateway.ts';
+import type { DataLimits } from './limits.ts';
 
 const HOST = 'bank.org';
 /** What a host answers once it has its handshake; without one it says nothing. */
@@ -14,6 +15,36 @@ beforeAll(async () => {
   pki = await makePki();
 });
 afterAll(() => pki.remove());
+
+/** What a caller gets of a host for a stored input. */
+async function statusOf(
+  server: Server,
+  authorities: string,
+  limits: Partial<DataLimits> = {},
+): Promise<number | undefined> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const gateway = await makeGateway({
+    fixed: new Map([[HOST, { address: '127.0.0.1', port: portOf(server), ttl: 60, trusted: true }]]),
+    authorities,
+    limits,
+  });
+  try {
+    await gateway.put(
+      {},
+      { bank: { host: HOST, routes: [{ method: 'GET', path: '/v1' }], header: 'X-Api-Key' } },
+    );
+    return await new Promise<number | undefined>((resolve, reject) => {
+      const headers = { host: 'assistant-egress', authorization: `Bearer ${gateway.principal}` };
+      const where = { host: '127.0.0.1', port: gateway.port, path: '/i/bank/v1', headers, agent: false };
+      request(where, (response) => response.resume().once('end', () => resolve(response.statusCode)))
+        .on('error', reject)
+        .end();
+    });
+  } finally {
+    await gateway.close();
+    server.close();
+  }
+}
 
 it('a host that demands new handshakes on a connection of TLS 1.2 gets none', async () => {
   const { cert, key } = await pki.issue(HOST);
@@ -27,27 +58,24 @@ it('a host that demands new handshakes on a connection of TLS 1.2 gets none', as
   const server = createServer({ cert, key, maxVersion: 'TLSv1.2' }, (socket) => {
     socket.on('error', () => undefined).once('data', () => demand(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const gateway = await makeGateway({
-    fixed: new Map([[HOST, { address: '127.0.0.1', port: portOf(server), ttl: 60, trusted: true }]]),
-    authorities: pki.authority,
-    limits: { answerMs: 3_000 },
-  });
-  try {
-    await gateway.put(
-      {},
-      { bank: { host: HOST, routes: [{ method: 'GET', path: '/v1' }], header: 'X-Api-Key' } },
-    );
-    const status = await new Promise<number | undefined>((resolve, reject) => {
-      const headers = { host: 'assistant-egress', authorization: `Bearer ${gateway.principal}` };
-      const where = { host: '127.0.0.1', port: gateway.port, path: '/i/bank/v1', headers, agent: false };
-      request(where, (response) => response.resume().once('end', () => resolve(response.statusCode)))
-        .on('error', reject)
-        .end();
+  expect([await statusOf(server, pki.authority, { answerMs: 3_000 }), handshakes]).toEqual([504, 0]);
+});
+
+describe('a host of TLS 1.2', () => {
+  // There are no suites of the costly kind for other keys.
+  const rsa = makeRsaCertificate(HOST);
+
+  it.each([
+    ['ECDHE-RSA-AES128-GCM-SHA256', 200, 1],
+    ['DHE-RSA-AES128-GCM-SHA256', 502, 0],
+    ['DHE-RSA-CHACHA20-POLY1305', 502, 0],
+    ['DHE-RSA-AES256-SHA', 502, 0],
+  ])('that knows only %s is answered %s', async (ciphers, status, handshakes) => {
+    let made = 0;
+    const server = createServer({ ...rsa, ciphers, dhparam: 'auto', maxVersion: 'TLSv1.2' }, (socket) => {
+      made += 1;
+      socket.on('error', () => undefined).once('data', () => socket.end(ANSWER));
     });
-    expect([status, handshakes]).toEqual([504, 0]);
-  } finally {
-    await gateway.close();
-    server.close();
-  }
+    expect([await statusOf(server, rsa.cert), made]).toEqual([status, handshakes]);
+  });
 });

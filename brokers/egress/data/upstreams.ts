@@ -7,7 +7,7 @@ import {
   type SecureVersion,
   type TLSSocket,
 } from 'node:tls';
-import { DialError, type Dialler, deadline } from '@space/broker-kit';
+import { DialError, type Dialler, deadline, HOST_CIPHERS } from '@space/broker-kit';
 import { TLS_PORT } from '../core/authority.ts';
 import { Problem } from '../core/problem.ts';
 import type { Tenant } from '../policies/tenant.ts';
@@ -48,6 +48,7 @@ export function createUpstreams(options: {
   // One context for all connections, since parsing all authorities takes longer than a handshake.
   const secureContext = createSecureContext({
     minVersion: OLDEST,
+    ciphers: HOST_CIPHERS,
     // A host could have any number of handshakes made on one connection.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }),

@@ -7,7 +7,7 @@ import { createServer as createTls, type TLSSocket } from 'node:tls';
 import { type Dialler, dialler, portOf } from '@space/broker-kit';
 import type { Dispatcher } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeAuthority } from '../../../../testing/certificates.ts';
+import { makeAuthority, makeRsaCertificate } from '../../../../testing/certificates.ts';
 import {
   contextWith,
   guardedClient,
@@ -155,6 +155,27 @@ test('a host that demands new handshakes on a connection of TLS 1.2 gets none', 
   try {
     await expect(pool.request({ path: '/', method: 'GET' })).rejects.toThrow();
     await ended.promise;
+    expect(handshakes).toBe(0);
+  } finally {
+    await pool.destroy();
+    server.close();
+  }
+});
+
+test('a host that knows only a key exchange whose numbers it chooses itself gets none', async () => {
+  const { cert, key } = makeRsaCertificate('s3.tenant.example');
+  const suite = { ciphers: 'DHE-RSA-AES128-GCM-SHA256', dhparam: 'auto', maxVersion: 'TLSv1.2' } as const;
+  let handshakes = 0;
+  const server = createTls({ cert, key, ...suite }, (socket) => {
+    handshakes += 1;
+    socket.on('error', () => undefined).end('HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nanswer');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const pool = guardedPool('https://s3.tenant.example', {
+    ...{ dialler: noting(() => portOf(server)), ca: cert, connections: 1, keepMs: 20_000 },
+  });
+  try {
+    await expect(pool.request({ path: '/', method: 'GET' })).rejects.toThrow();
     expect(handshakes).toBe(0);
   } finally {
     await pool.destroy();

@@ -19,6 +19,7 @@ import {
   dialler,
   dnsResolve,
   fixedMap,
+  HOST_CIPHERS,
   withFixed,
 } from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
@@ -131,7 +132,12 @@ export function contextWith(ca: string | undefined): SecureContext {
   const authorities = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
   // A server could have any number of handshakes made on one connection.
   const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
-  const context = createSecureContext({ minVersion: 'TLSv1.2', secureOptions, ...authorities });
+  const context = createSecureContext({
+    minVersion: 'TLSv1.2',
+    ciphers: HOST_CIPHERS,
+    secureOptions,
+    ...authorities,
+  });
   contexts.set(ca, context);
   return context;
 }
