@@ -29,6 +29,7 @@ export { deadline } from './net/deadline.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';
 export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
+export { onNextHandshake } from './net/one-handshake.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens, parseTokens } from './provisioners.ts';
 export { RecentMap } from './recent-map.ts';
