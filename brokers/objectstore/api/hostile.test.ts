@@ -293,6 +293,18 @@ describe('a slow caller', () => {
     expect((await mine.get('slow')).status).toBe(404);
   });
 
+  test.each([
+    ['a large document', 2 ** 20],
+    ['a small document', 100],
+  ])('with %s is disconnected', async (_, length) => {
+    const caller = await callRaw(base);
+    caller.send(
+      `POST /v1/deletions/data HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n{`,
+    );
+    expect(await caller.received((text) => text.includes('}'))).toMatch(/^HTTP\/1.1 400 /);
+    await caller.received();
+  });
+
   test('with reading is disconnected, and the upstream with it', async () => {
     await mine.put('wide', Buffer.alloc(48 * MIB));
     const caller = await callRaw(base);

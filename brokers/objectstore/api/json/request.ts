@@ -38,11 +38,20 @@ export async function readBody<Schema extends z.ZodType>(
     announced === undefined ? limit : Number(announced),
   );
   try {
-    const body = await readJsonObject(request, limit, { limits, inTurn });
+    const body = await untilEnded(exchange, readJsonObject(request, limit, { limits, inTurn }));
     return await parseBody({ schema, limits, list }, body, inTurn);
   } finally {
     done();
   }
+}
+
+/** Ends the wait when the request is ended, for one that its caller sends too slowly or whose principal is retired. */
+async function untilEnded<T>({ abort: { signal } }: Exchange, work: Promise<T>): Promise<T> {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = () => reject(signal.reason);
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  return Promise.race([work, ended]).finally(() => signal.removeEventListener('abort', end));
 }
 
 /** The body as a stream of known length, which Node's parser enforces. */
