@@ -1,16 +1,9 @@
-import {
-  type GiveBack,
-  RateLimit,
-  refusal,
-  ServiceError,
-  type SharedSlots,
-  type Turns,
-} from '@space/broker-kit';
+import { RateLimit, refusal, ServiceError, type SharedSlots, type Turns } from '@space/broker-kit';
 import type { ObjectCall, Tenant } from '../objects/types.ts';
 import type { Tenants } from '../principals/tenants.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import type { Exchange } from './exchange.ts';
-import { createPace, DEFAULTS, type PaceOptions, type Slow } from './slow-callers.ts';
+import { createPace, DEFAULTS, type HeldSlot, type PaceOptions, type Slow } from './slow-callers.ts';
 
 /** Admits requests of both protocols, and watches their bodies. */
 export interface Admission {
@@ -74,10 +67,14 @@ const DOCUMENT_MS = 60_000;
 
 export function createAdmission(options: AdmissionOptions): OpenAdmission {
   const { limits, slots, elsewhere, documents, turns, passing } = options;
-  const pace = createPace(options.pace, { waiting: () => slots.waiting });
+  const pace = createPace(options.pace);
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
-  const transfer = watchTransfers(pace, options);
+  const watch = watching(pace, options);
+  const transfer = (exchange: Exchange) => {
+    letSend(exchange);
+    watch(exchange);
+  };
   const { signOfLifeMs } = { ...DEFAULTS, ...options.pace };
 
   async function admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant> {
@@ -92,12 +89,7 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
     if (exchange.abort.signal.aborted) throw new ServiceError('invalid_request', 'caller gone');
     if (slots.heldBy(tenant.capsulePrefix) >= limits.streams)
       throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });
-    const release = await slots.take(tenant.capsulePrefix, exchange.abort.signal);
-    if (exchange.abort.signal.aborted) {
-      release();
-      throw new ServiceError('invalid_request', 'caller gone');
-    }
-    exchange.release = release;
+    await takeSlot(exchange, slots, tenant.capsulePrefix);
     return tenant;
   }
 
@@ -113,20 +105,26 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
         inTurn: (act) => passing.run(capsulePrefix, act),
       },
       isElsewhere: () => exchange.release?.(),
+      holds: (more) => {
+        exchange.held.set(more, { whoever: true });
+        watch(exchange);
+      },
     };
   }
 
   async function document(exchange: Exchange, bytes: number): Promise<Document> {
     const key = exchange.tenant?.capsulePrefix ?? '';
     const { signal } = exchange.abort;
-    const back: GiveBack = bytes > SMALL_DOCUMENT ? await documents.take(key, signal) : () => undefined;
+    const back = bytes > SMALL_DOCUMENT ? await documents.take(key, signal) : undefined;
+    if (back !== undefined) exchange.held.set(documents, { whoever: false });
     const late = setTimeout(
       () => end(exchange, new ServiceError('invalid_request', 'too slow')),
       DOCUMENT_MS,
     );
     const done = () => {
       clearTimeout(late);
-      back();
+      exchange.held.delete(documents);
+      back?.();
     };
     exchange.response.once('close', done);
     transfer(exchange);
@@ -144,24 +142,43 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
   };
 }
 
-function watchTransfers(
+async function takeSlot(exchange: Exchange, slots: SharedSlots, key: string): Promise<void> {
+  const release = await slots.take(key, exchange.abort.signal);
+  if (exchange.abort.signal.aborted) {
+    release();
+    throw new ServiceError('invalid_request', 'caller gone');
+  }
+  exchange.held.set(slots, { whoever: false });
+  exchange.release = () => {
+    exchange.held.delete(slots);
+    release();
+  };
+}
+
+/** A caller that waits for 100 is answered here. */
+function letSend({ request, response }: Exchange): void {
+  if (request.headers.expect?.toLowerCase() === '100-continue' && !request.complete) response.writeContinue();
+}
+
+/** Watches a request until it ends; called again when it has got a slot that it waited for. */
+function watching(
   pace: ReturnType<typeof createPace>,
-  { slots, tenants, onSlow }: Pick<AdmissionOptions, 'slots' | 'tenants' | 'onSlow'>,
-): Admission['transfer'] {
+  { tenants, onSlow }: Pick<AdmissionOptions, 'tenants' | 'onSlow'>,
+): (exchange: Exchange) => void {
+  const watched = new WeakMap<Exchange, () => void>();
   return (exchange) => {
-    const { request, response, tenant } = exchange;
-    if (request.headers.expect?.toLowerCase() === '100-continue' && !request.complete)
-      response.writeContinue();
+    const { request, response, tenant, held } = exchange;
+    const key = tenant?.capsulePrefix ?? '';
+    const former = watched.get(exchange);
+    former?.();
     const stop = pace.watch({
       request,
       response,
-      onSlow: (why) => {
+      onSlow: (why, slot) => {
         onSlow?.(why);
-        end(exchange, new ServiceError('invalid_request', `too slow: ${why}`));
+        end(exchange, tooSlow(why, slot));
       },
-      isPressed: () =>
-        tenant !== undefined &&
-        slots.heldBy(tenant.capsulePrefix) > (slots.leastOfWaiting ?? Number.POSITIVE_INFINITY),
+      held: () => [...held].map(([slots, { whoever }]) => ({ slots, key, whoever })),
       // The principal may have been retired since the request was admitted.
       onRecheck: () => {
         if (tenant === undefined) return;
@@ -172,8 +189,15 @@ function watchTransfers(
         );
       },
     });
-    response.once('close', stop);
+    watched.set(exchange, stop);
+    if (former === undefined) response.once('close', () => watched.get(exchange)?.());
   };
+}
+
+function tooSlow(why: Slow, slot: HeldSlot | undefined): ServiceError {
+  return slot?.whoever === true
+    ? new ServiceError('unavailable', "slow with a server of the Capsule's own", { retryAfter: 1 })
+    : new ServiceError('invalid_request', `too slow: ${why}`);
 }
 
 /** Ends a transfer: with an answer if there is none yet, otherwise by closing the connection. */

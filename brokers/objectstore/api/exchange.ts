@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorCode, ServiceError, traceIdOf } from '@space/broker-kit';
 import type { Tenant } from '../objects/types.ts';
+import type { Slots } from './slow-callers.ts';
 
 /** A request to the data plane. */
 export interface Exchange {
@@ -25,6 +26,8 @@ export interface Exchange {
   code: ErrorCode | 'ok';
   error: unknown;
   tenant: Tenant | undefined;
+  /** The shared slots that it holds one of each of, and whether it has to be fast for them whoever is slow. */
+  readonly held: Map<Slots, { readonly whoever: boolean }>;
   /** Returns the request's slot; undefined until it has one. */
   release: (() => void) | undefined;
 }
@@ -55,6 +58,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
     code: 'ok',
     error: undefined,
     tenant: undefined,
+    held: new Map(),
     release: undefined,
   };
 }

@@ -1,16 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Indexed, IndexedSet } from '@space/broker-kit';
+import { type Indexed, IndexedSet, type SharedSlots } from '@space/broker-kit';
 
-/** A body that is being transferred, in either direction. */
+/** One of the shared slots, which a Capsule holds for a request. */
+export interface HeldSlot {
+  readonly slots: Slots;
+  readonly key: string;
+  /** Set if the request has to be fast for it whoever is slow, as for a slot of those for Capsules' own servers. */
+  readonly whoever: boolean;
+}
+
+export type Slots = Pick<SharedSlots, 'waiting' | 'heldBy' | 'leastOfWaiting'>;
+
+/** A request whose body, or whose answer's, is being transferred. */
 interface Transfer {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Called when the caller moved too few bytes in a window. */
-  readonly onSlow: (why: Slow) => void;
+  /** Called when the caller moved too few bytes in a window; `held` is the slot that others wait for. */
+  readonly onSlow: (why: Slow, held?: HeldSlot) => void;
   /** Called at intervals while the transfer lasts. */
   readonly onRecheck: () => void;
-  /** Whether others wait for the slot of this transfer and have fewer slots than its owner. */
-  readonly isPressed?: () => boolean;
+  /** The slots that the request holds now. */
+  readonly held: () => readonly HeldSlot[];
 }
 
 export interface Pace {
@@ -26,7 +36,7 @@ export interface PaceOptions {
   /** A caller that moves fewer than `leastBytes` in this many milliseconds is disconnected. */
   readonly windowMs: number;
   readonly leastBytes: number;
-  /** The limits while others wait; in one tick, as many transfers end as callers wait. */
+  /** The limits while others wait for slots; in one tick, as many transfers with such a slot end as callers wait for one. */
   readonly pressedWindowMs: number;
   readonly pressedLeastBytes: number;
   /** Milliseconds between signs of progress to a caller that waits for long work. Not every protocol has them. */
@@ -55,13 +65,10 @@ interface Watched extends Transfer, Indexed {
   pressedSince: number;
 }
 
-/**
- * Reads counters of sockets instead of counting chunks, so that the transfer itself costs nothing more. `waiting`
- * returns how many callers wait for a slot of a transfer.
- */
+/** Reads counters of sockets instead of counting chunks, so that the transfer itself costs nothing more. */
 export function createPace(
   options: Partial<PaceOptions> = {},
-  { waiting = () => 0, now = () => performance.now() }: { waiting?: () => number; now?: () => number } = {},
+  now: () => number = () => performance.now(),
 ): Pace {
   const { tickMs, recheckMs, windowMs, leastBytes, pressedWindowMs, pressedLeastBytes } = {
     ...DEFAULTS,
@@ -69,18 +76,22 @@ export function createPace(
   };
   const watched = new IndexedSet<Watched>();
 
-  /** Whether the transfer moved too little for the window while others wait. Checked once in each window. */
+  /** Whether the transfer moved too little in the window for which others wait. Checked once in each window. */
   function isLaggard(one: Watched, bytes: number, at: number): boolean {
     if (at - one.pressedSince < pressedWindowMs) return false;
     const slow = bytes - one.pressedBytes < pressedLeastBytes;
     one.pressedBytes = bytes;
     one.pressedSince = at;
-    return slow && waitsForCaller(one) && one.isPressed?.() === true;
+    return slow;
   }
 
   const timer = setInterval(() => {
     const at = now();
-    let toEnd = waiting();
+    const left = new Map<Slots, number>();
+    /** Whether others wait for such a slot who have fewer than its owner, and for whom not as many have ended in this tick. */
+    const isWanted = ({ slots, key }: HeldSlot) =>
+      (left.get(slots) ?? slots.waiting) > 0 &&
+      slots.heldBy(key) > (slots.leastOfWaiting ?? Number.POSITIVE_INFINITY);
     for (const one of watched.snapshot()) {
       if (at - one.checkedAt >= recheckMs) {
         one.checkedAt = at;
@@ -95,11 +106,13 @@ export function createPace(
         one.onSlow('idle');
         continue;
       }
-      if (isLaggard(one, bytes, at) && toEnd > 0) {
-        toEnd -= 1;
-        watched.delete(one);
-        one.onSlow('contended');
-      }
+      if (!isLaggard(one, bytes, at)) continue;
+      const isCallers = waitsForCaller(one);
+      const wanted = one.held().find((held) => (held.whoever || isCallers) && isWanted(held));
+      if (wanted === undefined) continue;
+      left.set(wanted.slots, (left.get(wanted.slots) ?? wanted.slots.waiting) - 1);
+      watched.delete(one);
+      one.onSlow('contended', wanted);
     }
   }, tickMs);
   timer.unref();

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { TokenDigest } from '@space/broker-kit';
+import type { SharedSlots, TokenDigest } from '@space/broker-kit';
 import type { Head, Passing, SinkFor } from '../upstream/relay.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import type { Headers, ListedObject, Part } from '../upstream/types.ts';
@@ -30,6 +30,8 @@ export interface ObjectCall {
   readonly passing: Passing;
   /** Called when the objects are not in the Space's bucket, to return the slot for it. */
   readonly isElsewhere?: () => void;
+  /** Called with slots for Capsules' own buckets of which it holds one until its end. */
+  readonly holds?: (slots: SharedSlots) => void;
 }
 
 /** What is read: an object, or one of the parts that it was uploaded in. */

@@ -15,7 +15,9 @@ import { createUploads, type Uploads } from '../../objects/uploads.ts';
 import type { WriterOptions } from '../../objects/writer.ts';
 import type { Shares } from '../../quota/shares.ts';
 import { createS3Client } from '../../upstream/client.ts';
+import { S3Error } from '../../upstream/errors.ts';
 import { routeOf, type Target } from '../../upstream/target.ts';
+import type { S3Client } from '../../upstream/types.ts';
 import type { Reach } from '../credentials/guarded.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Inventory } from '../custody/inventory.ts';
@@ -86,7 +88,11 @@ export async function openGrants(
   resources.closers.push(() => pools.close());
 
   /** Opens the store of a granted set. Only the returned object refers to the secret values. */
-  async function openStore(inventory: Inventory, claims: GrantClaims, tenant: Tenant): Promise<ObjectStore> {
+  async function openStore(
+    inventory: Inventory,
+    claims: GrantClaims,
+    { tenant, signal }: ObjectCall,
+  ): Promise<ObjectStore> {
     const set = inventory.sets.find(({ setId }) => setId === inventory.selected);
     // A trusted inventory always has the selected set; if not, the Space's bucket must not be used instead.
     if (set === undefined) throw new ServiceError('custody_unavailable', 'the selected set does not exist');
@@ -103,14 +109,12 @@ export async function openGrants(
     const { origin } = routeOf(target);
     const pool = pools.of({ capsule: tenant.capsulePrefix, setId: set.setId, origin });
     const uploads = allowed(openUploads(set.setId), claims, tenant);
-    return createObjectStore(
-      createS3Client(target, pool, now, config.S3_LONG_SECONDS * 1_000),
-      uploads,
-      UNCOUNTED,
-    );
+    const client = createS3Client(target, pool, now, config.S3_LONG_SECONDS * 1_000);
+    return createObjectStore(endingWith(client, signal), uploads, UNCOUNTED);
   }
 
-  return async ({ tenant, grant }) => {
+  return async (call) => {
+    const { tenant, grant } = call;
     // The grant is verified first, so that an invalid one costs no look-up in custody and is refused whatever is
     // selected.
     const claims =
@@ -123,7 +127,38 @@ export async function openGrants(
       return undefined;
     }
     if (claims === undefined) throw staleGrant('none, and a set is selected');
-    return { claims, store: await openStore(inventory, claims, tenant) };
+    return { claims, store: await openStore(inventory, claims, call) };
+  };
+}
+
+/**
+ * Ends each request to the server with that of the caller: nothing is counted there, so that the outcome may remain unknown, and
+ * the caller's slot must be free then.
+ */
+function endingWith(client: S3Client, ended: AbortSignal): S3Client {
+  const ending = <O extends { readonly signal?: AbortSignal | undefined }, T>(
+    options: O | undefined,
+    act: (options: O & { readonly signal: AbortSignal }) => Promise<T>,
+  ) => {
+    const { signal } = options ?? {};
+    const either = signal === undefined ? ended : AbortSignal.any([signal, ended]);
+    return act({ ...options, signal: either } as O & { readonly signal: AbortSignal }).catch(
+      (error: unknown) => {
+        // The server has been asked, which a refusal of the broker's own does not say.
+        throw error === ended.reason ? new S3Error('unreachable', 0, 'Ended', { cause: error }) : error;
+      },
+    );
+  };
+  return {
+    ...client,
+    head: (key, options) => ending(options, (within) => client.head(key, within)),
+    copy: (from, to, options) => ending(options, (within) => client.copy(from, to, within)),
+    copyPart: (from, to, options) => ending(options, (within) => client.copyPart(from, to, within)),
+    createUpload: (key, options) => ending(options, (within) => client.createUpload(key, within)),
+    completeUpload: (key, upload, parts, options) =>
+      ending(options, (within) => client.completeUpload(key, upload, parts, within)),
+    abortUpload: (key, upload, options) =>
+      ending(options, (within) => client.abortUpload(key, upload, within)),
   };
 }
 

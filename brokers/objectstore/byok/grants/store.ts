@@ -74,6 +74,7 @@ function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: R
     for (const need of needs) demand(granted.claims, need);
     call.isElsewhere?.();
     const back = await elsewhere.take(call.tenant.capsulePrefix, call.signal);
+    call.holds?.(elsewhere);
     try {
       return await act(granted.store);
     } finally {
@@ -90,6 +91,7 @@ function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: R
     return run(call, needs, async (store) => {
       if (store === managed) return act(store, call);
       const back = await lists.take(call.tenant.capsulePrefix, call.signal);
+      call.holds?.(lists);
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(new S3Error('timeout', 0, 'ListTimeout')), LIST_MS);
       try {
