@@ -108,7 +108,7 @@ export async function openContext(
   };
   const shares = createShares(config, metrics);
   const grants = config.DATA_PLANE_BYOK
-    ? await openGrants(config, { ...context, reach, records: shares.records }, resources)
+    ? await openGrants(config, { ...context, reach, shares }, resources)
     : undefined;
   return { context, registry, reseal, managed, nameKey, grants, shares };
 }

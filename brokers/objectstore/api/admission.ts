@@ -1,6 +1,7 @@
 import { RateLimit, refusal, ServiceError, type SharedSlots, type Turns } from '@space/broker-kit';
 import type { ObjectCall, Tenant } from '../objects/types.ts';
 import type { Tenants } from '../principals/tenants.ts';
+import { passingFor } from '../quota/shares.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import type { Exchange } from './exchange.ts';
 import { createPace, DEFAULTS, type HeldSlot, type PaceOptions, type Slow } from './slow-callers.ts';
@@ -66,7 +67,7 @@ const SMALL_DOCUMENT = 16 * 1024;
 const DOCUMENT_MS = 60_000;
 
 export function createAdmission(options: AdmissionOptions): OpenAdmission {
-  const { limits, slots, elsewhere, documents, turns, passing } = options;
+  const { limits, slots, documents, turns } = options;
   const pace = createPace(options.pace);
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
@@ -100,10 +101,7 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
       signal: exchange.abort.signal,
       grant,
       inTurn: (act) => turns.run(capsulePrefix, act),
-      passing: {
-        isShared: () => slots.hasOther(capsulePrefix) || elsewhere.hasOther(capsulePrefix),
-        inTurn: (act) => passing.run(capsulePrefix, act),
-      },
+      passing: passingFor(options, capsulePrefix),
       isElsewhere: () => exchange.release?.(),
       holds: (more) => {
         exchange.held.set(more, { whoever: true });

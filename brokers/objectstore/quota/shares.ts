@@ -1,5 +1,6 @@
 import { SharedSlots, type ShareRefusal, Turns } from '@space/broker-kit';
 import type { Counter } from 'prom-client';
+import type { Passing } from '../upstream/relay.ts';
 
 /** What Capsules share in this process, and how much of it one Capsule may have. The key is the Capsule's prefix. */
 export interface Shares {
@@ -18,6 +19,17 @@ export interface Shares {
   /** Turns with the processor for bodies of answers: they get the time that nobody else needs. */
   readonly passing: Turns;
 }
+
+interface PassingShares extends Pick<Shares, 'passing'> {
+  readonly slots: Pick<SharedSlots, 'hasOther'>;
+  readonly elsewhere: Pick<SharedSlots, 'hasOther'>;
+}
+
+/** How bodies of answers are passed on to a Capsule. */
+export const passingFor = ({ slots, elsewhere, passing }: PassingShares, capsulePrefix: string): Passing => ({
+  isShared: () => slots.hasOther(capsulePrefix) || elsewhere.hasOther(capsulePrefix),
+  inTurn: (act) => passing.run(capsulePrefix, act),
+});
 
 /** A Capsule may have a quarter of what is free in addition to what it has, which is a fifth of both together. */
 const OF_FREE = 1 / 4;

@@ -111,6 +111,30 @@ test('an answer has so many informational ones before it, and with more its conn
   await taken();
 });
 
+test('an answer in thousands of chunks of some bytes is ended', async () => {
+  const chunks = (count: number, bytes: number) => (response: ServerResponse) => {
+    const chunk = `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
+    const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n';
+    response.socket?.end(`${head}${chunk.repeat(count)}0\r\n\r\n`);
+  };
+  const taken = async () => {
+    const { to, release } = sink();
+    release();
+    await get(() => to);
+  };
+  for (const [count, bytes] of [
+    [1_024, 1],
+    [5_000, 64],
+  ] as const) {
+    answer = chunks(count, bytes);
+    await taken();
+  }
+  answer = chunks(5_000, 1);
+  await expect(taken()).rejects.toMatchObject({ code: 'PiecesTooSmall' });
+  answer = (response) => void response.end('hello');
+  await taken();
+});
+
 test('a read piece is freed at once, without the collector', async () => {
   answer = (response) => {
     response.writeHead(200, { 'content-length': 16 * MIB });

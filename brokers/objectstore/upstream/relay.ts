@@ -1,6 +1,7 @@
 import { Readable, type Writable } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
 import { type Dispatcher, errors } from 'undici';
+import { S3Error } from './errors.ts';
 import { free } from './pieces.ts';
 import type { InTurn } from './sinks.ts';
 
@@ -53,6 +54,12 @@ const AT_ONCE = 64 * 1024;
 
 /** Informational answers (1xx) of one request: a server can send them without end, and nothing slows the parser down. */
 const MOST_INFORMATIONAL = 32;
+/**
+ * Pieces of an answer that may have any length. With more, they must have so many bytes on average: a server can make every byte a
+ * chunk, each of which costs as much as thousands of bytes do.
+ */
+const SMALL_PIECES = 1_024;
+const PIECE_BYTES = 64;
 /** undici's own timers live for a second after their use, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
@@ -87,6 +94,9 @@ class Relay implements Dispatcher.DispatchHandler {
   /** Whether the request's body is being sent. */
   #sending = false;
   #informational = 0;
+  /** Pieces and bytes of the answer that have come. */
+  #count = 0;
+  #bytes = 0;
   /** Bytes of the answer that the sink was given. */
   #passed = 0;
   /** Whether a requested turn has not come yet. */
@@ -153,6 +163,10 @@ class Relay implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
     this.#goOn();
+    this.#count += 1;
+    this.#bytes += piece.length;
+    if (this.#bytes < (this.#count - SMALL_PIECES) * PIECE_BYTES)
+      throw new S3Error('answered', 200, 'PiecesTooSmall');
     const isAtOnce = this.#passed < AT_ONCE || this.#sent.passing?.isShared() !== true;
     if (this.#pieces.length === 0 && isAtOnce) {
       if (!this.#pass(piece)) controller.pause();

@@ -8,6 +8,7 @@ import { type Dialler, dialler, portOf } from '@space/broker-kit';
 import type { Dispatcher } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeAuthority, makeRsaCertificate } from '../../../../testing/certificates.ts';
+import { ALONE } from '../../testing/passing.ts';
 import {
   contextWith,
   guardedClient,
@@ -85,7 +86,11 @@ describe('a connection to a host that a tenant has named', () => {
 
   const kinds: readonly [string, (origin: string, to: Dialler, ca: string | undefined) => Dispatcher][] = [
     ['a client', (origin, to, ca) => guardedClient(origin, { dialler: to, ca, deadline: within() })],
-    ['a pool', (origin, to, ca) => guardedPool(origin, { dialler: to, ca, connections: 2, keepMs: 20_000 })],
+    [
+      'a pool',
+      (origin, to, ca) =>
+        guardedPool(origin, { dialler: to, ca, connections: 2, keepMs: 20_000, passing: ALONE }),
+    ],
   ];
 
   test.each(kinds)('of %s is one of HTTP/1.1 for that name, at the usual port', async (_, make) => {
@@ -123,7 +128,7 @@ describe('a connection to a host that a tenant has named', () => {
 
   test('of a pool sends as many bytes as announced, or none', async () => {
     const pool = guardedPool('https://s3.tenant.example', {
-      ...{ dialler: noting(() => portOf(server)), ca, connections: 1, keepMs: 20_000 },
+      ...{ dialler: noting(() => portOf(server)), ca, connections: 1, keepMs: 20_000, passing: ALONE },
     });
     const headers = { 'content-length': '9' };
     await expect(
@@ -150,7 +155,7 @@ test('a host that demands new handshakes on a connection of TLS 1.2 gets none', 
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const pool = guardedPool('https://s3.tenant.example', {
-    ...{ dialler: noting(() => portOf(server)), ca, connections: 1, keepMs: 20_000 },
+    ...{ dialler: noting(() => portOf(server)), ca, connections: 1, keepMs: 20_000, passing: ALONE },
   });
   try {
     await expect(pool.request({ path: '/', method: 'GET' })).rejects.toThrow();

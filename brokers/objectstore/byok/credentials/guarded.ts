@@ -25,7 +25,8 @@ import {
 import { Client, type Dispatcher, Pool } from 'undici';
 import { hearing } from '../../upstream/early-answers.ts';
 import { freeing } from '../../upstream/pieces.ts';
-import { PATIENCE } from '../../upstream/relay.ts';
+import { readingInTurns } from '../../upstream/read-in-turns.ts';
+import { PATIENCE, type Passing } from '../../upstream/relay.ts';
 
 /** How hosts that a tenant has named may be reached. */
 export interface Reach {
@@ -89,12 +90,14 @@ export interface GuardedPoolOptions extends Reach {
   readonly keepMs: number;
   /** Called with each connection. */
   readonly onOpen?: (socket: Socket) => void;
+  /** Reads what arrives in turns. */
+  readonly passing: Passing;
 }
 
 /** A pool of kept connections for bodies of any size, with the same limits as the pool for the Space's own store. */
 export function guardedPool(
   origin: string,
-  { connections, keepMs, onOpen, ...reach }: GuardedPoolOptions,
+  { connections, keepMs, onOpen, passing, ...reach }: GuardedPoolOptions,
 ): Dispatcher {
   return new Pool(origin, {
     connections,
@@ -107,7 +110,10 @@ export function guardedPool(
     keepAliveMaxTimeout: keepMs,
     maxHeaderSize: 16 * 1024,
     strictContentLength: true,
-    connect: connector(origin, reach, withinConnect, onOpen),
+    connect: connector(origin, reach, withinConnect, (socket) => {
+      readingInTurns(socket, passing);
+      onOpen?.(socket);
+    }),
   });
 }
 

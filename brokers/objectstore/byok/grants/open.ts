@@ -13,7 +13,7 @@ import { createObjectStore } from '../../objects/store.ts';
 import type { ObjectCall, ObjectStore, Tenant } from '../../objects/types.ts';
 import { createUploads, type Uploads } from '../../objects/uploads.ts';
 import type { WriterOptions } from '../../objects/writer.ts';
-import type { Shares } from '../../quota/shares.ts';
+import { passingFor, type Shares } from '../../quota/shares.ts';
 import { createS3Client } from '../../upstream/client.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import { routeOf, type Target } from '../../upstream/target.ts';
@@ -71,20 +71,26 @@ interface GrantParts {
   readonly space: string;
   readonly log: Logger;
   readonly reach: Reach;
-  readonly records: Shares['records'];
+  readonly shares: Pick<Shares, 'records' | 'slots' | 'elsewhere' | 'passing'>;
   readonly now?: () => Date;
 }
 
 /** Opens the grants. @throws without a valid file of keys */
 export async function openGrants(
   config: GrantSettings,
-  { connections, custody, space, log, reach, records, now = () => new Date() }: GrantParts,
+  { connections, custody, space, log, reach, shares, now = () => new Date() }: GrantParts,
   resources: Resources,
 ): Promise<OpenGranted> {
   const keys = keepFile(resources, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
   const openUploads = (credentialSet: string) =>
-    createUploads({ registry: connections, most: config.OPEN_UPLOADS, records, credentialSet, now });
-  const pools = createPools(reach, { most: config.OBJECT_CONNECTIONS + UNUSED_CONNECTIONS });
+    createUploads({
+      ...{ registry: connections, most: config.OPEN_UPLOADS, records: shares.records },
+      ...{ credentialSet, now },
+    });
+  const pools = createPools(reach, {
+    most: config.OBJECT_CONNECTIONS + UNUSED_CONNECTIONS,
+    passingOf: (capsule) => passingFor(shares, capsule),
+  });
   resources.closers.push(() => pools.close());
 
   /** Opens the store of a granted set. Only the returned object refers to the secret values. */

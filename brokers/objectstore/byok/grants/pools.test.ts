@@ -1,13 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer as createHttps, type Server } from 'node:https';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addressGuard, dialler, portOf, Secret } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeAuthority } from '../../../../testing/certificates.ts';
 import { eventually } from '../../../../testing/eventually.ts';
+import { ALONE } from '../../testing/passing.ts';
 import { createS3Client } from '../../upstream/client.ts';
 import type { S3Client } from '../../upstream/types.ts';
 import { createPools, type Pools, type PoolsOptions } from './pools.ts';
@@ -30,7 +31,7 @@ test('an endpoint whose name resolves to an internal address gets no connection'
   const addresses = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '::ffff:7f00:1', '64:ff9b::7f00:1'];
   for (const address of addresses) {
     const guarded = dialler({ resolve: async () => [{ address, ttl: 60 }], guard: addressGuard({}) });
-    const pools = createPools({ dialler: guarded, ca: undefined }, { most: 100 });
+    const pools = createPools({ dialler: guarded, ca: undefined }, { most: 100, passingOf: () => ALONE });
     const origin = `https://s3.tenant.example:${portOf(inside)}`;
     const s3 = createS3Client({ ...target, origin }, pools.of({ capsule: 'home', setId: 'set', origin }));
     await expect(s3.put('key', Buffer.from('body'))).rejects.toMatchObject({
@@ -82,7 +83,7 @@ describe('connections to Capsules’ own servers', () => {
   function clients(options: Partial<PoolsOptions> = {}) {
     const resolve = async () => [{ address: '127.0.0.1', ttl: 60, trusted: true as const }];
     const reach = { dialler: dialler({ resolve, guard: addressGuard({}) }), ca };
-    const mine = createPools(reach, { most: 100, ...options });
+    const mine = createPools(reach, { most: 100, passingOf: () => ALONE, ...options });
     pools.push(mine);
     const origin = `https://s3.tenant.example:${portOf(server)}`;
     return (capsule: string, setId: string) =>
@@ -150,5 +151,46 @@ describe('connections to Capsules’ own servers', () => {
     for (const response of begun) response.end('xt');
     await Promise.all(reads);
     await eventually(async () => (await open()) <= 2, { what: 'few connections to be left' });
+  });
+
+  test('are read in turns while others have requests, also for what is of no body', async () => {
+    const line: (() => void)[] = [];
+    const inTurn = <T>(act: () => T) => new Promise<T>((resolve) => void line.push(() => resolve(act())));
+    let socket: Socket | null = null;
+    answer = (response) => {
+      socket = response.socket;
+      socket?.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;');
+      const extension = Buffer.alloc(64 * 1024, 'a');
+      const more = () => {
+        while (socket?.write(extension) === true);
+      };
+      socket?.on('error', () => undefined).on('drain', more);
+      more();
+    };
+    const s3 = clients({ passingOf: () => ({ isShared: () => true, inTurn }) })('home', 'set');
+    const gone = new AbortController();
+    const reading = s3.read('key', 100, { signal: gone.signal }).catch(() => 'ended');
+    const sent = () => (socket === null ? 0 : socket.bytesWritten - socket.writableLength);
+    await eventually(() => line.length > 0, { what: 'what arrives to wait for its turn' });
+    await eventually(
+      async () => {
+        const before = sent();
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return before > 0 && sent() === before;
+      },
+      { what: 'the server to wait' },
+    );
+    const before = sent();
+    await eventually(
+      async () => {
+        line.shift()?.();
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(line.length).toBeLessThanOrEqual(1);
+        return sent() > before + 2 ** 20;
+      },
+      { what: 'the server to go on as turns come' },
+    );
+    gone.abort();
+    expect(await reading).toBe('ended');
   });
 });

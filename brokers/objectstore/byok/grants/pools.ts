@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
-import type { Sends } from '../../upstream/relay.ts';
+import type { Passing, Sends } from '../../upstream/relay.ts';
 import { guardedPool, type Reach } from '../credentials/guarded.ts';
 
 /**
@@ -24,6 +24,8 @@ export interface PoolsOptions {
   readonly most: number;
   /** Milliseconds for which an unused connection is kept, whatever its server says. */
   readonly keepMs?: number;
+  /** How what arrives for a Capsule is read. */
+  readonly passingOf: (capsule: string) => Passing;
   /** With more pools than this, the least recently used one is closed after its requests have ended. */
   readonly mostPools?: number;
 }
@@ -41,7 +43,7 @@ const KEEP_MS = 20_000;
 
 export function createPools(
   reach: Reach,
-  { most, keepMs = KEEP_MS, mostPools = MOST_POOLS }: PoolsOptions,
+  { most, passingOf, keepMs = KEEP_MS, mostPools = MOST_POOLS }: PoolsOptions,
 ): Pools {
   /** The least recently used one first. */
   const pools = new Map<string, Kept>();
@@ -54,7 +56,8 @@ export function createPools(
       });
       closeUnused();
     };
-    const pool = guardedPool(origin, { ...reach, connections: CONNECTIONS, keepMs, onOpen });
+    const passing = passingOf(capsule);
+    const pool = guardedPool(origin, { ...reach, connections: CONNECTIONS, keepMs, onOpen, passing });
     const kept = { capsule, pool, open: 0 };
     return kept;
   }
