@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
@@ -6,7 +7,7 @@ import { eachFixture } from '../testing/fixture.ts';
 import type { TestSpace } from '../testing/space.ts';
 import type { TestEnvironment } from '../testing/test-environment.ts';
 
-const { CAPSULE, NAMESPACE } = kinds;
+const { ASSISTANT, CAPSULE, NAMESPACE } = kinds;
 let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
@@ -66,5 +67,42 @@ describe('the end of a Capsule', () => {
     expect(left?.metadata).toMatchObject({ uid: made.metadata.uid, ...marks });
     expect(left?.metadata.deletionTimestamp).toBeUndefined();
     expect(left?.metadata.labels?.[LABEL.space]).toBeUndefined();
+  });
+
+  test('leaves the next one of its name and the Assistants of that alone, while a store still has it', async () => {
+    await space.settled();
+    await space.stop();
+    const { client } = environment.server;
+    const told = Promise.withResolvers<void>();
+    await space.start({
+      client: {
+        call: (request) => client.call(request),
+        async lines(request) {
+          const lines = await client.lines(request);
+          if (!request.path.endsWith('/capsules')) return lines;
+          request.signal?.addEventListener('abort', () => told.resolve());
+          return (async function* () {
+            for await (const line of lines) {
+              if (line.includes('"type":"DELETED"')) await told.promise;
+              yield line;
+            }
+          })();
+        },
+      },
+    });
+    await space.removed(CAPSULE, home);
+    await space.capsule(home);
+    const before = space.logs.length;
+    await space.assistant('ledger', { capsule: home });
+    const isLooked = (line: string) =>
+      ['"reconciled"', '"controller":"capsule"', `/${home}"`].every((part) => line.includes(part));
+    await eventually(() => space.logs.slice(before).some(isLooked), {
+      what: 'its end is gone through again',
+    });
+    const { metadata } = (await space.get(ASSISTANT, 'ledger')) ?? {};
+    expect([metadata?.name, metadata?.deletionTimestamp]).toEqual(['ledger', undefined]);
+    told.resolve();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
+    await space.removed(CAPSULE, home);
   });
 });

@@ -62,13 +62,15 @@ async function takeAway(
   signal: AbortSignal,
 ): Promise<Result> {
   const { stores, writer } = context;
+  const asked = await readAnew<Capsule>(context, CAPSULE, capsule.metadata.name, signal);
+  // It is gone, which a store may not know yet: another one may have its name, and Assistants, namespace and data by it.
+  if (asked.object?.metadata.uid !== capsule.metadata.uid) return {};
   const assistants = stores.assistants.by('capsule', capsule.metadata.name);
   await together(
     assistants
       .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
       .map((assistant) => writer.remove(ASSISTANT, assistant, signal)),
   );
-  const asked = await readAnew<Capsule>(context, CAPSULE, capsule.metadata.name, signal);
   const clocks = { ...context.clocks(), server: asked.saidAt };
   const { retain, grace } = decideFate(context, clocks, capsule, asked.object);
   if (grace) {

@@ -23,22 +23,13 @@ export function capsuleGoes(rules: Rules, state: State, worker: OwnCapsule, turn
   );
 }
 
-function asks(rules: Rules, state: State, worker: OwnCapsule, { go }: Turn): Step<State> | undefined {
+function asks(rules: Rules, state: State, worker: OwnCapsule, { go, end }: Turn): Step<State> | undefined {
   const { is, operator } = rules;
   const { capsule } = worker;
   switch (worker.at) {
-    case 'delete assistant': {
-      const { assistant } = state;
-      const next = { ...worker, at: 'ask of capsule' };
-      const other = assistant?.uid !== worker.assistant?.uid;
-      if (!assistant || assistant.deleted > 0) return go(state, next);
-      if (other && !is('deletes whichever Assistant has the name')) return go(state, next);
-      const wrong =
-        other && state.capsule?.deleted === 0 ? 'an Assistant is deleted that nobody deleted' : undefined;
-      const deleted = { ...assistant, deleted: state.now + 1 };
-      return go({ ...state, assistant: assistant.finalizer ? deleted : undefined }, next, wrong);
-    }
     case 'ask of capsule': {
+      if (state.capsule?.uid !== capsule.uid) return end('it is gone');
+      if (worker.assistant?.deleted === 0) return go(state, { ...worker, at: 'delete assistant' });
       const fate = operator.capsuleFate(state.now, state.grace, capsule, state.capsule);
       const wrong =
         fate === 'drop' && capsuleKeeps(state, capsule, state.capsule)
@@ -48,6 +39,16 @@ function asks(rules: Rules, state: State, worker: OwnCapsule, { go }: Turn): Ste
       if (fate === 'grace' || left) return go(state, undefined, wrong);
       const to = fate === 'drop' ? { ...state, kept: 0 } : state;
       return go(to, { ...worker, assistant: undefined, fate, at: 'read holdings' }, wrong);
+    }
+    case 'delete assistant': {
+      const { assistant } = state;
+      const other = assistant?.uid !== worker.assistant?.uid;
+      if (!assistant || assistant.deleted > 0) return go(state, undefined);
+      if (other && !is('deletes whichever Assistant has the name')) return go(state, undefined);
+      const wrong =
+        other && state.capsule?.deleted === 0 ? 'an Assistant is deleted that nobody deleted' : undefined;
+      const deleted = { ...assistant, deleted: state.now + 1 };
+      return go({ ...state, assistant: assistant.finalizer ? deleted : undefined }, undefined, wrong);
     }
     default:
       return undefined;

@@ -21,8 +21,7 @@ export function beginCapsule(rules: Rules, state: State): Worker | undefined {
   const worker: Worker = { ...IDLE, capsule };
   if (capsule.deleted > 0) {
     if (!capsule.finalizer) return undefined;
-    const seen = { ...worker, namespace, assistant };
-    return { ...seen, at: assistant && assistant.deleted === 0 ? 'delete assistant' : 'ask of capsule' };
+    return { ...worker, namespace, assistant, at: 'ask of capsule' };
   }
   if (!capsule.finalizer) return { ...worker, namespace, at: 'add finalizer' };
   if (!namespace || !capsule.ready) return bounded(rules, { ...worker, namespace });
