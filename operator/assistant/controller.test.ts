@@ -65,6 +65,7 @@ async function look(stores: Stores, calls: { readonly create: () => Promise<void
     client: {
       call: async ({ path }: { path: string }) => {
         if (path.endsWith('/secrets/capsule-household-database')) return principal;
+        if (path.endsWith('/assistants')) return { items: stores.assistants.list() };
         throw path.includes('/secrets/') ? NONE : UNREAD;
       },
     },

@@ -3,6 +3,7 @@ import { type Findings, lastFindings } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CLOSED } from '../egress/compile.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
+import { requireAlive } from '../last-word.ts';
 import { ASSISTANT_FINALIZER } from '../names.ts';
 import { asRefused } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
@@ -85,9 +86,11 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
   const { assistant, claim, deployment, workload } = facts;
   const finalizer = { resource: ASSISTANT, name: ASSISTANT_FINALIZER };
   if (plan.accepted) await addFinalizer(context.writer, finalizer, assistant, signal);
+  const owns = claim.registered === assistant.metadata.uid;
+  const begins = plan.run || plan.provisionForRestore;
+  if (begins && !owns) await requireAlive(context, finalizer, assistant, signal);
   // Access that the manifest no longer asks for ends at once, whatever delays the other steps: the pods of an Assistant
   // that owns its id go on, also while it is not accepted.
-  const owns = claim.registered === assistant.metadata.uid;
   const keeps = workload && plan.onlyWaits && runsManifest(deployment, workload);
   const kept = keeps ? await keepEgress(context, { ...facts, workload }, signal) : NOTHING_KEPT;
   const retry =

@@ -1,8 +1,9 @@
 import { Secret } from '@space/contracts/secret';
 import { type Finding, isTrue } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, LABEL, type SpaceNames } from '../names.ts';
+import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
+import { requireAlive } from '../last-word.ts';
+import { ANNOTATION, CAPSULE_FINALIZER, LABEL, type SpaceNames } from '../names.ts';
 import { fromBase64, toBase64 } from '../runtime/base64.ts';
 import { asBefore, decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
@@ -37,6 +38,7 @@ export async function ensurePrincipal(
   const { act } = decidePrincipal(capsule, secret);
   const begins = act === 'create' || act === 'adopt';
   if (begins && !isTrue(context.gate())) return { refused: asBefore(capsule, kind.condition) };
+  if (begins) await requireAlive(context, { resource: CAPSULE, name: CAPSULE_FINALIZER }, capsule, signal);
   if (act === 'create')
     secret = await writer.create<SecretObject>(SECRET, principalObject(names, capsule, kind), signal);
   if (act === 'adopt' && secret)

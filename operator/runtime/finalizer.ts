@@ -2,7 +2,7 @@ import type { Writer } from './apply.ts';
 import type { KubeObject, Resource } from './kube-object.ts';
 
 /** A finalizer, and the kind of the objects that it is for. */
-interface Finalizer {
+export interface Finalizer {
   readonly resource: Resource;
   readonly name: string;
 }

@@ -41,7 +41,7 @@ export interface TestSpace extends Kubectl {
   start(options?: StartOptions): Promise<void>;
   stop(): Promise<void>;
   /** Starts another operator beside it, which leads when it may. */
-  standby(): Promise<Standby>;
+  standby(options?: StartOptions): Promise<Standby>;
   /** Ends all programs and deletes the cluster-wide objects. */
   close(): Promise<void>;
   capsule(name: string, spec?: CapsuleSpec): Promise<void>;
@@ -206,8 +206,8 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
       ({ manager, run } = operate({ ...options, onLost }));
       await manager.started;
     },
-    async standby() {
-      const other = operate();
+    async standby(options) {
+      const other = operate(options);
       others.push(other.manager);
       await eventually(() => other.manager.warm, { what: 'the other operator is warm' });
       return other;

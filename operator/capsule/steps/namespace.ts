@@ -1,6 +1,7 @@
 import { type Finding, no, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import {
+  CAPSULE,
   type Capsule,
   LIMIT_RANGE,
   NAMESPACE,
@@ -9,7 +10,8 @@ import {
   RESOURCE_QUOTA,
   ROLE_BINDING,
 } from '../../kinds.ts';
-import { capsuleNamespace, secretsRoleName } from '../../names.ts';
+import { requireAlive } from '../../last-word.ts';
+import { CAPSULE_FINALIZER, capsuleNamespace, secretsRoleName } from '../../names.ts';
 import { asRefused, quoted, type Refused } from '../../refusals.ts';
 import type { Applied, Desired } from '../../runtime/apply.ts';
 import { isAlreadyExists, WriteRefusedError } from '../../runtime/errors.ts';
@@ -107,6 +109,7 @@ async function ensureNamespace(
       return { finding: ready, applied: await writer.apply(NAMESPACE, wish, live, signal) };
     }
     case 'create':
+      await requireAlive(context, { resource: CAPSULE, name: CAPSULE_FINALIZER }, capsule, signal);
       try {
         await writer.create(NAMESPACE, writer.withDigest(desired), signal);
         return { finding: ready, applied: 'created' };
