@@ -25,6 +25,8 @@ export interface CapsuleStatus {
 
 export interface AssistantStatus {
   readonly observedGeneration?: number;
+  /** The Capsule that it was accepted in. */
+  readonly capsule?: string;
   readonly manifest?: { readonly id: string; readonly version: string; readonly digest: string };
   /** What holds when it is deleted. */
   readonly deletionPolicy?: 'Drop' | 'Retain';

@@ -52,6 +52,8 @@ export interface Capsule extends KubeObject {
 export interface Assistant extends KubeObject {
   readonly spec: AssistantSpec;
   readonly status?: AssistantStatus;
+  /** The Capsule that it was stored with, if that is another than the one it was accepted in, which `spec` then has. */
+  readonly movedTo?: string;
 }
 
 export interface Namespace extends KubeObject {

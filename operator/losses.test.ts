@@ -378,6 +378,38 @@ describe('a kind', () => {
     expect(await environment.databases()).toEqual(before);
   });
 
+  test('and that let the Capsule of an Assistant be changed: it stays in its own, and has nothing in the other', async () => {
+    const namespace = await space.settled();
+    const other = `${home}-other`;
+    await space.capsule(other);
+    await space.becomes(CAPSULE, other, 'Ready', READY);
+    // What somebody keeps there under the same id.
+    await space.assistant('kept', { capsule: other, manifest: manifest('ledger') });
+    await space.becomes(ASSISTANT, 'kept', 'Ready', READY);
+    await space.patch(ASSISTANT, 'kept', { spec: { deletionPolicy: 'Retain' } });
+    await space.removed(ASSISTANT, 'kept');
+    const had = await environment.databases();
+    await underAnySchema(environment.server.client, 'assistants', () =>
+      space.patch(ASSISTANT, 'ledger', { spec: { capsule: other } }),
+    );
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False SpecInvalid');
+    expect(await space.message(ASSISTANT, 'ledger', 'Accepted')).toContain(`spec.capsule was "${home}"`);
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    expect((await space.list(POD, namespace)).length).toBe(1);
+    expect(await space.list(DEPLOYMENT, space.namespaceOf(other))).toEqual([]);
+    // Its end drops what is its own, and nothing of the other Capsule's.
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await space.list(POD, namespace)).toEqual([]);
+    expect((await environment.databases()).length).toBe(had.length - 2);
+    await space.removed(CAPSULE, home);
+    await space.assistant('ledger', { capsule: other });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const isTaken = async () => (await space.events('ledger')).some(({ reason }) => reason === 'DataTakenUp');
+    await eventually(isTaken, { what: 'what was kept there is taken up' });
+    await space.removed(CAPSULE, other);
+    expect(await environment.databases()).toEqual(before);
+  });
+
   test('and that let the id of an Assistant be changed: it keeps its id, and does not have the other one', async () => {
     await space.settled();
     const url = await space.urlOf('ledger');

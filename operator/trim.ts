@@ -35,9 +35,13 @@ export function wholeCapsule(capsule: Capsule): Capsule {
   return { ...capsule, spec: asObject(capsule.spec) };
 }
 
+/** An Assistant stays in its Capsule: all that belongs to it is there, whatever its spec says by now. */
 export function wholeAssistant(assistant: Assistant): Assistant {
   const spec = asObject(assistant.spec);
-  return { ...assistant, spec: { ...spec, capsule: typeof spec.capsule === 'string' ? spec.capsule : '' } };
+  const named = typeof spec.capsule === 'string' ? spec.capsule : '';
+  const { capsule = named } = assistant.status ?? {};
+  const moved = capsule === named ? {} : { movedTo: named };
+  return { ...assistant, spec: { ...spec, capsule }, ...moved };
 }
 
 function asObject<T>(value: T): T {

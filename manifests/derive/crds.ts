@@ -97,6 +97,7 @@ const assistantStatus: Structural = {
   default: UNSEEN,
   properties: {
     observedGeneration: said(OBSERVED, integer),
+    capsule: said('The Capsule that it was accepted in, which has all that belongs to it.'),
     manifest: said('The manifest that was accepted last.', {
       type: 'object',
       properties: {

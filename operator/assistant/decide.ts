@@ -36,15 +36,18 @@ export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): F
   return yes('Ready', 'The manifest and its references are valid.');
 }
 
-/** The id of an Assistant never changes, since nobody would own what was created under the first id. */
+/** Capsule and id of an Assistant never change, since nobody would own what was created in or under the first one. */
 export function decideIdentity(assistant: Assistant): Finding | undefined {
+  const { capsule } = assistant.spec;
+  if (assistant.movedTo !== undefined)
+    return no('SpecInvalid', `spec.capsule was "${capsule}" ${UNCHANGEABLE} with its id there has.`);
   const known = formerId(assistant);
   if (known === undefined) return undefined;
-  return no(
-    'SpecInvalid',
-    `The manifest's platform.id was "${known}" and cannot change, nor be changed back. Create another Assistant, or this one again: with spec.deletionPolicy "Retain" it is deleted without its data, which the next one with that id has.`,
-  );
+  return no('SpecInvalid', `The manifest's platform.id was "${known}" ${UNCHANGEABLE} with that id has.`);
 }
+
+const UNCHANGEABLE =
+  'and cannot change, nor be changed back. Create another Assistant, or this one again: with spec.deletionPolicy "Retain" it is deleted without its data, which the next one';
 
 /** The id that the Assistant has, if its manifest names another one: its pods and its data are those of the former. */
 export function formerId(assistant: Assistant): string | undefined {

@@ -36,7 +36,7 @@ export async function reportAssistant(
   const usage = { ...assistant.status?.usage, ...report.usage };
   const status = {
     observedGeneration: assistant.metadata.generation,
-    ...(report.manifest ? { manifest: report.manifest } : {}),
+    ...(report.manifest ? { capsule: assistant.spec.capsule, manifest: report.manifest } : {}),
     ...(Object.keys(usage).length === 0 ? {} : { usage }),
     ...(deletionPolicy ? { deletionPolicy } : {}),
     conditions,
