@@ -37,6 +37,12 @@ const rows: readonly Row[] = [
   ['was written since', BOUND, source(written), 'seal'],
   ['was entered for this since', BOUND, source({ ...written, entry: wanted }), 'seal'],
   [
+    'was entered for this once more',
+    { ...BOUND, entry: wanted },
+    source({ ...written, entry: `${wanted} again` }),
+    'seal',
+  ],
+  [
     'was entered for another since, and is sealed for this',
     BOUND,
     source({ ...written, entry: other }),

@@ -132,6 +132,8 @@ describe('the condition', () => {
     const { reason, message } = judged(known({}, { bank: sealedFor(another) }));
     expect(reason).toBe('InputNeedsReentry');
     expect(message).toContain(`=${definitionDigest(definition)} for bank`);
+    // The same annotation again would be no write, and nobody could tell it from none.
+    expect(message).toContain('if it is so already, with a space and another word after that');
   });
 
   it('names an input that its host returned, before one that has to be entered again', () => {

@@ -66,7 +66,7 @@ export const howToEnter = (keys: readonly string[], definitions: Definitions): s
     if (definition === undefined) return [];
     return [`${ANNOTATION.enteredFor}=${definitionDigest(definition)} for ${key}`];
   });
-  return `with the console, or write it into its Secret, annotated with ${marks.join(', ')}`;
+  return `with the console, or write it into its Secret, annotated with ${marks.join(', ')} (if it is so already, with a space and another word after that)`;
 };
 
 /**
