@@ -22,7 +22,11 @@ function sourceOf(value: StoredInput): Source {
 
 export function verdictOf({ entered, sealed }: EnteredInputs, key: string, definition: Definition) {
   const value = entered.values.get(key);
-  return decideInput(definition, sealed.inputs[key], value && sourceOf(value));
+  const source = value && sourceOf(value);
+  // What the value was entered for may have been forgotten, so that only its Secret can say so.
+  if (sealed.forgets && sealed.inputs[key] === undefined && source && source.entry === undefined)
+    return 'reentry';
+  return decideInput(definition, sealed.inputs[key], source);
 }
 
 /** Adds whether entered values differ from the sealed ones, for those inputs where that matters. */

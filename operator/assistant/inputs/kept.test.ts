@@ -4,13 +4,14 @@ import { expect, test } from 'vitest';
 import { Fingerprints } from './fingerprint.ts';
 import { judgeInputs } from './judge.ts';
 import { ensureSealed, keepResealed } from './seal.ts';
-import type { SealedInput } from './sealed.ts';
+import { readSealed, type SealedInput, writeSealed } from './sealed.ts';
 
 const definition: Definition = {
   host: 'api.bank.org',
   routes: [{ method: 'GET', path: '/accounts' }],
   header: 'Authorization',
 };
+const another: Definition = { ...definition, host: 'api.other.org' };
 const sealed = (changes: Partial<SealedInput> = {}): SealedInput => ({
   envelope: 'e',
   definition: definitionDigest(definition),
@@ -92,4 +93,62 @@ test('an envelope that the gateway sealed again brings back none that the same p
   await keepResealed(context as never, workload as never, again as never, signal);
   const text = (key: string) => Buffer.from(stored[key] ?? '', 'base64').toString();
   expect([text('bank'), text('gone'), text('gone.withdrawn')]).toEqual(['new', '', 'true']);
+});
+
+test('of more inputs than are remembered, a value comes back only if its Secret says that it is for this', async () => {
+  const names = { space: 'home', systemNamespace: 'home-system' };
+  const assistant = { metadata: { name: 'a', uid: 'u' }, spec: { capsule: 'home' } };
+  const metadata = { name: 's', annotations: { 'platform.space/owner-uid': 'u' } };
+  const encode = (text: string) => Buffer.from(text).toString('base64');
+  const many = Array.from({ length: 40 }, (_, index) => `bank-${index}`);
+  let data: Record<string, string> = Object.fromEntries(
+    many.flatMap((key) =>
+      Object.entries(sealed()).map(([part, text]) => [
+        part === 'envelope' ? key : `${key}.${part}`,
+        encode(String(text)),
+      ]),
+    ),
+  );
+  data = { ...data, 'bank-39.reflected': encode('true') };
+  const context = {
+    names,
+    fingerprints: new Fingerprints(),
+    client: { call: async () => ({ metadata, data }) },
+    writer: {
+      merge: async (_: unknown, __: unknown, patch: { data: Record<string, string | null> }) => {
+        const merged = Object.entries({ ...data, ...patch.data });
+        data = Object.fromEntries(merged.flatMap(([key, text]) => (text === null ? [] : [[key, text]])));
+      },
+    },
+  };
+  const { signal } = new AbortController();
+  const read = () => readSealed(context as never, assistant as never, 'a', signal);
+  const nothing = { values: new Map(), problems: new Map() };
+  const workload = {
+    ...{ assistant, manifest: { platform: { id: 'a' } } },
+    egress: { policy: { inputs: { 'bank-0': definition } } },
+  };
+  const known = { entered: nothing, sealed: await read() };
+  await ensureSealed(context as never, workload as never, known, signal);
+  // A later write, which forgets no more, goes on to say that something is forgotten.
+  await writeSealed(context as never, workload as never, await read(), signal);
+  const kept = Object.keys((await read()).inputs);
+  const [lost = ''] = many.filter((key) => !kept.includes(key));
+  const verdict = async (key: string, entry: string | undefined) => {
+    const value = {
+      secret: key,
+      uid: 'u',
+      resourceVersion: '1',
+      entry,
+      value: new Secret('S3cret-of-banks'),
+    };
+    const entered = { values: new Map([[key, value]]), problems: new Map() };
+    return judgeInputs({ entered, sealed: await read() } as never, { [key]: another }).reason;
+  };
+  expect(await verdict('bank-1', undefined)).toBe('InputNeedsReentry');
+  expect(await verdict(lost, undefined)).toBe('InputNeedsReentry');
+  expect(await verdict(lost, definitionDigest(definition))).toBe('InputNeedsReentry');
+  expect(await verdict(lost, definitionDigest(another))).toBe('Ready');
+  expect(kept.length).toBe(34);
+  expect(kept).toContain('bank-39');
 });

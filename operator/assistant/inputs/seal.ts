@@ -9,7 +9,7 @@ import { type SealedInput, type SealedInputs, writeSealed } from './sealed.ts';
 /** Sealed values by the manifest's key. */
 export type Envelopes = Readonly<Record<string, string>>;
 
-/** More than a manifest may name; the Secret has room for them. */
+/** More than a manifest may name; the Secret has room for them, and for the few that their hosts returned. */
 const MOST_LEFT_OUT = 32;
 
 const inKeyOrder = (inputs: Readonly<Record<string, SealedInput>>): string =>
@@ -68,19 +68,17 @@ async function sealEntered(
 
 /**
  * What is kept of inputs that the manifest does not name now, lest leaving one out and naming it again count as an
- * entry: that a host returned the value, or what the value was entered for, without the value.
+ * entry: that a host returned the value, of each; or what the value was entered for, without the value, of some.
  */
 function leftOut(before: SealedInputs['inputs'], definitions: Definitions): SealedInputs['inputs'] {
-  const without = Object.entries(before)
-    .filter(([key]) => !Object.hasOwn(definitions, key))
-    .toSorted(([, a], [, b]) => Number(b.reflected ?? false) - Number(a.reflected ?? false))
-    .slice(0, MOST_LEFT_OUT);
-  return Object.fromEntries(
-    without.map(([key, input]) => [
-      key,
-      input.reflected || input.withdrawn ? input : { ...input, envelope: '', withdrawn: true },
-    ]),
+  const without = Object.entries(before).filter(([key]) => !Object.hasOwn(definitions, key));
+  const [reflected = [], others = []] = [true, false].map((is) =>
+    without.filter(([, input]) => (input.reflected ?? false) === is),
   );
+  const withdrawn = others
+    .slice(0, MOST_LEFT_OUT)
+    .map(([key, input]) => [key, { ...input, envelope: '', withdrawn: true }] as const);
+  return Object.fromEntries([...reflected, ...withdrawn]);
 }
 
 /** The envelopes whose values were entered for these definitions, and were not returned by their host. */

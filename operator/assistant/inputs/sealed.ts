@@ -25,7 +25,12 @@ export interface SealedInput {
 export interface SealedInputs {
   readonly secret: SecretObject | undefined;
   readonly inputs: Readonly<Record<string, SealedInput>>;
+  /** Whether there were more that the manifest has left out than are kept. */
+  readonly forgets?: boolean;
 }
+
+/** The key of that in the Secret. The one of an input begins with a letter. */
+const FORGETS = '.forgets';
 
 /** Reads the sealed inputs; those of another Assistant with the same name are ignored. */
 export async function readSealed(
@@ -57,7 +62,8 @@ export async function readSealed(
       return [[key, input] as const];
     });
   // The object has no prototype, since a manifest may name an input "constructor".
-  return { secret, inputs: Object.assign(Object.create(null), Object.fromEntries(inputs)) };
+  const bare: SealedInputs['inputs'] = Object.assign(Object.create(null), Object.fromEntries(inputs));
+  return { secret, inputs: bare, ...(data[FORGETS] === undefined ? {} : { forgets: true }) };
 }
 
 /** Replaces all sealed inputs; afterwards the Secrets that people wrote may be deleted. */
@@ -83,9 +89,10 @@ export async function writeSealed(
   );
   const uid = assistant.metadata.uid ?? '';
   if (before && before.metadata.annotations?.[ANNOTATION.owner] === uid) {
-    const gone = Object.keys(before.data ?? {}).filter((key) => !Object.hasOwn(data, key));
+    const gone = Object.keys(before.data ?? {}).filter((key) => key !== FORGETS && !Object.hasOwn(data, key));
     const removed = Object.fromEntries(gone.map((key) => [key, null]));
-    await context.writer.merge(SECRET, before, { data: { ...removed, ...data } }, signal);
+    const forgets = gone.some((key) => !key.includes('.')) ? { [FORGETS]: toBase64('true') } : {};
+    await context.writer.merge(SECRET, before, { data: { ...removed, ...data, ...forgets } }, signal);
     return;
   }
   if (before) await context.writer.remove(SECRET, before, signal);
