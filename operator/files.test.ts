@@ -79,6 +79,13 @@ async function status(token: string, key: string, body?: string): Promise<number
   await response.arrayBuffer();
   return response.status;
 }
+const quotas = async () =>
+  (
+    await store.registry<{ quota: string | null }>(
+      'SELECT quota_bytes AS quota FROM broker.store WHERE capsule_id = $1',
+      [home],
+    )
+  ).map(({ quota }) => quota);
 const capsules = () =>
   store.registry<{ id: string; state: string }>(
     'SELECT capsule_id AS id, state FROM broker.capsule WHERE capsule_id = $1',
@@ -252,13 +259,6 @@ describe('an Assistant with files', () => {
 
   test('is limited by the quota of the spec as soon as it changes', async () => {
     await space.settled();
-    const quotas = async () =>
-      (
-        await store.registry<{ quota: string | null }>(
-          'SELECT quota_bytes AS quota FROM broker.store WHERE capsule_id = $1',
-          [home],
-        )
-      ).map(({ quota }) => quota);
     expect(await quotas()).toEqual([null]);
     await space.patch(CAPSULE, home, { spec: { quota: { storage: '1Ki' } } });
     await eventually(async () => (await quotas())[0] === '1024', { what: 'the new quota' });
@@ -266,6 +266,26 @@ describe('an Assistant with files', () => {
     await eventually(async () => (await status(token, 'big', 'x'.repeat(2_000))) === 507, {
       what: 'a refusal for want of room',
     });
+  });
+
+  test('is limited by the quota of the spec again after the registry was set back', async () => {
+    await space.settled();
+    await space.patch(CAPSULE, home, { spec: { quota: { storage: '2Ki' } } });
+    await eventually(async () => (await quotas())[0] === '2048', { what: 'the new quota' });
+    await space.stop();
+    const principal = await read(objectPrincipalSecretName(home));
+    const token = new Secret(Buffer.from(principal?.data?.['principal'] ?? '', 'base64').toString('utf8'));
+    await broker.provision(home, token, 1024, new AbortController().signal);
+    await environment.server.client.call({
+      method: 'PATCH',
+      path: pathOf(CAPSULE, space.names.namespace, home, 'status'),
+      contentType: 'application/merge-patch+json',
+      // Otherwise it is read only after minutes.
+      body: { status: { usage: null } },
+    });
+    await space.start({ objectStore: broker });
+    await eventually(async () => (await quotas())[0] === '2048', { what: 'the quota of the spec' });
+    await space.removed(CAPSULE, home);
   });
 
   test('reports its Capsule’s usage in coarse steps, which is read when the quota changes and not at each reconcile', async () => {

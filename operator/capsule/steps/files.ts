@@ -59,9 +59,10 @@ export async function ensureFiles(
     const isRefused = refusedFinding(context, capsule) !== undefined;
     const isInStatus = !isRefused && capsule.status?.usage?.storage !== undefined;
     const freshMs = isRefused ? USAGE_SOON_MS / 2 : USAGE_MS;
-    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', freshMs, isInStatus))
-      await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
-    return result();
+    const isDue = context.objectUsages.isDue(capsule.metadata.uid ?? '', freshMs, isInStatus);
+    if (isDue) await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
+    // A registry that was set back has the quota of then.
+    if (!isDue || hasQuota(context, capsule, quota)) return result();
   }
   if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
   try {
@@ -99,6 +100,12 @@ function refusedFinding({ objectUsages }: Context, { metadata, status }: Capsule
   const answer = objectUsages.last(metadata.uid ?? '');
   if (answer === undefined) return troubleBefore(status?.conditions, 'ObjectStoreReady', KEPT_REASONS);
   return isTrouble(answer) ? answer : undefined;
+}
+
+/** Whether the broker has this quota, as far as it has said. */
+function hasQuota({ objectUsages }: Context, { metadata }: Capsule, quota: number | undefined): boolean {
+  const usage = objectUsages.last(metadata.uid ?? '');
+  return quota === undefined || usage === undefined || isTrouble(usage) || usage.limitBytes === quota;
 }
 
 function shownUsage({ objectUsages }: Context, capsule: Capsule): string | undefined {
