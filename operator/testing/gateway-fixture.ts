@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PolicyTaken } from '@space/contracts/egress';
@@ -14,6 +13,7 @@ import { type CallReplica, replicaCaller } from '../egress/replica.ts';
 import * as kinds from '../kinds.ts';
 import { LABEL, STORED_INPUT_TYPE } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
+import { type Caller, codeOfConnect, codeOfUse } from './gateway-caller.ts';
 import { manifest } from './manifest.ts';
 import type { TestSpace } from './space.ts';
 import { openTestEnvironment, type TestEnvironment } from './test-environment.ts';
@@ -200,13 +200,10 @@ export class GatewayFixture {
 
   /** How the gateway answers the Assistant's own principal for a CONNECT. */
   readonly connectTo = async (host: string, at = 0, from = '127.0.0.1'): Promise<string> =>
-    this.#codeFor(await this.#ownPrincipal(), host, at, from);
+    codeOfConnect(await this.#caller(at, from), host);
 
   /** How it answers the Assistant for a stored input. */
-  readonly useOf = async (key: string): Promise<string> =>
-    this.#answerTo(
-      `GET /i/${key}/v1/rates HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${await this.#ownPrincipal()}\r\nconnection: close\r\n\r\n`,
-    );
+  readonly useOf = async (key: string): Promise<string> => codeOfUse(await this.#caller(), key);
 
   readonly settles = (host: string, code: string, at = 0, from = '127.0.0.1') =>
     eventually(async () => (await this.connectTo(host, at, from)) === code, {
@@ -215,9 +212,12 @@ export class GatewayFixture {
 
   /** How it answers an unknown caller. */
   readonly strangerIs = (code: string, at = 0) =>
-    eventually(async () => (await this.#codeFor(newToken('egr').reveal(), 'a.org', at)) === code, {
-      what: `a stranger is ${code}`,
-    });
+    eventually(
+      async () => (await codeOfConnect(this.#callerWith(newToken('egr').reveal(), at), 'a.org')) === code,
+      {
+        what: `a stranger is ${code}`,
+      },
+    );
 
   /** The Assistant's pod has another address, as one that replaces it has. */
   readonly replacedAt = async (ip: string): Promise<void> => {
@@ -266,33 +266,16 @@ export class GatewayFixture {
     return this.environment.server.client.call({ method: 'PATCH', path, contentType, body });
   }
 
-  async #ownPrincipal(): Promise<string> {
+  /** A program with the Assistant's own principal. */
+  async #caller(at = 0, from?: string): Promise<Caller> {
     const namespace = this.space.namespaceOf(this.home);
     const secret = await this.space.get<kinds.SecretObject>(SECRET, 'ledger-egress', namespace);
-    return Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString();
+    const principal = Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString();
+    return this.#callerWith(principal, at, from);
   }
 
-  #codeFor(principal: string, host: string, at: number, from?: string): Promise<string> {
-    return this.#answerTo(
-      `CONNECT ${host}:443 HTTP/1.1\r\nhost: ${host}\r\nproxy-authorization: Bearer ${principal}\r\n\r\n`,
-      at,
-      from,
-    );
-  }
-
-  #answerTo(head: string, at = 0, from = '127.0.0.1'): Promise<string> {
-    return new Promise((resolve, reject) => {
-      let text = '';
-      const port = this.replicas[at]?.dataPort ?? 1;
-      const socket = connect({ port, host: '127.0.0.1', localAddress: from });
-      socket.write(head);
-      socket.setEncoding('latin1').on('data', (chunk) => {
-        text += chunk;
-      });
-      socket
-        .on('error', reject)
-        .on('close', () => resolve(/platform-egress-error: (\w+)/.exec(text)?.[1] ?? text));
-    });
+  #callerWith(principal: string, at: number, from = '127.0.0.1'): Caller {
+    return { principal, from, port: this.replicas[at]?.dataPort ?? 1 };
   }
 }
 
