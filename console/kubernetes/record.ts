@@ -21,7 +21,10 @@ export interface Done {
   readonly act: DoneAct;
   /** The name of an input or a credential set; empty for an act on the object itself. */
   readonly what: string;
-  /** The generation of the Capsule's credential sets after an act on these. */
+  /**
+   * The generation of the Capsule's credential sets after an act on these; of an input, the version of the Assistant that
+   * its form showed.
+   */
   readonly generation: number | undefined;
   readonly by: string;
 }
@@ -55,7 +58,7 @@ export function recording(
     .replace(/\.\d+Z$/, 'Z');
   const of = `${what === '' ? '-' : what}${generation === undefined ? '' : `@${generation}`}`;
   const line = `${at} ${act} ${of} ${session.user}`;
-  // A form that was sent twice led to one generation, and is one act.
+  // A form that was sent twice led to one generation, or showed one version, and is one act.
   const isSame = (one: Done) =>
     one.act === act && one.what === what && one.generation === generation && one.by === session.user;
   const isKnown = generation !== undefined && doneOn({ annotations }).some(isSame);
@@ -65,18 +68,22 @@ export function recording(
   return { resourceVersion, annotations: { [RECORD]: lines.join('\n') } };
 }
 
-const named = z.object({ metadata: metadataSchema });
+const live = z.looseObject({ metadata: metadataSchema });
 export const MERGE = 'application/merge-patch+json';
 
-/** Changes an object and records the person in the same request. */
+/**
+ * Changes an object and records the person in the same request. An object that has the change already stays as it is: the
+ * form was sent twice, or somebody else was faster.
+ */
 export async function changeAndRecord(
   visit: Pick<Visit, 'ask' | 'session' | 'now'>,
   path: string,
   doing: Doing,
-  change: object,
+  change: { readonly spec?: object },
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const { metadata } = named.parse(await visit.ask({ path }));
+    const { metadata, spec } = live.parse(await visit.ask({ path }));
+    if (change.spec !== undefined && has(spec, change.spec)) return;
     const body = { ...change, metadata: recording(visit, metadata, doing) };
     try {
       // A separate field manager: Kubernetes stores only the last write of each manager, and approvals are looked up by
@@ -90,6 +97,14 @@ export async function changeAndRecord(
     }
   }
 }
+
+/** Whether a value contains all of another one. */
+const has = (value: unknown, wanted: unknown): boolean =>
+  typeof wanted === 'object' && wanted !== null
+    ? typeof value === 'object' &&
+      value !== null &&
+      Object.entries(wanted).every(([key, one]) => has((value as Record<string, unknown>)[key], one))
+    : value === wanted;
 
 /** Records an act that was done. If the person may not write the record, or the API server fails, the act remains. */
 export async function record(

@@ -1,6 +1,6 @@
 import { PageError } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
-import { MERGE, recording } from '../kubernetes/record.ts';
+import { type Doing, MERGE, recording } from '../kubernetes/record.ts';
 import { type AssistantView, assistantPath, getAssistant } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
 import { boundOf, inputOf, secretOf, seenOf } from './stored-inputs.ts';
@@ -11,11 +11,11 @@ const TRIES = 8;
  * Sets the name of the input's Secret in the Assistant. Since the operator may write the Assistant's status at any time, it
  * is repeated while the input is the one that the person saw.
  */
-export async function bind(visit: Visit, view: AssistantView, key: string): Promise<void> {
+export async function bind(visit: Visit, view: AssistantView, key: string, doing: Doing): Promise<void> {
   const secretKeyRef = secretOf(view, key);
   let current = view;
   for (let tries = 1; ; tries += 1) {
-    const metadata = recording(visit, current.metadata, { act: 'input', what: key });
+    const metadata = recording(visit, current.metadata, doing);
     const body = { metadata, spec: { storedInputs: { [key]: { secretKeyRef } } } };
     const path = assistantPath(visit.names.namespace, view.metadata.name);
     try {

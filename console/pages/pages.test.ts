@@ -15,6 +15,18 @@ const as = {} as Record<Role, Browser>;
 
 const HOUSEHOLD = '/capsules/household';
 const at = (assistant: string) => `${HOUSEHOLD}/assistants/${assistant}`;
+
+/** Sends a form of a page as a double click does. */
+async function sentTwice(
+  who: Browser,
+  path: string,
+  action: string,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const page = await who.get(path);
+  const answers = await Promise.all([1, 2].map(() => who.send(page, action, fields)));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+}
 /** The manifest's own rules refuse marks that turn text; a condition or the genesis may have them. */
 const TEXT = HOSTILE.replace('\u202e', '');
 const hostile = manifest('hostile', {
@@ -268,6 +280,24 @@ describe('the history', () => {
     });
   });
 
+  const acts = async (kind: string, name: string) =>
+    (await object(kind, name)).metadata.annotations['platform.space/record']
+      .split('\n')
+      .map((line: string) => line.split(/[ @]/).slice(1, 3).join(' '))
+      .toReversed();
+
+  it('has one line for a form that was sent twice', async () => {
+    const who = as['capsule-admin'];
+    await made.capsule('twice', { quota: { database: '1Gi' } });
+    await made.assistant('twice', { capsule: 'twice' });
+    const [capsule, assistant] = ['/capsules/twice', '/capsules/twice/assistants/twice'];
+    for (const path of [capsule, assistant])
+      for (const act of ['suspend', 'resume']) await sentTwice(who, path, `${path}/${act}`);
+    await sentTwice(who, capsule, `${capsule}/quota`, { database: '2Gi' });
+    expect(await acts('capsules', 'twice')).toEqual(['suspended -', 'resumed -', 'quota -']);
+    expect(await acts('assistants', 'twice')).toEqual(['suspended -', 'resumed -']);
+  });
+
   it('loses no line and no change if two write at once, and keeps the last 20', async () => {
     const acts = Array.from({ length: 6 }, async (_, index) => {
       const who = await environment.signedIn(index % 2 === 0 ? 'capsule-admin' : 'admin');
@@ -444,6 +474,18 @@ describe('a stored input', () => {
       expect(page.html + again.html).not.toContain(value);
       expect(environment.log.join('')).not.toContain(value);
     }
+  });
+
+  it('is recorded once for each entry, although each form was sent twice', async () => {
+    await made.assistant('twofold', {
+      capsule: 'household',
+      manifest: manifest('twofold', { stored_inputs: { bank: input() } }),
+    });
+    // The first entry is also bound.
+    for (const value of ['S3cret-of-the-bank', 'An0ther-of-the-bank'])
+      await sentTwice(keeper, at('twofold'), `${at('twofold')}/inputs/bank`, { value });
+    const { text } = await keeper.get(at('twofold'));
+    expect(text.match(/Stored input bank entered/g)).toHaveLength(2);
   });
 
   it('has the digest of its definition, new with each entry, also with the same value and if somebody else created the Secret', async () => {

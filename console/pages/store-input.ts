@@ -60,13 +60,16 @@ async function store(visit: Visit): Promise<Outcome> {
     enteredFor: `${definition} ${randomBytes(12).toString('base64url')}`,
   };
   await stored(visit, secret, { isBound: bound !== undefined, isOwn: isOwnName(view, key, reference) });
-  if (bound === undefined) await bind(visit, view, key);
-  else
-    await record(visit, assistantPath(visit.names.namespace, view.metadata.name), {
-      act: 'input',
-      what: key,
-    });
+  const doing = { act: 'input', what: key, generation: versionSeen(visit) } as const;
+  if (bound === undefined) await bind(visit, view, key, doing);
+  else await record(visit, assistantPath(visit.names.namespace, view.metadata.name), doing);
   return new Redirect(Url.path`/capsules/${capsule}/assistants/${view.metadata.name}`);
+}
+
+/** The version of the Assistant that the form showed, by which a form that is sent twice is one act. */
+function versionSeen({ form }: Visit): number | undefined {
+  const version = form.get('version') ?? '';
+  return /^[0-9]{1,15}$/.test(version) ? Number(version) : undefined;
 }
 
 /** Refuses the value if the input has changed since the person saw it, since they agreed only to what they saw. */

@@ -119,7 +119,7 @@ function inputForm(
   [key, input]: readonly [string, StoredInput],
   { stands, problem }: { readonly stands: boolean; readonly problem: string | undefined },
 ): Html {
-  const { name } = view.metadata;
+  const { name, resourceVersion } = view.metadata;
   const action = Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}/inputs/${key}`;
   const id = `input-${key}`;
   const said =
@@ -129,7 +129,7 @@ function inputForm(
   return postForm(
     visit,
     action,
-    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}<div class="field"><label for="${id}">${isSet ? 'New value' : 'Value'}</label>${said}
+    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}${hidden('version', resourceVersion)}<div class="field"><label for="${id}">${isSet ? 'New value' : 'Value'}</label>${said}
 <input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="${LONGEST_VALUE}" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
 <p class="quiet" id="${id}-help">It is stored and never shown again. The Assistant does not receive it.</p></div>
 <button class="${stands ? '' : 'plain'}">${isSet ? 'Replace' : 'Store'}</button>`,
