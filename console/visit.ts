@@ -8,7 +8,7 @@ import type { Outcome } from './http/outcome.ts';
 import { type Act, isAllowed } from './kubernetes/access.ts';
 import type { Ask, Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
-import type { Row } from './kubernetes/tables.ts';
+import type { Rows } from './kubernetes/tables.ts';
 import type { MachineryOf } from './machinery/machinery.ts';
 import { formToken, type Session } from './session/session.ts';
 
@@ -31,8 +31,7 @@ export interface Visit {
   readonly form: Form;
   readonly now: () => Date;
   ask(ask: Ask): Promise<unknown>;
-  /** All rows of a list. */
-  list(path: string): Promise<readonly Row[]>;
+  list(path: string): Promise<Rows>;
   may(act: Act): Promise<boolean>;
   /** Undefined if the console does not know the egress gateway. */
   readonly callsOf: CallsOf | undefined;
@@ -65,7 +64,7 @@ export function visit(
 ): Visit {
   const { session } = about;
   const asked = new Map<string, Promise<boolean>>();
-  const listed = new Map<string, Promise<readonly Row[]>>();
+  const listed = new Map<string, Promise<Rows>>();
   return {
     ...about,
     ask: async (ask) => {

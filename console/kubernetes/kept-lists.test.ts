@@ -21,8 +21,9 @@ describe('a cached list', () => {
   const watcher = { id: 'somebody' };
   const callerOf = (role: 'viewer' | 'nobody') => ({ token: new Secret(environment.tokens[role]) });
   let lists: KeptLists;
+  let counting: Kubernetes;
   const look = async (path = PATH) =>
-    (await lists.rows(watcher, callerOf('viewer'), path)).map(({ name, ready }) => `${name} ${ready}`);
+    (await lists.rows(watcher, callerOf('viewer'), path)).rows.map(({ name, ready }) => `${name} ${ready}`);
 
   beforeAll(async () => {
     environment = await startEnvironment();
@@ -33,7 +34,7 @@ describe('a cached list', () => {
       readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8'),
     );
     api = kubernetes({ url, authority: () => authority, timeoutMs: PATIENT.apiMs });
-    const counting: Kubernetes = {
+    counting = {
       ...api,
       ask: (caller, ask) => {
         asked.push(ask);
@@ -129,5 +130,22 @@ describe('a cached list', () => {
     wholes();
     await lists.rows({ id: 'somebody else' }, callerOf('viewer'), PATH);
     expect(wholes()).toBe(1);
+  });
+
+  it('of more rows than are read says so, and is not read again for that', async () => {
+    const names = Array.from({ length: 200 }, (_, index) => `one-of-many-${index}`);
+    for (const name of names) {
+      const body = { apiVersion: 'platform.space/v1', kind: 'Capsule', metadata: { name }, spec: {} };
+      await environment.policyServer.create(PATH, body);
+    }
+    const short = new KeptLists(counting, 200);
+    const rows = async () => short.rows({ id: 'somebody' }, callerOf('viewer'), PATH);
+    wholes();
+    const before = await rows();
+    expect([before.rows.length, before.isCut]).toEqual([200, true]);
+    await rows();
+    expect(wholes()).toBe(1);
+    short.end();
+    expect((await lists.rows(watcher, callerOf('viewer'), PATH)).isCut).toBe(false);
   });
 });

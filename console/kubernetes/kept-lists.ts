@@ -1,6 +1,15 @@
 import * as z from 'zod';
 import type { Caller, Kubernetes } from './client.ts';
-import { type Columns, type Row, readTable, TABLE, type Table, tableOf } from './tables.ts';
+import {
+  type Columns,
+  MOST_ROWS,
+  type Row,
+  type Rows,
+  readTable,
+  TABLE,
+  type Table,
+  tableOf,
+} from './tables.ts';
 
 /** The session that a list belongs to. */
 interface Owner {
@@ -35,15 +44,17 @@ interface Read {
  */
 export class KeptLists {
   readonly #kubernetes: Kubernetes;
+  readonly #most: number;
   readonly #lists = new Map<string, KeptList>();
   readonly #reads = new Map<string, Read>();
 
-  constructor(kubernetes: Kubernetes) {
+  constructor(kubernetes: Kubernetes, most = MOST_ROWS) {
     this.#kubernetes = kubernetes;
+    this.#most = most;
   }
 
   /** @throws KubernetesError if the person may not list, or the API server does not answer */
-  async rows({ id }: Owner, caller: Caller, path: string): Promise<readonly Row[]> {
+  async rows({ id }: Owner, caller: Caller, path: string): Promise<Rows> {
     const key = keyOf(id, path);
     const there = this.#reads.get(key)?.list ?? this.#lists.get(key);
     if (there instanceof Promise || there?.isOver === false) {
@@ -52,7 +63,8 @@ export class KeptLists {
         // The caller that began it gets its error; others read for themselves.
         Promise.resolve(there).catch(() => undefined),
       ]);
-      if (known?.isOver === false && known.count === count) return this.#keep(key, known).rows();
+      if (known?.isOver === false && (known.isCut || known.count === count))
+        return this.#keep(key, known).rows();
     }
     // A read that another page of the session has begun since is as new as one's own.
     return (await (this.#reads.get(key)?.list ?? this.#read(key, caller, path))).rows();
@@ -69,7 +81,7 @@ export class KeptLists {
   #read(key: string, caller: Caller, path: string): Promise<KeptList> {
     const load = async () => {
       try {
-        const table = await readTable((ask) => this.#kubernetes.ask(caller, ask), path);
+        const table = await readTable((ask) => this.#kubernetes.ask(caller, ask), path, this.#most);
         const list = new KeptList(this.#kubernetes, caller, path, table);
         list.expect(read.expected);
         // A list that was invalidated while it was read is only for those who had asked before.
@@ -132,6 +144,8 @@ export class KeptLists {
 const keyOf = (id: string, path: string) => `${id} ${path}`;
 
 class KeptList {
+  /** Whether the server had more rows, so that their number says nothing. */
+  readonly isCut: boolean;
   #ended = false;
   readonly #stop = new AbortController();
   readonly #rows: Map<string, Row>;
@@ -141,7 +155,13 @@ class KeptList {
   #version: string;
   #expected = 0n;
 
-  constructor(kubernetes: Kubernetes, caller: Caller, path: string, { rows, columns, version }: Table) {
+  constructor(
+    kubernetes: Kubernetes,
+    caller: Caller,
+    path: string,
+    { rows, isCut, columns, version }: Table,
+  ) {
+    this.isCut = isCut;
     this.#rows = new Map(rows.map((row) => [row.name, row]));
     this.#columns = columns;
     this.#version = version;
@@ -168,9 +188,9 @@ class KeptList {
     return this.#rows.size;
   }
 
-  rows(): readonly Row[] {
+  rows(): Rows {
     this.#sorted ??= [...this.#rows.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    return this.#sorted;
+    return { rows: this.#sorted, isCut: this.isCut };
   }
 
   used(onIdle: () => void): void {

@@ -2,7 +2,7 @@ import { type Assistant, type Capsule, NEVER } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
 import { apiPath, ifAllowed } from './client.ts';
-import type { Row } from './tables.ts';
+import type { Rows } from './tables.ts';
 
 /** The part of `status` that the console shows; an older operator may have left out any field. */
 const condition = z.object({
@@ -110,10 +110,9 @@ export const capsulePath = (namespace: string, name: string) =>
 export const assistantPath = (namespace: string, name: string) =>
   apiPath`/apis/platform.space/v1/namespaces/${namespace}/assistants/${name}`;
 
-export const listCapsules = ({ list, names }: Lists): Promise<readonly Row[]> =>
-  list(capsulesPath(names.namespace));
+export const listCapsules = ({ list, names }: Lists): Promise<Rows> => list(capsulesPath(names.namespace));
 
-export const listAssistants = ({ list, names }: Lists): Promise<readonly Row[]> =>
+export const listAssistants = ({ list, names }: Lists): Promise<Rows> =>
   list(assistantsPath(names.namespace));
 
 export const getCapsule = async ({ ask, names }: From, name: string): Promise<CapsuleView> =>

@@ -26,9 +26,15 @@ export interface Row {
   readonly storageUsed: string;
 }
 
-/** All rows in one resource version, from which a watch continues. */
-export interface Table {
+/** The rows of a list, or as many of them as are read. */
+export interface Rows {
   readonly rows: readonly Row[];
+  /** Whether the list has more. */
+  readonly isCut: boolean;
+}
+
+/** All rows in one resource version, from which a watch continues. */
+export interface Table extends Rows {
   readonly columns: Columns;
   readonly version: string;
 }
@@ -54,19 +60,27 @@ const answer = z.object({
 
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 /** Small, since each page is in memory three times while it is read. */
-const PAGE = '200';
-/** A Space with more rows needs other tools. */
-const MOST_PAGES = 100;
+const PAGE = 200;
+/** The most rows that are read of a list. A Space with more needs other tools. */
+export const MOST_ROWS = 20_000;
 
-export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: string): Promise<Table> {
+export async function readTable(
+  ask: (ask: Ask) => Promise<unknown>,
+  path: string,
+  most = MOST_ROWS,
+): Promise<Table> {
   const rows: Row[] = [];
   const texts = new Map<string, string>();
   let columns: Columns = new Map();
   let token = '';
   let version = '';
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let read = 0; read < most; read += PAGE) {
     // Without the object's metadata, whose managed fields are ten times as long as the row.
-    const query = { limit: PAGE, includeObject: 'None', ...(token === '' ? {} : { continue: token }) };
+    const query = {
+      limit: String(PAGE),
+      includeObject: 'None',
+      ...(token === '' ? {} : { continue: token }),
+    };
     const part = tableOf(await ask({ path, query, accept: TABLE }), columns, texts);
     columns = part.columns;
     // Each further page has the version of the first one.
@@ -75,7 +89,7 @@ export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: strin
     token = part.token;
     if (token === '') break;
   }
-  return { rows, columns, version };
+  return { rows, isCut: token !== '', columns, version };
 }
 
 /**
@@ -86,7 +100,7 @@ export function tableOf(
   value: unknown,
   known: Columns,
   texts: Map<string, string> = new Map(),
-): Table & { readonly token: string } {
+): Omit<Table, 'isCut'> & { readonly token: string } {
   const { metadata, columnDefinitions, rows } = answer.parse(value);
   const columns =
     columnDefinitions == null || columnDefinitions.length === 0

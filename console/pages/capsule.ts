@@ -48,7 +48,7 @@ function suspension(act: string, suspend: boolean): Route {
 
 export async function capsulePage(visit: Visit, name: string, problem?: QuotaProblem): Promise<Page> {
   const { namespace } = visit.names;
-  const [view, rows, events, mayPatch, sets] = await Promise.all([
+  const [view, { rows, isCut }, events, mayPatch, sets] = await Promise.all([
     getCapsule(visit, name),
     listAssistants(visit),
     maybeEvents(visit, 'Capsule', name),
@@ -60,6 +60,7 @@ export async function capsulePage(visit: Visit, name: string, problem?: QuotaPro
   const list = longTable(visit, {
     heads: ['Assistant', 'Version', 'State', 'Why'],
     rows: rows.filter((row) => row.capsule === name),
+    isCut,
     line: (row) => [
       html`<a href="${Url.path`/capsules/${name}/assistants/${row.name}`}">${row.name}</a>`,
       foreign(row.version, 40),

@@ -25,6 +25,7 @@ const shown = (count: number, query: string) => {
     {
       heads: ['Capsule'],
       rows: rowsOf(count),
+      isCut: false,
       line: ({ name }) => [name],
       at: (name, part) => Url.path`/capsules?name=${name}&part=${part}`,
       what: 'Capsules',

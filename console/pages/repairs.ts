@@ -7,6 +7,7 @@ import { listAssistants, listCapsules } from '../kubernetes/space.ts';
 import { MOST_ITEMS } from '../machinery/may-list.ts';
 import type { Route, Visit } from '../visit.ts';
 import { readiness } from './conditions.ts';
+import { unread } from './long-table.ts';
 import { machineryTroubles } from './machinery-troubles.ts';
 import { actOf } from './repair-acts.ts';
 import { type Trouble, type Troubles, troublesOf } from './troubles.ts';
@@ -14,6 +15,8 @@ import { type Trouble, type Troubles, troublesOf } from './troubles.ts';
 interface Found extends Troubles {
   /** Whether there are more programs, nodes or probes than were examined. */
   readonly isCut: boolean;
+  /** Whether there are more Capsules or Assistants than were examined. */
+  readonly isLong: boolean;
   /** What the person may not list. */
   readonly unseen: 'Capsules' | 'Assistants' | undefined;
 }
@@ -30,7 +33,9 @@ async function troubles(visit: Visit, isFresh: boolean): Promise<Found> {
   if (capsules === undefined && assistants === undefined) await listCapsules(visit);
   const { programs, probes, nodes } = machinery;
   const isCut = [programs, probes, nodes].some((list) => list?.isCut === true);
-  return { ...troublesOf(machineryTroubles(machinery), capsules ?? [], assistants ?? []), isCut, unseen };
+  const isLong = [capsules, assistants].some((list) => list?.isCut === true);
+  const found = troublesOf(machineryTroubles(machinery), capsules?.rows ?? [], assistants?.rows ?? []);
+  return { ...found, isCut, isLong, unseen };
 }
 
 export async function countRepairs(visit: Visit): Promise<number | undefined> {
@@ -40,16 +45,16 @@ export async function countRepairs(visit: Visit): Promise<number | undefined> {
 export const repairs: Route = { method: 'GET', path: '/', under: 'repairs', run: repairsPage };
 
 async function repairsPage(visit: Visit): Promise<Page> {
-  const { toRepair, underWay, suspended, isCut, unseen } = await troubles(visit, true);
+  const { toRepair, underWay, suspended, isCut, isLong, unseen } = await troubles(visit, true);
   const { namespace, systemNamespace, servicesNamespace } = visit.names;
   const nothing = card(
     'good',
     html`<p>${state('good', 'Nothing needs repair.')} Everything else is Ready.</p>`,
   );
-  const unread = isCut
+  const rest = isCut
     ? html`<p>There are more than ${MOST_ITEMS.toLocaleString('en')} nodes, programs or probes. The others are not examined here.</p>`
     : '';
-  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>${unread}${unseen === undefined ? '' : unlisted(unseen)}
+  const main = html`<p class="lead">What is wrong in this Space, why, and how to repair it.</p>${rest}${isLong ? unread('Capsules or Assistants', 'examined') : ''}${unseen === undefined ? '' : unlisted(unseen)}
 ${toRepair.length === 0 ? nothing : html`<h2>To repair</h2>${await cards(visit, toRepair, 'bad')}`}
 ${underWay.length === 0 ? '' : html`<h2>In progress</h2>${await cards(visit, underWay, 'warn')}`}
 ${suspended.length === 0 ? '' : html`<h2>Suspended</h2>${await cards(visit, suspended, 'warn')}`}

@@ -135,7 +135,7 @@ export async function startTakenOver() {
     machineryOf: async () => UNSEEN,
     ask: async () => ({ metadata: { name: 'household' } }),
     now: () => new Date(0),
-    list: async () => [],
+    list: async () => ({ rows: [], isCut: false }),
     may: async () => true,
   };
   return {
