@@ -73,16 +73,19 @@ export const MERGE = 'application/merge-patch+json';
 
 /**
  * Changes an object and records the person in the same request. An object that has the change already stays as it is: the
- * form was sent twice, or somebody else was faster.
+ * form was sent twice, or somebody else was faster. `judge` throws if this version of the object must not be changed.
  */
 export async function changeAndRecord(
   visit: Pick<Visit, 'ask' | 'session' | 'now'>,
   path: string,
   doing: Doing,
   change: { readonly spec?: object },
+  judge: (object: unknown) => void = () => {},
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const { metadata, spec } = live.parse(await visit.ask({ path }));
+    const object = await visit.ask({ path });
+    judge(object);
+    const { metadata, spec } = live.parse(object);
     if (change.spec !== undefined && has(spec, change.spec)) return;
     const body = { ...change, metadata: recording(visit, metadata, doing) };
     try {

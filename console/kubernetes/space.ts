@@ -116,7 +116,9 @@ export const listAssistants = ({ list, names }: Lists): Promise<Rows> =>
   list(assistantsPath(names.namespace));
 
 export const getCapsule = async ({ ask, names }: From, name: string): Promise<CapsuleView> =>
-  capsule.parse(await ask({ path: capsulePath(names.namespace, name) }));
+  capsuleIn(await ask({ path: capsulePath(names.namespace, name) }));
+
+export const capsuleIn = (answer: unknown): CapsuleView => capsule.parse(answer);
 
 /** A Capsule that the operator has reconciled; undefined if there is none, or the person may not see any. */
 export async function anyCapsule({ ask, names }: From): Promise<CapsuleView | undefined> {

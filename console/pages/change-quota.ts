@@ -2,7 +2,7 @@ import { Url } from '../html/url.ts';
 import { type Outcome, Redirect } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
 import { changeAndRecord } from '../kubernetes/record.ts';
-import { capsulePath, getCapsule } from '../kubernetes/space.ts';
+import { capsuleIn, capsulePath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { capsulePage } from './capsule.ts';
 import { QUOTA_KEYS, type QuotaKey, type QuotaProblem, seenName } from './quota-form.ts';
@@ -25,13 +25,15 @@ async function change(visit: Visit): Promise<Outcome> {
   });
   if (entered.length === 0)
     return capsulePage(visit, name, { key: undefined, says: 'Enter at least one new limit.' });
-  const { quota: current = {} } = (await getCapsule(visit, name)).spec;
-  const stale = entered.find(([key, value]) => {
-    const [now, seen] = [String(current[key] ?? ''), visit.form.get(seenName(key))];
-    return seen !== undefined && now !== seen && now !== String(value);
-  });
-  if (stale !== undefined)
-    return { ...(await capsulePage(visit, name, changed(stale, current))), status: 409 };
+  // Of the very version that is changed.
+  const judge = (object: unknown) => {
+    const { quota: current = {} } = capsuleIn(object).spec;
+    const stale = entered.find(([key, value]) => {
+      const [now, seen] = [String(current[key] ?? ''), visit.form.get(seenName(key))];
+      return seen !== undefined && now !== seen && now !== String(value);
+    });
+    if (stale !== undefined) throw new StaleError(changed(stale, current));
+  };
   try {
     const quota = Object.fromEntries(entered);
     await changeAndRecord(
@@ -39,12 +41,26 @@ async function change(visit: Visit): Promise<Outcome> {
       capsulePath(visit.names.namespace, name),
       { act: 'quota' },
       { spec: { quota } },
+      judge,
     );
   } catch (error) {
+    if (error instanceof StaleError)
+      return { ...(await capsulePage(visit, name, error.problem)), status: 409 };
     if (!isRefused(error)) throw error;
     return { ...(await capsulePage(visit, name, problemOf(error))), cause: error };
   }
   return new Redirect(Url.path`/capsules/${name}`);
+}
+
+/** Somebody else has changed a limit since the page was opened. */
+class StaleError extends Error {
+  override readonly name = 'StaleError';
+  readonly problem: QuotaProblem;
+
+  constructor(problem: QuotaProblem) {
+    super('the quota is another one than on the page');
+    this.problem = problem;
+  }
 }
 
 /** The person did not see the limit that they would set back; on the page with this they do. */
