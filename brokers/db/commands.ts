@@ -5,6 +5,7 @@ import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
 import { observeRegistered } from './isolation/observe.ts';
 import { END_SESSIONS, reopeningStatements } from './isolation/statements.ts';
+import { readAdmits } from './limits/rows.ts';
 import { MOVE_COMMANDS } from './moves/commands.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
@@ -37,7 +38,7 @@ export const COMMANDS: Readonly<Record<string, Command<Servers>>> = {
   },
   open: {
     usage: 'open CAPSULE',
-    about: 'undo close',
+    about: 'undo close; a database that its quota shuts stays shut',
     run: (servers, traceId, args) => setClosed(servers, traceId, onlyCapsule(args), false),
   },
   drop: {
@@ -86,8 +87,9 @@ async function setClosed(servers: Servers, traceId: string, capsule: string, clo
     );
     const observed = await observeRegistered(session, capsule);
     if (closed) await cut(observed);
+    const admits = await readAdmits(session, capsule, context.connectionLimit);
     for (const { name, database, role } of closed ? [] : observed) {
-      if (database === 'valid' && role) await session.run('open database', reopeningStatements(name));
+      if (database === 'valid' && role) await session.run('open database', reopeningStatements(name, admits));
     }
     await audit(session, entry(traceId, closed ? 'close' : 'open', capsule, closed ? 'closed' : 'opened'));
     return rows.map(({ name }) => name).sort();

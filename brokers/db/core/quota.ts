@@ -56,11 +56,14 @@ export function decideQuota(state: QuotaState, used: number, limit: number, now:
   }
 }
 
-/** Whether a database admits connections, and the connection limit of its workload. */
-export function doorsOf(
-  door: Door,
-  connections: number,
-): { readonly open: boolean; readonly connections: number } {
+/** Whether a database admits connections, and how many. */
+export interface Admits {
+  readonly open: boolean;
+  readonly connections: number;
+}
+
+/** What the quota admits to a database of a workload with this connection limit. */
+export function doorsOf(door: Door, connections: number): Admits {
   return { open: door === 'open' || door === 'tidying', connections: door === 'tidying' ? 1 : connections };
 }
 

@@ -1,4 +1,5 @@
 import { checkedName } from '../core/names.ts';
+import type { Admits } from '../core/quota.ts';
 import type { ObservedWorkload } from './observe.ts';
 
 /**
@@ -167,10 +168,9 @@ export function admittingStatements(name: string, verifier: string, admission: A
   ]);
 }
 
-/** Reverts the closing of a database that is kept. */
-export function reopeningStatements(name: string): string {
-  const own = checkedName(name);
-  return within('cut', [`ALTER ROLE ${own} LOGIN`, `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`]);
+/** Reverts the closing of a database that is kept, as far as its quota admits connections. */
+export function reopeningStatements(name: string, { open, connections }: Admits): string {
+  return within('cut', [`ALTER ROLE ${checkedName(name)} LOGIN`, doorStatements(name, open, connections)]);
 }
 
 /**

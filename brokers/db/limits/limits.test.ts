@@ -33,6 +33,8 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const { json } = await capsule.create(name, 'ledger');
     return { capsule, url: json.database_url };
   };
+  const command = (name: string, ...args: string[]) =>
+    COMMANDS[name]!.run(fixture.broker.servers, 'test', args, async () => '');
   const roleLimits = async (url: string) => {
     const name = new URL(url).username;
     const [row] = await fixture.sql<{ role: number; database: number; open: boolean }>(
@@ -163,7 +165,9 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await login(url, '55000');
     await fixture.broker.round('drift');
     expect(await sqlstate(url)).toBe('55000');
-    await COMMANDS['open']!.run(fixture.broker.servers, 'test', ['grows'], async () => '');
+    await command('open', 'grows');
+    expect(await sqlstate(url)).toBe('55000');
+    await fixture.sql(`ALTER DATABASE ${new URL(url).username} ALLOW_CONNECTIONS true`);
     await login(url, '55000');
     // The pause is over.
     await fixture.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'grows'");
@@ -173,6 +177,35 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect(await sqlstate(url)).toBe('55000');
     await limits('grows', { database_bytes: 400 * MI });
     await login(url, 'ok');
+  });
+
+  it('of bytes hold for databases that were closed by an administrator, or until a rotation had ended sessions', async () => {
+    const { capsule, url } = await capsuleWithApp('kept');
+    await limits('kept', { database_bytes: 64 * MI });
+    await query(url, FILL(120));
+    await login(url, '55000');
+    const isShut = { role: 5, database: 5, open: false };
+    const closeAndOpen = async () => {
+      await command('close', 'kept');
+      // What is closed is stored all the same.
+      await sizes();
+      await command('open', 'kept');
+    };
+    await closeAndOpen();
+    expect(await roleLimits(url)).toEqual(isShut);
+    await command('rotate', 'kept', 'ledger', '--end-sessions');
+    const rotated = await capsule.create('kept', 'ledger');
+    expect(rotated.status).toBe(200);
+    expect(await roleLimits(url)).toEqual(isShut);
+    expect(await sqlstate(rotated.json.database_url)).toBe('55000');
+
+    await limits('kept', { database_bytes: 110 * MI });
+    await closeAndOpen();
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 1, open: true });
+    await limits('kept', { database_bytes: 400 * MI });
+    await closeAndOpen();
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
+    expect(await sqlstate(rotated.json.database_url)).toBe('ok');
   });
 
   it('count what a tenant writes into the shared catalogues of the server, which belong to no database', async () => {

@@ -1,5 +1,5 @@
 import type { Session } from '@space/broker-kit/postgres';
-import type { QuotaState } from '../core/quota.ts';
+import { type Admits, doorsOf, type QuotaState } from '../core/quota.ts';
 
 /** A Capsule's limits; null means the broker's default. */
 export interface Limits {
@@ -31,6 +31,12 @@ export async function readLimits(session: Session, capsule: string): Promise<Lim
     [capsule],
   );
   return row;
+}
+
+/** What the quota of a Capsule admits to each of its databases, by the last sweep. */
+export async function readAdmits(session: Session, capsule: string, fallback: number): Promise<Admits> {
+  const row = await readLimits(session, capsule);
+  return doorsOf(row?.door ?? 'open', row?.connections ?? fallback);
 }
 
 /** The limits of every Capsule that has a database or is not open, except those that are being moved away. */
@@ -129,7 +135,7 @@ export interface Sized {
   readonly busy: boolean;
   readonly open: boolean;
   readonly limit: number;
-  /** Whether it is shut until its sessions have ended, whatever the quota says. */
+  /** Whether it is shut by an administrator, or until its sessions have ended, whatever the quota says. */
   readonly held: boolean;
 }
 
@@ -141,11 +147,11 @@ export function observeActivity(session: Session): Promise<Sized[]> {
   return session.read(
     'observe activity',
     `SELECT w.capsule_id AS capsule, w.name, b.datid IS NOT NULL AS busy, d.datallowconn AS open, d.datconnlimit AS limit,
-       w.evicting AND NOT d.datallowconn AS held,
+       w.closed OR w.evicting AND NOT d.datallowconn AS held,
        (pg_stat_get_db_xact_commit(d.oid) + pg_stat_get_db_xact_rollback(d.oid))::float8 AS transactions
      FROM broker.database w JOIN pg_database d ON d.datname = w.name
      LEFT JOIN (SELECT DISTINCT datid FROM pg_stat_activity WHERE xact_start IS NOT NULL) b ON b.datid = d.oid
-     WHERE w.state = 'ready' AND NOT w.closed
+     WHERE w.state = 'ready'
        AND NOT EXISTS (SELECT FROM broker.departure x WHERE x.capsule_id = w.capsule_id)`,
   );
 }

@@ -20,6 +20,7 @@ import {
   shuttingStatement,
 } from '../isolation/statements.ts';
 import { requireCapacity } from '../limits/capacity.ts';
+import { readAdmits } from '../limits/rows.ts';
 import {
   advanceDatabase,
   insertDatabase,
@@ -162,7 +163,8 @@ export async function reopen(context: Context, workload: Workload, name: string)
     // A session that could not be ended before may have changed it.
     const verifier = await verifierOf(context, workload, row);
     await session.run('assert password', passwordStatement(name, verifier, 'insist'));
-    await session.run('reopen database', reopeningStatements(name));
+    const admits = await readAdmits(session, workload.capsule, context.connectionLimit);
+    await session.run('reopen database', reopeningStatements(name, admits));
   });
 }
 

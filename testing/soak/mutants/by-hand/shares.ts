@@ -135,6 +135,24 @@ export const SHARES = [
       'of connections apply to existing and new databases',
     ],
   ]),
+  ...mutantsOf('commands.ts', [
+    [
+      'an administrator who opens a Capsule over its quota leaves its databases shut',
+      'const admits = await readAdmits(session, capsule, context.connectionLimit);',
+      'const admits = { ...(await readAdmits(session, capsule, context.connectionLimit)), open: true };',
+      LIMITS,
+      'of bytes hold for databases that were closed by an administrator',
+    ],
+  ]),
+  ...mutantsOf('operations/ensure.ts', [
+    [
+      'an eviction of a Capsule over its quota leaves its database shut',
+      'const admits = await readAdmits(session, workload.capsule, context.connectionLimit);',
+      'const admits = { ...(await readAdmits(session, workload.capsule, context.connectionLimit)), open: true };',
+      LIMITS,
+      'of bytes hold for databases that were closed by an administrator',
+    ],
+  ]),
   ...mutantsOf('limits/sweep.ts', [
     [
       'sessions of a tenant over its quota are terminated',
