@@ -136,4 +136,57 @@ describe('a thief', () => {
     await isOut(after.json.database_url);
     await thief.end().catch(() => undefined);
   });
+
+  it('is out of a database that nobody can enter, should the broker die before it opens it again', async () => {
+    const thief = await begin();
+    const { username: name } = new URL(stolen);
+    let seen = '';
+    beforeReopen = () => {
+      beforeReopen = () => undefined;
+      const ask = `const { Client } = require('pg');
+        const client = new Client(process.env.URL);
+        const sessions = '(SELECT count(*)::int FROM pg_stat_activity WHERE usename = d.datname) AS sessions';
+        client.connect()
+          .then(() => client.query('SELECT datallowconn AS open, ' + sessions + ' FROM pg_database d WHERE datname = $1', ['${name}']))
+          .then(({ rows }) => { console.log(JSON.stringify(rows)); return client.end(); });`;
+      const env = { ...process.env, URL: fixture.server.superuserUrl };
+      seen = execFileSync(process.execPath, ['-e', ask], { env, encoding: 'utf8' });
+      throw new Error('died');
+    };
+    expect((await create()).status).toBe(500);
+    expect(JSON.parse(seen)).toEqual([{ open: false, sessions: 0 }]);
+    const after = await create();
+    expect(after.status).toBe(200);
+    await isOut(after.json.database_url);
+    await thief.end().catch(() => undefined);
+  });
+
+  it('that comes back and changes its password all the time is shut out while a session cannot be ended', async () => {
+    const thief = await begin();
+    const { client } = await occupy();
+    const { username: name } = new URL(stolen);
+    const change = `DO $$ BEGIN LOOP EXECUTE 'ALTER ROLE ${name} PASSWORD ''thief'''; COMMIT; END LOOP; END $$`;
+    let over = false;
+    const attack = async () => {
+      for (let tries = 0; !over; tries += 1) {
+        const again = await connect(tries % 2 === 0 ? stolen : asThief(stolen)).catch(() => undefined);
+        await again?.query(change).catch(() => undefined);
+        await again?.end().catch(() => undefined);
+      }
+    };
+    const attacks = [attack(), attack(), attack()];
+    try {
+      expect((await create()).status).toBe(503);
+      const open = await fixture.sql('SELECT FROM pg_database WHERE datname = $1 AND datallowconn', [name]);
+      expect(open).toEqual([]);
+    } finally {
+      over = true;
+      await client.end();
+      await Promise.all(attacks);
+    }
+    const after = await create();
+    expect(after.status).toBe(200);
+    await isOut(after.json.database_url);
+    await thief.end().catch(() => undefined);
+  });
 });
