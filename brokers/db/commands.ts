@@ -79,17 +79,20 @@ async function setClosed(servers: Servers, traceId: string, capsule: string, clo
   const context = await contextOf(servers, capsule);
   const act = async (session: Session, cut: Cut) => {
     if ((await lockCapsule(session, capsule, 'UPDATE')) === undefined) throw unknown();
-    const rows = await session.run<{ name: string }>(
+    const rows = await session.run<{ name: string; evicting: boolean }>(
       closed ? 'close databases' : 'open databases',
       `UPDATE broker.database SET closed = $2, changed_at = clock_timestamp()
-       WHERE capsule_id = $1 AND state = 'ready' RETURNING name`,
+       WHERE capsule_id = $1 AND state = 'ready' RETURNING name, evicting`,
       [capsule, closed],
     );
     const observed = await observeRegistered(session, capsule);
     if (closed) await cut(observed);
     const admits = await readAdmits(session, capsule, context.connectionLimit);
+    // Until its sessions are ended, a database is opened only by the create that ends them.
+    const evicting = new Set(rows.filter((row) => row.evicting).map(({ name }) => name));
     for (const { name, database, role } of closed ? [] : observed) {
-      if (database === 'valid' && role) await session.run('open database', reopeningStatements(name, admits));
+      if (database !== 'valid' || !role) continue;
+      await session.run('open database', reopeningStatements(name, evicting.has(name) ? undefined : admits));
     }
     await audit(session, entry(traceId, closed ? 'close' : 'open', capsule, closed ? 'closed' : 'opened'));
     return rows.map(({ name }) => name).sort();

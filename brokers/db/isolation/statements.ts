@@ -168,9 +168,13 @@ export function admittingStatements(name: string, verifier: string, admission: A
   ]);
 }
 
-/** Reverts the closing of a database that is kept, as far as its quota admits connections. */
-export function reopeningStatements(name: string, { open, connections }: Admits): string {
-  return within('cut', [`ALTER ROLE ${checkedName(name)} LOGIN`, doorStatements(name, open, connections)]);
+/**
+ * Reverts the closing of a database that is kept, as far as its quota admits connections. Without that the database stays
+ * as it is, and only its role may log in again.
+ */
+export function reopeningStatements(name: string, admits: Admits | undefined): string {
+  const door = admits === undefined ? [] : [doorStatements(name, admits.open, admits.connections)];
+  return within('cut', [`ALTER ROLE ${checkedName(name)} LOGIN`, ...door]);
 }
 
 /**

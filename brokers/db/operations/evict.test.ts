@@ -76,6 +76,8 @@ describe('a thief', () => {
       for (const round of ['drift', 'sizes']) await fixture.broker.round(round);
     };
     await rounds();
+    // Nor does an administrator let it in who opens the Capsule meanwhile.
+    await COMMANDS['open']!.run(fixture.broker.servers, 'b'.repeat(32), [`robbed${id}`], async () => '');
     for (const url of [stolen, asThief(stolen)]) expect(await sqlstate(url)).not.toBe('ok');
     await client.end();
     const after = await create();

@@ -190,4 +190,13 @@ export const ACCESS = [
       'a subscription blocks a drop but gives no access',
     ],
   ]),
+  ...mutantsOf('commands.ts', [
+    [
+      'an administrator who opens a Capsule opens no database whose eviction has not ended',
+      'evicting.has(name) ? undefined : admits',
+      'admits',
+      EVICT,
+      'that changes its password in a loop does not come in again before the session has ended',
+    ],
+  ]),
 ];
