@@ -184,6 +184,14 @@ export function reopeningStatements(name: string, admits: Admits | undefined): s
 export const END_SESSIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
   WHERE a.datname = ANY ($1) AND NOT r.rolsuper AND a.pid <> pg_backend_pid()`;
 
+/**
+ * Ends sessions of workloads in registered databases that admit none: a broker that shut one may have died before it had
+ * ended those that came in meanwhile.
+ */
+export const END_STAYED = `SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+  JOIN pg_database d ON d.oid = a.datid JOIN broker.database w ON w.name = d.datname
+  WHERE NOT d.datallowconn AND w.state = 'ready' AND a.usename = a.datname`;
+
 /** Ends sessions of workloads beyond a number in each of these databases, and keeps those that are in use, then older ones. */
 export const END_SURPLUS = `SELECT pg_terminate_backend(pid) FROM (
     SELECT a.pid, row_number() OVER (PARTITION BY a.datname ORDER BY a.state = 'idle', a.backend_start) AS place

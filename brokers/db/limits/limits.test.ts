@@ -208,6 +208,27 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect(await sqlstate(rotated.json.database_url)).toBe('ok');
   });
 
+  it('end sessions in a database that was shut, which a broker that died has left there', async () => {
+    const { url } = await capsuleWithApp('stays');
+    const name = new URL(url).username;
+    /** A session that came in before the database was shut. */
+    const stay = async () => {
+      await fixture.sql(`ALTER ROLE ${name} LOGIN; ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      const client = await connect(url);
+      await fixture.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+      const ended = new Promise<boolean>((resolve) => client.once('end', () => resolve(true)));
+      await settled(() => Promise.race([ended, Promise.resolve(false)]));
+    };
+    await limits('stays', { database_bytes: 64 * MI });
+    await query(url, FILL(120));
+    await login(url, '55000');
+    await stay();
+    await limits('stays', { database_bytes: 400 * MI });
+    await login(url, 'ok');
+    await command('close', 'stays');
+    await stay();
+  });
+
   it('count what a tenant writes into the shared catalogues of the server, which belong to no database', async () => {
     const { url } = await capsuleWithApp('shared');
     const { url: neighbour } = await capsuleWithApp('calm');

@@ -2,7 +2,7 @@ import type { Round } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
 import { type Door, decideQuota, type QuotaState, type Standing, standingOf } from '../core/quota.ts';
-import { doorStatements, END_SESSIONS, within } from '../isolation/statements.ts';
+import { doorStatements, END_SESSIONS, END_STAYED, within } from '../isolation/statements.ts';
 import { type BackupNow, readBackup } from './backup.ts';
 import { allLimits, type LimitsRow, measure, observeActivity, type Sized, writeUsage } from './rows.ts';
 import { type Shared, SharedCatalogues, stillCharged } from './shared.ts';
@@ -73,6 +73,7 @@ async function observe(
   catalogues: SharedCatalogues,
   all: boolean,
 ): Promise<Seen> {
+  await session.run('end stayed sessions', END_STAYED);
   const databases = await observeActivity(session);
   const names = databases.filter(mayHaveGrown).map(({ name }) => name);
   return {

@@ -155,6 +155,13 @@ export const SHARES = [
   ]),
   ...mutantsOf('limits/sweep.ts', [
     [
+      'sessions that a broker has left in a shut database are terminated',
+      "await session.run('end stayed sessions', END_STAYED);",
+      'void END_STAYED;',
+      LIMITS,
+      'end sessions in a database that was shut, which a broker that died has left there',
+    ],
+    [
       'sessions of a tenant over its quota are terminated',
       "if (tightened) await session.run('end sessions', END_SESSIONS, [names]);",
       '',
