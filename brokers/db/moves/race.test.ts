@@ -1,9 +1,12 @@
 import { createServer } from 'node:net';
-import { newToken } from '@space/broker-kit';
+import { digestOf, newToken, Secret } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Clients, findClients } from '../../../testing/postgres/clients.ts';
 import type { EmbeddedServer } from '../../../testing/postgres/server.ts';
+import { COMMANDS } from '../commands.ts';
+import type { Context } from '../context.ts';
+import { createApp } from '../operations/provision.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { copyAll, move, moveWhole } from '../testing/moves.ts';
@@ -184,4 +187,32 @@ describe('a command that undoes a move', () => {
     expect(await move(broker, id, '--back')).toEqual({ stays: id });
     await isOnlyOn('main', capsule);
   });
+});
+
+it('a database that a rotation has shut is not opened by it once its Capsule is being moved', async () => {
+  names += 1;
+  const id = `raced-${names}`;
+  const principal = newToken('dbp').reveal();
+  await broker.provisioner.provision(id, principal);
+  const url: string = (await broker.as(principal).create(id, 'app')).json.database_url;
+  expect(two.serverOf(url)).toBe('main');
+  await COMMANDS['rotate']!.run(broker.servers, 'test', [id, 'app', '--end-sessions'], async () => '');
+  const { connections } = broker.context;
+  let transactions = 0;
+  let begun: Awaited<ReturnType<typeof move>> | undefined;
+  const transaction: Context['connections']['transaction'] = async (work, afterCommit) => {
+    transactions += 1;
+    // The first sets the password, and the second opens the database.
+    if (transactions === 2) begun = await move(broker, id, 'b');
+    return connections.transaction(work, afterCommit);
+  };
+  const call = { traceId: 'a'.repeat(32), principal: digestOf(new Secret(principal)) };
+  const context = { ...broker.context, connections: { ...connections, transaction } };
+  await expect(createApp(context, call, id, 'app')).rejects.toThrow('the Capsule is being moved');
+
+  await copyAll(clients, begun?.copies);
+  await move(broker, id, 'b', '--copied', begun?.attempt ?? '');
+  const after: string = (await broker.as(principal).create(id, 'app')).json.database_url;
+  expect(two.serverOf(after)).toBe('b');
+  expect(await sqlstate(after)).toBe('ok');
 });

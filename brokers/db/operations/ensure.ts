@@ -28,6 +28,8 @@ import {
   markEvicted,
   type Registration,
 } from '../registry/rows.ts';
+import { hasLeft } from '../servers/placements.ts';
+import { moving } from '../servers/routes.ts';
 import { spareFor } from '../spares/pool.ts';
 import { type Attempt, NoSpare, Overtaken, patienceOf } from './attempts.ts';
 import { seize } from './cut.ts';
@@ -155,6 +157,8 @@ async function reissue(
 export async function reopen(context: Context, workload: Workload, name: string): Promise<void> {
   await context.connections.transaction(async (session) => {
     const row = await lockDatabase(session, workload);
+    // A move that began since has the database, and whoever came in now would write what is not copied.
+    if (await hasLeft(session, workload.capsule)) throw moving();
     if (row?.state !== 'ready' || row.name !== name || !row.evicting) return;
     await markEvicted(session, workload);
     if (row.closed) return;

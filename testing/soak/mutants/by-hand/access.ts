@@ -9,6 +9,7 @@ const CUT = { file: 'operations/cut.test.ts' };
 const EVICT = { file: 'operations/evict.test.ts' };
 const COMMANDS = { file: 'commands.test.ts' };
 const SPARES = { file: 'spares/spares.test.ts' };
+const RACE = { file: 'moves/race.test.ts' };
 
 /** Mutations of decisions who may connect, and whose sessions are ended. */
 export const ACCESS = [
@@ -188,6 +189,13 @@ export const ACCESS = [
       "if (decision.kind === 'conflict' && row?.closed)",
       BLOCKED,
       'a subscription blocks a drop but gives no access',
+    ],
+    [
+      'the end of an eviction opens no database of a Capsule that is being moved',
+      'if (await hasLeft(session, workload.capsule)) throw moving();',
+      '',
+      RACE,
+      'a database that a rotation has shut is not opened by it once its Capsule is being moved',
     ],
   ]),
   ...mutantsOf('commands.ts', [
