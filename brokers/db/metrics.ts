@@ -85,6 +85,18 @@ export function createBrokerMetrics(registry: Registry, several = false): Server
   };
 }
 
+/** Reports whether the file of derivation keys has content that is refused. */
+export function countRefusedKeys(registry: Registry, { isRefused }: { isRefused(): boolean }): void {
+  new Gauge({
+    name: 'space_db_derivation_keys_refused',
+    help: '1 while DERIVATION_KEY_FILE has content that is refused, such as without a key that a database depends on, and this replica uses the last good content; 0 otherwise.',
+    registers: [registry],
+    collect() {
+      this.set(isRefused() ? 1 : 0);
+    },
+  });
+}
+
 type Own = Readonly<Record<string, string>>;
 type Families = ReturnType<typeof familiesOf>;
 

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import {
   ConcurrencyLimit,
-  ConfigError,
   createMetrics,
   keepFile,
   type Logger,
@@ -23,9 +22,9 @@ import {
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { newEpoch } from './core/names.ts';
-import { type DerivationKeys, parseDerivationKeys } from './derivation-keys.ts';
+import { type DerivationKeyFile, watchDerivationKeys } from './derivation-keys.ts';
 import { judge, readServerFacts, requireSafe, type Wanted } from './isolation/preflight.ts';
-import { createBrokerMetrics, type ServerMetrics } from './metrics.ts';
+import { countRefusedKeys, createBrokerMetrics, type ServerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
 import { SHARES, shareConnections } from './operations/shares.ts';
 import { migrate } from './registry/migrations.ts';
@@ -51,7 +50,7 @@ const MUTATIONS = { total: 32, perKey: 12, queued: 256, waitMs: 60_000 };
 /** What the broker has only once for all of its servers. */
 export interface Common {
   readonly config: Config;
-  readonly keys: Watched<DerivationKeys>;
+  readonly keys: DerivationKeyFile;
   readonly nameKey: Secret<Buffer>;
   readonly metrics: ServiceMetrics;
   readonly serverMetrics: ServerMetrics;
@@ -64,9 +63,10 @@ export async function openCommon(
   resources: Resources,
   options: { readonly several: boolean; readonly failpoint?: ((name: string) => void) | undefined },
 ): Promise<Common> {
-  const keys = keepFile(resources, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
+  const keys = keepFile(resources, await watchDerivationKeys(config.DERIVATION_KEY_FILE, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
   const metrics = createMetrics();
+  countRefusedKeys(metrics.registry, keys);
   const serverMetrics = createBrokerMetrics(metrics.registry, options.several);
   const failpoint = options.failpoint ?? (() => undefined);
   return { config, keys, nameKey, metrics, serverMetrics, failpoint };
@@ -108,7 +108,7 @@ export async function openServer(
   await requireServer(connections, { acceptedOpen, connections: config.ROLE_CONNECTION_LIMIT }, log);
   const installation = await migrate(connections, config.SPACE_NAME);
   const spares = spareNames(installation);
-  await requireKeys(connections, keys.current());
+  await keys.requireOf(() => connections.session(keyIdsInUse), resources);
 
   const mutations = new SharedSlots(MUTATIONS);
   let nudge: () => void = () => undefined;
@@ -169,15 +169,4 @@ async function requireServer(connections: Connections, wanted: Wanted, log: Logg
   const findings = judge(await readServerFacts(connections), wanted);
   for (const warning of findings.warnings) log.warn({ finding: warning }, 'preflight');
   requireSafe(findings);
-}
-
-/** @throws unless the key of every issued password is known: without it a URL could never be issued again */
-async function requireKeys(connections: Connections, keys: DerivationKeys): Promise<void> {
-  const ids = await connections.session(keyIdsInUse);
-  const missing = ids.filter((id) => keys.byId(id) === undefined);
-  if (missing.length > 0) {
-    throw new ConfigError(
-      `DERIVATION_KEY_FILE: keys that databases depend on are missing: ${missing.join(', ')}`,
-    );
-  }
 }

@@ -43,4 +43,4 @@ export { traceIdOf } from './trace.ts';
 export { Turns } from './turns.ts';
 export { UnansweredRequests } from './unanswered-requests.ts';
 export { type Round, startUpkeep } from './upkeep.ts';
-export { type Watched, watchFile } from './watched.ts';
+export { type Watched, type WatchedFile, watchFile } from './watched.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from './log.ts';
-import { type Watched, watchFile } from './watched.ts';
+import { type WatchedFile, watchFile } from './watched.ts';
 
 /** What a process keeps open until it ends, including mounted files; everything is closed in reverse order. */
 export interface Resources {
@@ -28,7 +28,11 @@ export async function closeAll({ closers }: Resources): Promise<void> {
 }
 
 /** A mounted file that is read again when it changes; each change is logged. */
-export function watched<T>(path: string, parse: (text: string) => T, log: Logger): Promise<Watched<T>> {
+export function watched<T>(
+  path: string,
+  parse: (text: string) => T | Promise<T>,
+  log: Logger,
+): Promise<WatchedFile<T>> {
   return watchFile(path, {
     parse,
     onChange: (outcome) => {

@@ -49,6 +49,43 @@ it('follows a file that is replaced as Kubernetes replaces Secrets, and keeps th
   watched.close();
 });
 
+it('is refused while it has invalid content, and no longer once the last valid one is back', async () => {
+  const path = join(directory, 'file');
+  writeFileSync(path, 'one');
+  const seen: boolean[] = [];
+  const watched = await watchFile(path, { parse, intervalMs: 60_000, onChange: ({ ok }) => seen.push(ok) });
+  const states: boolean[] = [];
+  for (const text of ['bad', 'one', 'bad', 'two']) {
+    writeFileSync(path, text);
+    await watched.refresh();
+    states.push(watched.isRefused());
+  }
+  expect(states).toEqual([true, false, true, false]);
+  expect(seen).toEqual([false, false, true]);
+  watched.close();
+});
+
+it('is checked one time after the other, so that an earlier content never replaces a later one', async () => {
+  const path = join(directory, 'file');
+  const first = Promise.withResolvers<void>();
+  writeFileSync(path, 'one');
+  const slow = async (text: string) => {
+    if (text === 'slow') await first.promise;
+    return text;
+  };
+  const watched = await watchFile(path, { parse: slow, intervalMs: 60_000 });
+  writeFileSync(path, 'slow');
+  const looks = [watched.refresh()];
+  // The first look has read the file before the next content is there.
+  await new Promise((resolve) => setImmediate(resolve));
+  writeFileSync(path, 'two');
+  looks.push(watched.refresh());
+  first.resolve();
+  await Promise.all(looks);
+  expect(watched.current()).toBe('two');
+  watched.close();
+});
+
 it('does not start with invalid content', async () => {
   const path = join(directory, 'file');
   writeFileSync(path, 'bad');

@@ -10,6 +10,7 @@ const EVICT = { file: 'operations/evict.test.ts' };
 const COMMANDS = { file: 'commands.test.ts' };
 const SPARES = { file: 'spares/spares.test.ts' };
 const RACE = { file: 'moves/race.test.ts' };
+const KEYS = { file: 'derivation-keys.test.ts' };
 
 /** Mutations of decisions who may connect, and whose sessions are ended. */
 export const ACCESS = [
@@ -205,6 +206,15 @@ export const ACCESS = [
       'admits',
       EVICT,
       'that changes its password in a loop does not come in again before the session has ended',
+    ],
+  ]),
+  ...mutantsOf('derivation-keys.ts', [
+    [
+      'new content of the file without a key that a database depends on is refused',
+      'requireAll(next, await inUse().catch(unanswered));',
+      'await inUse().catch(unanswered);',
+      KEYS,
+      'a derivation key that a database depends on is kept until none does, whatever becomes of the file',
     ],
   ]),
 ];
