@@ -2,6 +2,7 @@ import type { ConcurrencyLimit, Logger, Secret } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 import type { IssuedAddress } from './core/credentials.ts';
 import type { DerivationKeys } from './derivation-keys.ts';
+import type { TellEnded } from './limits/endings.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import type { Blockers } from './operations/blockers.ts';
 import type { ConnectionShares } from './operations/shares.ts';
@@ -26,6 +27,7 @@ export interface Context {
   readonly databaseBytes: number;
   readonly log: Logger;
   readonly metrics: BrokerMetrics;
+  readonly tellEnded: TellEnded;
   /**
    * Limits how many clones of the template run at once, since more would only share the disk and occupy connections.
    */

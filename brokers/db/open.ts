@@ -24,6 +24,7 @@ import type { Context } from './context.ts';
 import { newEpoch } from './core/names.ts';
 import { type DerivationKeyFile, watchDerivationKeys } from './derivation-keys.ts';
 import { judge, readServerFacts, requireSafe, type Wanted } from './isolation/preflight.ts';
+import { createTellEnded } from './limits/endings.ts';
 import { countRefusedKeys, createBrokerMetrics, type ServerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
 import { SHARES, shareConnections } from './operations/shares.ts';
@@ -99,7 +100,10 @@ export async function openServer(
   reach = untilReachable,
 ): Promise<OpenServer> {
   const { config, keys, nameKey, failpoint } = common;
-  const { blockers, address, metrics, ...opened } = await connect(common, plan, { log, resources });
+  const { blockers, address, metrics, tellEnded, ...opened } = await connect(common, plan, {
+    log,
+    resources,
+  });
   await reach(opened.connections, log);
   const shares = shareConnections(opened.connections);
   const connections = shares();
@@ -126,6 +130,7 @@ export async function openServer(
     databaseBytes: config.DEFAULT_QUOTA_BYTES,
     log,
     metrics,
+    tellEnded,
     ensureTemplate: () => ensureTemplate(connections, address, spares),
     cloning: new ConcurrencyLimit(CLONES),
     nudge: () => nudge(),
@@ -156,12 +161,13 @@ async function connect(
   const unwatched = openConnections(address, log, { ...CONNECTIONS, onDropWaits });
   resources.closers.push(() => unwatched.close());
   const metrics = serverMetrics.of(name, unwatched.count);
+  const tellEnded = createTellEnded(log, metrics);
   const blockers: Blockers = new Blockers(unwatched.watch, {
     stalledMs: config.STALLED_CLIENT_SECONDS * 1_000,
     log,
-    onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),
+    tellEnded,
   });
-  return { connections: blockers.guard(unwatched), blockers, address, metrics };
+  return { connections: blockers.guard(unwatched), blockers, address, metrics, tellEnded };
 }
 
 /** @throws unless tenants would be isolated on the server */

@@ -46,7 +46,7 @@ export function watchSessions(
   { address, context }: Pick<OpenServer, 'address' | 'context'>,
   resources: Resources,
 ): void {
-  const { blockers, log, metrics } = context;
+  const { blockers, log, metrics, tellEnded } = context;
   const watch = startWatch({
     address,
     bounds: {
@@ -57,6 +57,7 @@ export function watchSessions(
     intervalMs: config.WATCH_INTERVAL_MS,
     log,
     metrics,
+    tellEnded,
     onGreedy: (pid) => {
       blockers
         .wasTold(pid)

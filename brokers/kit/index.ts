@@ -20,6 +20,7 @@ export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
 export { lengthPrefixed } from './length-prefixed.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';
+export { LineBudget } from './line-budget.ts';
 export { type Listener, type ListenOptions, listen, type Served, type TlsMaterial } from './listener.ts';
 export { createLogger, type Logger, type LogLevel } from './log.ts';
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';

@@ -259,6 +259,21 @@ describe('a listener', () => {
   });
 });
 
+it('logs what the parser refuses of one address so often, and then how much more there was', async () => {
+  const lines: Record<string, unknown>[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const log = createLogger({ service: 'test', level: 'info', destination });
+  const port = await serving({ log });
+  const leftOut = () => lines.find(({ left_out }) => left_out !== undefined);
+  let sent = 0;
+  while (leftOut() === undefined) {
+    await Promise.all(Array.from({ length: 20 }, () => said(opened(port), 'nonsense\r\n\r\n')));
+    sent += 20;
+  }
+  expect(leftOut()).toMatchObject({ event: 'request', address: '127.0.0.1' });
+  expect(lines.filter(({ msg }) => msg === 'request').length).toBeLessThan(sent);
+});
+
 describe.each(['plain', 'TLS'] as const)('requests that do not wait for an answer, in %s', (how) => {
   it('end their connection, and of a thousand in one segment two are read', async () => {
     const port = await serving(how === 'TLS' ? { tls: material } : {});

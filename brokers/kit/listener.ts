@@ -14,6 +14,7 @@ import { bind } from './bind.ts';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import { endInTurns } from './end-in-turns.ts';
 import { errorBody } from './errors.ts';
+import { LineBudget } from './line-budget.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import { announcesBody, headProblem } from './request-head.ts';
@@ -68,6 +69,11 @@ export interface ListenOptions {
   readonly metrics: ServiceMetrics;
 }
 
+/** What answers to requests that the edge never sees need. */
+interface Refusing extends Pick<ListenOptions, 'name' | 'log' | 'metrics'> {
+  readonly lines: LineBudget;
+}
+
 const LIMITS = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,
@@ -87,7 +93,8 @@ const LINGER_MS = 2_000;
 export async function listen(edge: Served, options: ListenOptions): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
   const unanswered = new UnansweredRequests();
-  const serve = wellFormed(edge.listener, options);
+  const refusing: Refusing = { ...options, lines: new LineBudget(options.log) };
+  const serve = wellFormed(edge.listener, refusing);
   const listener: RequestListener = (request, response) => {
     if (!unanswered.isNext(request.socket)) return;
     unanswered.begins(request.socket, response);
@@ -102,7 +109,7 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
   const end = endInTurns();
   // A TLS server reports errors of the handshake here, too.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (unanswered.isAnswering(socket) || !answered(error, socket, options)) end(socket);
+    if (unanswered.isAnswering(socket) || !answered(error, socket, refusing)) end(socket);
   });
   server.maxRequestsPerSocket = 0;
   const { connections, refusedConnections } = options.metrics;
@@ -136,7 +143,7 @@ type RequestListener = Served['listener'];
  * Answers requests whose headers could be read in two ways, and ends the connection if a body is left that nobody
  * reads.
  */
-function wellFormed(listener: RequestListener, options: ListenOptions): RequestListener {
+function wellFormed(listener: RequestListener, options: Refusing): RequestListener {
   return (request, response) => {
     const problem = headProblem(request);
     if (problem !== undefined) return void refuseHead(problem, request.socket, options);
@@ -158,7 +165,7 @@ function tlsOptions({ cert, key }: TlsMaterial) {
  * Answers requests that the parser refuses or that do not continue. All other errors end without an answer: bytes
  * written before the end of a handshake, or to a client that does not read, would keep the socket open indefinitely.
  */
-function answered(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): boolean {
+function answered(error: NodeJS.ErrnoException, socket: Duplex, options: Refusing): boolean {
   const { code = '' } = error;
   const late = code === 'ERR_HTTP_REQUEST_TIMEOUT';
   // Thousands of connections may have sent nothing; they get neither an answer nor a log line.
@@ -172,13 +179,15 @@ function answered(error: NodeJS.ErrnoException, socket: Duplex, options: ListenO
   return false;
 }
 
-function refuseHead(problem: string, socket: Duplex, { log, metrics }: ListenOptions): void {
+function refuseHead(problem: string, socket: Duplex, { log, lines, metrics }: Refusing): void {
   const code: ErrorCode = 'invalid_request';
   const status = problem === 'HPE_HEADER_OVERFLOW' ? 431 : STATUS[code];
   const traceId = traceIdOf(undefined);
   const body = errorBody(code, traceId);
   metrics.requests.labels('none', String(status), code).observe(0);
-  log.info({ trace_id: traceId, operation: 'none', status, code, parser: problem }, 'request');
+  const who = { address: socket instanceof Socket ? socket.remoteAddress : undefined };
+  if (lines.allows('info', who, 'request'))
+    log.info({ trace_id: traceId, operation: 'none', status, code, parser: problem, ...who }, 'request');
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`,

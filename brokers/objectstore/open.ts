@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import {
   createMetrics,
   keepFile,
+  LineBudget,
   type Logger,
   parseKey,
   type Resources,
@@ -150,9 +151,11 @@ function createPrincipals({ config, log, connections, nameKey, s3, metrics }: Pr
     onRollback: () => metrics.custodyAlarms.inc({ alarm: 'registry_rollback' }),
     bindAll: (bound) => bindUnbound({ connections, bindings, prefixNames, log }, bound),
   });
+  const lines = new LineBudget(log);
   const onForged = (capsule: string, app?: string) => {
     metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
-    log.error({ capsule, app }, 'a principal that this broker did not register');
+    const event = 'a principal that this broker did not register';
+    if (lines.allows('error', { capsule, app }, event)) log.error({ capsule, app }, event);
   };
   const { lookup } = connections;
   const capsules = createCapsuleAuthority({ lookup, bindings, prefixNames, onForged });

@@ -1,6 +1,7 @@
 import type { Logger, Watched } from '@space/broker-kit';
 import type { ServerAddress } from '@space/broker-kit/postgres';
 import type { BrokerMetrics } from '../metrics.ts';
+import type { TellEnded } from './endings.ts';
 import { createGlances } from './glance.ts';
 import { holdSession } from './held-session.ts';
 import { Notifiers } from './notifiers.ts';
@@ -17,7 +18,8 @@ export interface WatchOptions {
   readonly bounds: SessionBounds;
   readonly intervalMs: number;
   readonly log: Logger;
-  readonly metrics: Pick<BrokerMetrics, 'sessionsEnded' | 'watchLooks'>;
+  readonly metrics: Pick<BrokerMetrics, 'watchLooks'>;
+  readonly tellEnded: TellEnded;
   /**
    * Called with the process id of a session that was ended for its locks; it may keep them for minutes while it ends.
    */
@@ -56,11 +58,12 @@ type Ended = Pick<TenantSession, 'pid' | 'role' | 'locks' | 'transactionSeconds'
   readonly reason: EndReason;
 };
 
-export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy }: WatchOptions): Watch {
+export function startWatch(options: WatchOptions): Watch {
+  const { address, bounds, intervalMs, log, metrics } = options;
   const stopping = new AbortController();
   const held = holdSession(address);
   const notifiers = new Notifiers();
-  const endings = tellOfEndings({ log, metrics, onGreedy });
+  const endings = tellOfEndings(options);
   let lost = false;
   const glances = createGlances({
     bound: bounds.locks,
@@ -125,7 +128,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
 }
 
 /** Reports each ended session once. Returns how soon the lock table must be checked again. */
-function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'metrics' | 'onGreedy'>) {
+function tellOfEndings({ tellEnded, onGreedy }: Pick<WatchOptions, 'tellEnded' | 'onGreedy'>) {
   /** Sessions that were ended and that the last check still found. */
   let leaving = new Set<number>();
   let alertUntil = 0;
@@ -136,13 +139,9 @@ function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'm
     tell({ pid, role, locks, reason, transactionSeconds }: Ended): void {
       if (leaving.has(pid)) return;
       leaving.add(pid);
-      metrics.sessionsEnded.labels(reason).inc();
       if (reason === 'locks' || reason === 'catalogue_locks') alertUntil = performance.now() + ALERT_MS;
       if (reason === 'locks') onGreedy(pid);
-      log.warn(
-        { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
-        'session ended',
-      );
+      tellEnded(role, reason, { locks, transaction_seconds: Math.round(transactionSeconds) });
     },
     glanceMs: () => (performance.now() < alertUntil ? ALERT_GLANCE_MS : GLANCE_MS),
   };

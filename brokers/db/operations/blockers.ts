@@ -1,5 +1,6 @@
 import { type Logger, RecentMap } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
+import type { TellEnded } from '../limits/endings.ts';
 
 /** Milliseconds after which a statement counts as waiting for another session. */
 const GRACE_MS = 50;
@@ -43,13 +44,13 @@ const MOST_STALLED = 10_000;
 /** A session that can react to its end has ended after this many milliseconds. */
 const STUCK_MS = 10_000;
 
-export type EndedFor = 'lock' | 'stall' | 'seizure' | 'unheeding';
+type EndedFor = 'lock' | 'stall' | 'seizure' | 'unheeding';
 
 interface BlockersOptions {
   /** Milliseconds for which a client may stand still in the middle of a command while a drop waits. */
   readonly stalledMs: number;
   readonly log: Logger;
-  readonly onEnded: (reason: EndedFor) => void;
+  readonly tellEnded: TellEnded;
 }
 
 /**
@@ -98,9 +99,7 @@ export class Blockers {
   /** Ends the session that a drop waits for, if it is a tenant's. */
   async dropWaitsFor(pid: number): Promise<void> {
     const tenant = await this.wasTold(pid);
-    if (tenant === undefined) return;
-    this.#options.onEnded('unheeding');
-    this.#options.log.warn({ database: tenant, reason: 'unheeding' }, 'session ended');
+    if (tenant !== undefined) this.#options.tellEnded(tenant, 'unheeding');
   }
 
   /**
@@ -194,11 +193,7 @@ export class Blockers {
 
   async #end(reason: EndedFor, step: string, text: string, values?: readonly unknown[]): Promise<void> {
     const rows = await this.#watch.run<{ tenant: string; ended: boolean }>(step, text, values);
-    for (const { tenant, ended } of rows) {
-      if (!ended) continue;
-      this.#options.onEnded(reason);
-      this.#options.log.warn({ database: tenant, reason }, 'session ended');
-    }
+    for (const { tenant, ended } of rows) if (ended) this.#options.tellEnded(tenant, reason);
   }
 }
 

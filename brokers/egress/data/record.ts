@@ -1,4 +1,4 @@
-import type { Logger } from '@space/broker-kit';
+import { LineBudget, type Logger } from '@space/broker-kit';
 import type { Ending } from '@space/contracts/egress';
 import type { EgressMetrics, Operation } from '../metrics.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
@@ -31,6 +31,7 @@ export interface Line {
 export type RecordLine = (line: Line) => void;
 
 export function recorder(log: Logger, metrics: EgressMetrics, calls: Calls): RecordLine {
+  const lines = new LineBudget(log);
   /** A child logger for each input, so that the fields which all of its lines share are serialised once. */
   const inputLoggers = new WeakMap<LiveInput, Logger>();
   const loggerAbout = (input: LiveInput, line: Line): Logger => {
@@ -46,6 +47,8 @@ export function recorder(log: Logger, metrics: EgressMetrics, calls: Calls): Rec
     passed.out += line.bytesOut;
     passed.in += line.bytesIn;
     const level = line.code === 'internal' ? 'error' : 'info';
+    const who = { capsule: line.tenant?.capsule, app: line.tenant?.app, input: line.input?.key };
+    if (!lines.allows(level, who, 'egress')) return;
     if (line.input === undefined) log[level]({ ...about(line), ...happened(line, seconds) }, 'egress');
     else loggerAbout(line.input, line)[level](happened(line, seconds), 'egress');
   };

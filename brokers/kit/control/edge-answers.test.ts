@@ -117,6 +117,31 @@ describe('an answer', () => {
   });
 });
 
+it('a stranger has so many lines, and a caller within its rate one for each request', async () => {
+  const { ask, lines } = await serving({ ...LOOK, authority }, undefined, { failures: 10 });
+  const ofRequests = (status: number) =>
+    lines.filter((line) => line['msg'] === 'request' && line['status'] === status).length;
+  const many = async (count: number, headers: readonly string[], target = '/look') => {
+    for (let i = 0; i < count; i += 50)
+      await Promise.all(Array.from({ length: 50 }, () => ask(`GET ${target}`, headers)));
+  };
+  await many(1_200, [bearer()]);
+  await eventually(() => ofRequests(200) === 1_200, { what: 'a line for each' });
+  let sent = 0;
+  const leftOut = () => lines.find(({ left_out }) => left_out !== undefined);
+  // As many as it takes, however slow the machine is.
+  await eventually(
+    async () => {
+      await many(1_000, [], '/nowhere');
+      sent += 1_000;
+      return leftOut();
+    },
+    { what: 'the number of those without a line' },
+  );
+  expect(leftOut()).toMatchObject({ event: 'request', address: '127.0.0.1' });
+  expect(ofRequests(404)).toBeLessThan(sent);
+});
+
 describe('a target', () => {
   it('is given to the router as only its path', async () => {
     const { ask, targets } = await serving(LOOK);

@@ -4,6 +4,7 @@ import type { Secret } from '@space/contracts/secret';
 import { checkBodyHead, readJsonObject } from '../body.ts';
 import { errorBody, refusal, ServiceError } from '../errors.ts';
 import type { RateLimit } from '../limits.ts';
+import { LineBudget } from '../line-budget.ts';
 import type { Logger } from '../log.ts';
 import type { ServiceMetrics } from '../metrics.ts';
 import { bearerToken } from '../tokens.ts';
@@ -60,11 +61,14 @@ const PLAIN_PATH = /^\/[\x21\x22\x24-\x7e]*$/;
  */
 export class Edge<Caller> {
   readonly #options: EdgeOptions<Caller>;
+  /** The lines about requests of anybody. Those of a caller are as many as its rate. */
+  readonly #strangers: LineBudget;
   readonly #lines = new WeakMap<IncomingMessage, RequestLine>();
   #draining = false;
 
   constructor(options: EdgeOptions<Caller>) {
     this.#options = options;
+    this.#strangers = new LineBudget(options.log);
   }
 
   /** The listener of a server. The router matches the path, and sees nothing else of the target. */
@@ -75,7 +79,8 @@ export class Edge<Caller> {
       response.setHeader('cache-control', 'no-store');
       response.setHeader('x-content-type-options', 'nosniff');
       if (this.#draining) response.setHeader('connection', 'close');
-      response.once('close', () => line.record(response, this.#options));
+      const { log, metrics } = this.#options;
+      response.once('close', () => line.record(response, { log, metrics, strangers: this.#strangers }));
       const [path = '', query] = (request.url ?? '').split('?', 2);
       if (!PLAIN_PATH.test(path)) return this.fail(request, response, noRoute());
       line.query = query !== undefined;
@@ -135,6 +140,7 @@ export class Edge<Caller> {
     line.operation = route.operation;
     line.quiet = route.quiet === true;
     const caller = route.authority && (await this.#authenticate(request, route.authority));
+    line.admitted = caller !== undefined;
     if (route.method === 'POST' && line.query) throw new ServiceError('invalid_request', 'query on a POST');
     const body = route.method === 'POST' ? await this.#readBody(request, response) : {};
     return { traceId: line.traceId, caller, body, notes: line.notes };

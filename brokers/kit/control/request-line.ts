@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ErrorCode } from '@space/contracts/errors';
+import type { LineBudget } from '../line-budget.ts';
 import type { Logger } from '../log.ts';
 import type { ServiceMetrics } from '../metrics.ts';
 
@@ -10,6 +11,8 @@ export class RequestLine {
   /** Whether the target had a query. */
   query = false;
   code: ErrorCode | 'ok' = 'ok';
+  /** Whether the caller proved who it is, and is within its rate. */
+  admitted = false;
   /** The error, if it is the operators' to repair. */
   fault: unknown;
   /** Fields that the service adds; never a secret. */
@@ -21,7 +24,10 @@ export class RequestLine {
     this.traceId = traceId;
   }
 
-  record(response: ServerResponse, { log, metrics }: { log: Logger; metrics: ServiceMetrics }): void {
+  record(
+    response: ServerResponse,
+    { log, metrics, strangers }: { log: Logger; metrics: ServiceMetrics; strangers: LineBudget },
+  ): void {
     const seconds = (performance.now() - this.#startedAt) / 1000;
     const status = response.statusCode;
     metrics.requests.labels(this.operation, String(status), this.code).observe(seconds);
@@ -35,8 +41,13 @@ export class RequestLine {
       ...this.notes,
       ...(this.fault === undefined ? {} : { err: this.fault }),
     };
-    if (this.fault !== undefined) log.error(fields, 'request');
-    else if (this.quiet && this.code === 'ok') log.debug(fields, 'request');
-    else log.info(fields, 'request');
+    const level = this.#level();
+    const address = response.req.socket.remoteAddress;
+    if (this.admitted) log[level](fields, 'request');
+    else if (strangers.allows(level, { address }, 'request')) log[level]({ ...fields, address }, 'request');
+  }
+  #level(): 'error' | 'debug' | 'info' {
+    if (this.fault !== undefined) return 'error';
+    return this.quiet && this.code === 'ok' ? 'debug' : 'info';
   }
 }

@@ -393,3 +393,23 @@ test('an unavailable upstream is reported without details', async () => {
   await fixture.s3.start();
   expect((await mine.put('a', 'x')).status).toBe(200);
 });
+
+test('an Assistant that asks without end has so many lines of the log a second, and the others are counted', async () => {
+  const noisy = await newAssistant(fixture.broker, { capsule: 'noisy' });
+  const own = () =>
+    fixture.broker.log.map((line) => JSON.parse(line)).filter(({ capsule }) => capsule === 'noisy');
+  const leftOut = () => own().find(({ left_out }) => left_out !== undefined);
+  let sent = 0;
+  await eventually(
+    async () => {
+      await Promise.all(Array.from({ length: 10 }, () => noisy.get('absent')));
+      sent += 10;
+      return sent % 1_000 === 0 && leftOut();
+    },
+    { what: 'the number of those without a line' },
+  );
+  expect(leftOut()).toMatchObject({ event: 'request', app: 'app', msg: 'lines left out' });
+  expect(
+    own().filter(({ msg, operation }) => msg === 'request' && operation !== 'capsule.provision').length,
+  ).toBeLessThan(sent);
+});

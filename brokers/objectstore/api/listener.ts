@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Logger, ServiceError, type ServiceMetrics } from '@space/broker-kit';
+import { LineBudget, type Logger, ServiceError, type ServiceMetrics } from '@space/broker-kit';
 import { toServiceError as ofRegistry } from '@space/broker-kit/postgres';
 import { toServiceError } from '../upstream/errors.ts';
 import type { OpenAdmission } from './admission.ts';
@@ -23,8 +23,9 @@ export interface ListenerOptions {
 /** Milliseconds that the caller of a refused request may continue to send before the connection is closed. */
 const LINGER_MS = 2_000;
 
-/** Routes every request of the data listener to its protocol, and writes one log line for each. */
+/** Routes every request of the data listener to its protocol, and logs each within the share of its caller. */
 export function createDataListener({ json, s3, admission, log, metrics }: ListenerOptions): DataListener {
+  const lines = new LineBudget(log);
   let draining = false;
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
@@ -59,9 +60,15 @@ export function createDataListener({ json, s3, admission, log, metrics }: Listen
   }
 
   function record(exchange: Exchange): void {
-    const { response, operation, code, tenant, error } = exchange;
+    const { request, response, operation, code, tenant, error } = exchange;
     const seconds = (performance.now() - exchange.startedAt) / 1000;
     metrics.requests.labels(operation, String(response.statusCode), code).observe(seconds);
+    const who =
+      tenant === undefined
+        ? { address: request.socket.remoteAddress }
+        : { capsule: tenant.capsule, app: tenant.app };
+    const level = error === undefined ? 'info' : 'error';
+    if (!lines.allows(level, who, 'request')) return;
     const fields = {
       trace_id: exchange.traceId,
       operation,
@@ -69,11 +76,10 @@ export function createDataListener({ json, s3, admission, log, metrics }: Listen
       code,
       ms: Math.round(seconds * 10_000) / 10,
       ...(response.writableFinished ? {} : { cut_short: true }),
-      ...(tenant === undefined ? {} : { capsule: tenant.capsule, app: tenant.app }),
+      ...who,
       ...(error === undefined ? {} : { err: error }),
     };
-    if (error === undefined) log.info(fields, 'request');
-    else log.error(fields, 'request');
+    log[level](fields, 'request');
   }
 
   return {

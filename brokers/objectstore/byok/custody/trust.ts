@@ -1,4 +1,4 @@
-import { type Logger, ServiceError, type Watched } from '@space/broker-kit';
+import { LineBudget, type Logger, ServiceError, type Watched } from '@space/broker-kit';
 import type { Keyring } from '@space/broker-kit/custody';
 import { type Anchor, type AnchorVerdict, compare } from './anchor.ts';
 import { emptyInventory, type Inventory, isEmpty, type StoredInventory } from './inventory.ts';
@@ -56,9 +56,11 @@ export interface Trust {
 }
 
 export function createTrust({ seals, keyring, log, onAlarm }: TrustOptions): Trust {
+  const lines = new LineBudget(log);
   function alarm(kind: Alarm, capsule: string, problem: string): ServiceError {
     onAlarm(kind);
-    log.error({ capsule, custody: kind, problem }, 'custody');
+    const about = { capsule, custody: kind, problem };
+    if (lines.allows('error', about, 'custody')) log.error(about, 'custody');
     const code = kind === 'rollback' ? 'custody_rollback' : 'custody_unavailable';
     return new ServiceError(code, `custody: ${problem}`);
   }
