@@ -394,7 +394,7 @@ describe('the chart', () => {
     it('runs none itself, creates no key or certificate for it, and lets only the broker reach it', async () => {
       const rendered = await render(...set(whole), '--set', 's3.image=');
       const text = JSON.stringify(rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
-      expect(text).not.toMatch(/s3-root|s3-tls|"component":"s3"/);
+      expect(text).not.toMatch(/s3-root|s3-tls|component":"s3"/);
       expect(rendered.filter(({ metadata }) => metadata.name === 's3')).toEqual([]);
       const broker = rendered.find(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'objectstore-broker',
