@@ -37,9 +37,22 @@ describe('the lifecycle', () => {
   });
 
   test('deleting a Capsule deletes its Assistants first, and accepts no new ones', async () => {
-    await space.settled();
-    await space.removed(CAPSULE, home);
-    expect(await space.list(ASSISTANT)).toEqual([]);
+    const namespace = await space.settled();
+    const held = 'space.test/held';
+    await space.patch(ASSISTANT, 'ledger', { metadata: { finalizers: [ASSISTANT_FINALIZER, held] } });
+    await space.delete(CAPSULE, home);
+    const finalizers = async () =>
+      (await space.get<kinds.Assistant>(ASSISTANT, 'ledger'))?.metadata.finalizers ?? [];
+    await eventually(async () => (await finalizers()).join() === held, { what: 'the end of its data' });
+    const left = await environment.databases();
+    // While one is there, the Capsule stays, and ends others that come.
+    await space.assistant('later', { capsule: home, manifest: manifest('later') });
+    await space.goes(ASSISTANT, 'later');
+    expect(await space.condition(CAPSULE, home, 'Finalized')).toBe('False AssistantsRemain');
+    expect(await space.list(DEPLOYMENT, namespace)).toEqual([]);
+    expect(await environment.databases()).toEqual(left);
+    await space.patch(ASSISTANT, 'ledger', { metadata: { finalizers: [] } });
+    await space.goes(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
     await space.assistant('late', { capsule: home });
     await space.becomes(ASSISTANT, 'late', 'Ready', 'False CapsuleNotFound');
