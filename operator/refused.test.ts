@@ -215,7 +215,7 @@ test('a policy’s message about a Secret is repeated nowhere', async () => {
   await space.becomes(ASSISTANT, 'second', 'WorkloadReady', 'False WriteRefused');
   const events = await space.events('second');
   const everything = JSON.stringify([space.logs, await space.list(ASSISTANT), events]);
-  expect(everything).not.toContain('postgres://');
+  expect(everything).not.toContain('postgresql://');
   expect(everything).not.toContain(Buffer.from('postgresql://').toString('base64').slice(0, 12));
 });
 

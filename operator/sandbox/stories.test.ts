@@ -91,11 +91,16 @@ describe('a node', () => {
     space.fates.set(ATTESTER_IMAGE, 'pending');
     await space.start();
     await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
     await space.becomes(CAPSULE, home, 'SandboxReady', 'Unknown ProbePending');
-    await space.stop();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False CapsuleNotReady');
+    const asked = await uidsOf();
+    expect(asked).toHaveLength(1);
     // Another operator finds the question asked and waits for the same answer.
-    await space.start();
-    expect(await probes()).toHaveLength(1);
+    await space.restartedAndLooked();
+    expect(await space.condition(CAPSULE, home, 'SandboxReady')).toBe('Unknown ProbePending');
+    expect(await uidsOf()).toEqual(asked);
+    expect(await space.get(kinds.DEPLOYMENT, 'ledger', space.namespaceOf(home))).toBeUndefined();
     await space.removed(CAPSULE, home);
   });
 
