@@ -40,7 +40,22 @@ const word = fc
   .filter((text) => !/^-$|^[-:]|[:-]$|--/.test(text) && Math.abs(Number(text)) !== Number.POSITIVE_INFINITY);
 
 it('what is accepted as a word is the same text, number or boolean for kubectl', () => {
-  const SURE = ['~', 'null', 'TRUE', 'yes', 'No', 'on', 'y', '0X1F', '0B11', '0O17', '0x_1', '1_0e3', '-_1', '0.1_5'];
+  const SURE = [
+    '~',
+    'null',
+    'TRUE',
+    'yes',
+    'No',
+    'on',
+    'y',
+    '0X1F',
+    '0B11',
+    '0O17',
+    '0x_1',
+    '1_0e3',
+    '-_1',
+    '0.1_5',
+  ];
   fc.assert(
     fc.property(fc.uniqueArray(word, { minLength: 300, maxLength: 300 }), (words) => {
       const line = (one: string, index: number) => `  w${index}: ${one}\n`;
@@ -55,7 +70,17 @@ it('what is accepted as a word is the same text, number or boolean for kubectl',
 
 it('what is accepted has no line that only kubectl sees', () => {
   const piece = fc.constantFrom(
-    ...['  a: 1\n', '  b: x # note', '# note', '  c: "x', '"', '  d: |\n    x', '  e: [x,', ']', '  f: >-\n    y'],
+    ...[
+      '  a: 1\n',
+      '  b: x # note',
+      '# note',
+      '  c: "x',
+      '"',
+      '  d: |\n    x',
+      '  e: [x,',
+      ']',
+      '  f: >-\n    y',
+    ],
     ...['\n', '\r\n', '\r', '\u0085', '\u2028', '\u2029', '\ufeff', '\t', ' ', '  g: 2', 'z', '\u00a0'],
   );
   let accepted = 0;

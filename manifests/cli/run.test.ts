@@ -204,8 +204,8 @@ describe('validate', () => {
       const hidden = `# nothing else${end}integrations: { mail: { scopes: [all] } }\n`;
       const files = { 'a.yaml': `${text}\n${hidden}`, 'b.yaml': `# Written on Windows\r\n${text}\r\n` };
       const { code, out } = await cli(['validate', 'a.yaml'], files);
-      const escape = `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`;
-      expect([code, out]).toEqual([1, expect.stringContaining(`as ${escape} in double quotes`)]);
+      const escaped = `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`;
+      expect([code, out]).toEqual([1, expect.stringContaining(`as ${escaped} in double quotes`)]);
       expect(out).toMatch(/\(line 2, column 15\) \[yaml-line-break\]/);
       expect((await cli(['validate', 'b.yaml'], files)).code).toBe(0);
     },

@@ -75,8 +75,8 @@ const LINE_BREAKS = /\r(?!\n)|[\u0085\u2028\u2029]/g;
 function refuseLineBreaks(text: string, at: (offset: number) => Position, report: ErrorReport): void {
   for (const { 0: char, index } of text.matchAll(LINE_BREAKS)) {
     const { line, column } = at(index);
-    const escape = `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    const message = `must have ${quoted(char, true)} as ${escape} in double quotes: some readers of YAML begin a new line there`;
+    const escaped = `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    const message = `must have ${quoted(char, true)} as ${escaped} in double quotes: some readers of YAML begin a new line there`;
     report([], 'yaml-line-break', `${message} (line ${line}, column ${column})`);
   }
 }
