@@ -16,7 +16,7 @@ export type Names = readonly [string, ...string[]];
 
 export type Parts = readonly { readonly number: number; readonly etag: string }[];
 
-export type Take =
+type Take =
   | { readonly to: 'complete'; readonly etag: string | undefined }
   | { readonly to: 'abort'; readonly forced: boolean };
 
