@@ -57,9 +57,13 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 export async function startEnvironment(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<TestEnvironment> {
+  await using opened = new AsyncDisposableStack();
   const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
+  opened.defer(() => rmSync(directory, { recursive: true }));
   const policyServer = await startPolicyServer([SPACE]);
+  opened.defer(() => policyServer.stop());
   const started: Console[] = [];
+  opened.defer(async () => void (await Promise.all(started.map((one) => one.stop()))));
   const log: string[] = [];
   const write = (name: string, text: string) => {
     writeFileSync(join(directory, name), text, { mode: 0o600 });
@@ -168,6 +172,7 @@ export async function startEnvironment(
   for (const role of ROLES) pairs.push([role, await roleToken(role)]);
   const tokens = Object.fromEntries(pairs) as Record<Role, string>;
   const { origin } = await start();
+  const whole = opened.move();
   return {
     policyServer,
     origin,
@@ -186,10 +191,6 @@ export async function startEnvironment(
       await grant(name, rules);
       return tokenOf(SPACE, name);
     },
-    async close() {
-      await Promise.all(started.map((one) => one.stop()));
-      await policyServer.stop();
-      rmSync(directory, { recursive: true });
-    },
+    close: () => whole.disposeAsync(),
   };
 }

@@ -15,9 +15,14 @@ export interface WithStore {
 }
 
 export async function startWithStore(settings: Readonly<Record<string, string>> = {}): Promise<WithStore> {
+  await using opened = new AsyncDisposableStack();
   const store = await startOwnStore();
+  opened.defer(() => store.remove());
   const fixture = await openFixture({ environment: store.environment });
+  opened.defer(() => fixture.close());
   const environment = await startEnvironment({ OBJECT_STORE_URL: fixture.broker.url, ...settings });
+  opened.defer(() => environment.close());
+  const whole = opened.move();
   const readable: string[] = [];
   return {
     environment,
@@ -46,11 +51,7 @@ export async function startWithStore(settings: Readonly<Record<string, string>> 
       await untilInForce(environment.policyServer, { user }, rules([name]), 'home-system');
       return principal;
     },
-    async close() {
-      await environment.close();
-      await fixture.close();
-      await store.remove();
-    },
+    close: () => whole.disposeAsync(),
   };
 }
 
