@@ -53,7 +53,8 @@ export function createS3Protocol(options: S3Options): Protocol {
   /** Finds the signer, and whether the signature is in its time; every refusal costs the same work. */
   async function authenticate({ request, path, query }: Exchange): Promise<Signer | undefined> {
     const received = headersOrNone(request.rawHeaders);
-    const asked = received === undefined || isTooMuch(path, query) ? undefined : askedOf(received, query);
+    const isTooLong = received === undefined || isTooMuch(path, query, received);
+    const asked = isTooLong ? undefined : askedOf(received, query);
     const handle = asked === undefined ? undefined : handleOf(asked.claim.accessKeyId);
     const tenant = await tenants.byHandle(handle ?? NOBODY.subarray(0, HANDLE_BYTES));
     if (received === undefined || asked === undefined) return undefined;

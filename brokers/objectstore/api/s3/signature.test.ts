@@ -123,6 +123,12 @@ describe('a refusal', () => {
     expect(await sent({ headers: headers(257) })).toMatchObject({ status: 403, code: 'AccessDenied' });
   });
 
+  test('is of headers with some spaces in a row, each of which becomes one, and of more it is none', async () => {
+    const spaced = (count: number) => ({ h: `a${'  a'.repeat(count)}` });
+    expect((await sent({ headers: spaced(256) })).status).toBe(200);
+    expect(await sent({ headers: spaced(257) })).toMatchObject({ status: 403, code: 'AccessDenied' });
+  });
+
   test('is as long as a key and a list need, and of a longer one it is none', async () => {
     const longest = Array.from({ length: 3 }, () => '\u{1f600}'.repeat(60)).join('/');
     const path = (text: string) => `/data/${encodePath(text)}`;

@@ -67,6 +67,8 @@ const MOST_SIGNED = 256;
 /** The longest path, that of the longest key, and the longest query: AWS takes no request whose head has more than 8 KiB. */
 const MOST_PATH = 4 * 1024;
 const MOST_QUERY = 12 * 1024;
+/** The most pairs of spaces in the values of headers, which are one space in what is signed. */
+const MOST_SPACES = 256;
 /** The only parameter of a presigned URL that is not signed, since it is the signature. */
 const SIGNATURE = 'X-Amz-Signature';
 
@@ -80,17 +82,26 @@ export function parseClaim(headers: ReadonlyMap<string, string>): Claim | undefi
   return { ...parsed, time, signedHeaders, signature, expires: undefined };
 }
 
-/** Undefined if there are too many. */
+/** Undefined if there are too many, or one twice: the value of each is signed, however long it is. */
 function namesIn(text: string): readonly string[] | undefined {
   const names = text.split(';', MOST_SIGNED + 1);
-  return names.length > MOST_SIGNED ? undefined : names;
+  return names.length > MOST_SIGNED || new Set(names).size < names.length ? undefined : names;
 }
 
-/** Whether path or query are longer than those that anybody signs, or there are too many parameters. */
-export const isTooMuch = (path: string, query = ''): boolean =>
-  path.length > MOST_PATH ||
-  query.length > MOST_QUERY ||
-  query.split('&', MOST_PARAMETERS + 1).length > MOST_PARAMETERS;
+/** Whether a request has more than anybody signs. */
+export const isTooMuch = (path: string, query: string | undefined, headers: Received): boolean =>
+  path.length > MOST_PATH || isTooMuchQuery(query ?? '') || hasManySpaces(headers);
+
+const isTooMuchQuery = (query: string) =>
+  query.length > MOST_QUERY || query.split('&', MOST_PARAMETERS + 1).length > MOST_PARAMETERS;
+
+function hasManySpaces(headers: Received): boolean {
+  let count = 0;
+  for (const value of headers.values())
+    for (let at = value.indexOf('  '); at !== -1 && count <= MOST_SPACES; at = value.indexOf('  ', at + 2))
+      count += 1;
+  return count > MOST_SPACES;
+}
 
 function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | undefined {
   const [, accessKeyId, day, region] = CREDENTIAL.exec(text) ?? [];
@@ -176,7 +187,7 @@ function untimely({ expires }: Claim, signedAt: number, { now, longest }: Timing
 /** Whether everything with a meaning in S3 is signed, so that nobody in between can add to it. */
 function coversAll({ headers }: SignedRequest, { signedHeaders, expires }: Claim): boolean {
   const signed = new Set(signedHeaders);
-  if (signed.size !== signedHeaders.length || !signed.has('host')) return false;
+  if (!signed.has('host')) return false;
   if (expires === undefined && !headers.has('x-amz-content-sha256')) return false;
   for (const name of signed) if (!headers.has(name)) return false;
   for (const name of headers.keys()) if (name.startsWith('x-amz-') && !signed.has(name)) return false;

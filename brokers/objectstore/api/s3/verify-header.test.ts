@@ -81,7 +81,7 @@ describe('a request that is signed in its header', () => {
   test('must have the hash of its body, and sign that, the host, and every header of S3, each once', () => {
     for (const name of ['host', 'x-amz-content-sha256']) {
       expect(judged({ without: [name] }), name).toBe('nobody');
-      expect(judged({ again: [name] }), name).toBe('nobody');
+      expect(judged({ again: [name] }), name).toBe('no claim');
     }
     expect(judged({ without: ['host'], unsigned: { host: HOST } })).toBe('nobody');
     expect(judged({ headers: { 'x-amz-acl': 'private' } })).toBe('good');
@@ -141,6 +141,10 @@ describe('a claim', () => {
     expect(claim(`-${KEYS.AccessKeyId}/${scope}`)).toBeUndefined();
     expect(claim(`${KEYS.AccessKeyId}/${scope}/more`)).toBeUndefined();
   });
+
+  test('names no header twice, whose value would be signed as often', () => {
+    expect(claim(`${KEYS.AccessKeyId}/${scope}`, '', 'host;x;x')).toBeUndefined();
+  });
 });
 
 describe('of a presigned URL', () => {
@@ -170,6 +174,7 @@ describe('of a presigned URL', () => {
     ['with something in front', ' host'],
     ['with something behind', 'host '],
     ['too many', 'h'.repeat(4_097)],
+    ['one twice', 'host;x;x'],
   ])('the names of signed headers are checked: %s', (_, names) => {
     expect(parsed({ 'X-Amz-SignedHeaders': 'host' })).toBeDefined();
     expect(parsed({ 'X-Amz-SignedHeaders': names })).toBeUndefined();
