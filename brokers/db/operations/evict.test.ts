@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { COMMANDS } from '../commands.ts';
+import { lockDatabase } from '../registry/rows.ts';
 import type { Client } from '../testing/broker.ts';
 import {
   connect,
@@ -13,6 +14,7 @@ import {
   sqlstate,
   UNINTERRUPTIBLE,
 } from '../testing/postgres.ts';
+import { ensureDatabase } from './ensure.ts';
 
 /** Rotations that end all sessions, while one session cannot be ended. */
 let fixture: Fixture;
@@ -21,7 +23,8 @@ beforeAll(async () => {
   const failpoint = (name: string) => {
     if (name === 'evict:before-reopen') beforeReopen();
   };
-  fixture = await openFixture({}, { failpoint });
+  // No sweep ends what an eviction has left.
+  fixture = await openFixture({}, { failpoint, environment: { SIZE_INTERVAL_MS: '1000000' } });
 });
 afterAll(() => fixture.close());
 
@@ -161,6 +164,29 @@ describe('a thief', () => {
     expect(after.status).toBe(200);
     await isOut(after.json.database_url);
     await thief.end().catch(() => undefined);
+  });
+
+  it('is put out by an attempt that cannot seize the database, before anything is opened', async () => {
+    const thief = await begin();
+    let ended = false;
+    thief.once('end', () => {
+      ended = true;
+    });
+    const { context } = fixture.broker;
+    const workload = { capsule: `robbed${id}`, app: 'app' };
+    const attempt = { passedOver: [], contested: false, occupied: true, take: () => undefined };
+    const entry = {
+      traceId: 'c'.repeat(32),
+      operation: 'capsule.app.create',
+      authority: 'capsule',
+      ...workload,
+    };
+    await context.connections.transaction(async (session) => {
+      const row = await lockDatabase(session, workload);
+      await ensureDatabase(context, session, { workload, row, incarnation: 1, attempt, entry });
+    });
+    await eventually(() => ended, { what: 'the end of its session', within: 60_000 });
+    expect((await create()).status).toBe(200);
   });
 
   it('that comes back and changes its password all the time is shut out while a session cannot be ended', async () => {

@@ -168,7 +168,7 @@ export const ACCESS = [
       "if (attempt.occupied) await session.run('end sessions', END_SESSIONS, [[name]]);",
       "if (attempt.occupied) await session.run('end sessions', 'SELECT $1::text[]', [[name]]);",
       EVICT,
-      'that comes back and changes its password all the time is shut out while a session cannot be ended',
+      'is put out by an attempt that cannot seize the database, before anything is opened',
     ],
     [
       'an eviction closes the database until the new password is valid',

@@ -4,6 +4,7 @@ const ON_18 = 'on PostgreSQL 18';
 const MAJORS = { file: 'operations/majors.test.ts', on: ON_18 };
 const STUCK = { file: 'upkeep/stuck.test.ts', on: ON_18 };
 const COMMANDS = { file: 'commands.test.ts' };
+const EVICT = { file: 'operations/evict.test.ts' };
 const SPARES = { file: 'spares/spares.test.ts' };
 const RESTORE = { file: 'restore.test.ts' };
 const DECIDE = { file: 'core/decide.test.ts' };
@@ -129,8 +130,8 @@ export const DOORS = [
       'a rotation terminates sessions if that was requested',
       'evicting = evicting OR $3',
       'evicting = evicting AND $3',
-      COMMANDS,
-      'ends sessions with the old password, which no longer works',
+      EVICT,
+      'is out of a database that nobody can enter, should the broker die before it opens it again',
     ],
   ]),
   ...mutantsOf('upkeep/stuck.ts', [
