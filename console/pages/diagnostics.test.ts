@@ -204,11 +204,19 @@ describe('the archive of an endless Space', () => {
   };
 
   it('has a limited number of objects and bytes', async () => {
-    const files = await filesOf(
-      endless(() => {}),
-      () => new Date(0),
-      { ...BOUNDS, items: 500, bytes: 100_000 },
-    );
+    const [items, bytes] = [500, 100_000];
+    const visit = endless(() => {});
+    const entries = await Array.fromAsync(archive(visit, () => new Date(0), { ...BOUNDS, items, bytes }));
+    // README.txt and version.json are first, contents.json is last.
+    const lists = entries.slice(2, -1);
+    const { files } = JSON.parse(entries.at(-1)?.content ?? '') as { files: { missing?: string }[] };
+    const lengths = lists.map(({ content }) => JSON.parse(content).length);
+    expect(lengths).toEqual(Array(lengths.length).fill(items));
+    expect(lengths.length).toBeGreaterThan(0);
+    // Further lists are read, and left out.
+    expect(files.length).toBeGreaterThan(lengths.length + 1);
+    const sizes = lists.map(({ content }) => Buffer.byteLength(content));
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(bytes);
     expect(files.slice(1).every(({ missing }) => missing === 'too much')).toBe(true);
   });
 
