@@ -18,7 +18,10 @@ interface Fault {
 }
 
 /** Runs the command on files that are held in memory. */
-async function cli(args: readonly string[], files: Readonly<Record<string, string | Uint8Array>> = {}) {
+async function cli(
+  args: readonly string[],
+  files: Readonly<Record<string, string | Uint8Array | Error>> = {},
+) {
   const written: Record<string, string> = {};
   let out = '';
   let err = '';
@@ -32,6 +35,7 @@ async function cli(args: readonly string[], files: Readonly<Record<string, strin
     async read(file) {
       const content = files[file];
       if (content === undefined) throw Object.assign(new Error('no'), { code: 'ENOENT' });
+      if (content instanceof Error) throw content;
       return typeof content === 'string' ? Buffer.from(content) : content;
     },
     async create(file, content) {
@@ -238,9 +242,11 @@ describe('validate', () => {
   });
 
   it('escapes control characters of terminals', async () => {
-    const { out, err } = await cli(['validate', 'a.json', 'b\u001b[31m'], {
+    const { out, err } = await cli(['validate', 'a.json', 'b\u001b[31m', 'c\u001b[31m'], {
       'a.json': '{"\\u001b[31m\\u202e":1}',
+      'c\u001b[31m': new Error("ELOOP: too many symbolic links encountered, open 'c\u001b[31m'"),
     });
+    expect(err).toContain('too many symbolic links');
     expect(out + err).not.toMatch(/[\u001b\u202e]/);
   });
 });

@@ -187,5 +187,5 @@ function unreadable(error: unknown): string {
   if (code === 'EEXIST') return 'exists already';
   if (code === 'EACCES') return 'may not be opened';
   if (code === 'EISDIR') return 'is a directory';
-  return error instanceof Error ? error.message : 'cannot be read';
+  return error instanceof Error ? printable(error.message) : 'cannot be read';
 }
