@@ -45,6 +45,7 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- if ne $owner .Release.Name }}
 {{- fail (printf "the namespace %s belongs to the Space %s; install the release %s into a namespace of its own" .Release.Namespace $owner .Release.Name) }}
 {{- end }}
+{{- include "space.blocks.validate" . }}
 {{- include "space.validateImages" . }}
 {{- include "space.s3.validate" . }}
 {{- include "space.postgres.validate" . }}
