@@ -52,6 +52,34 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- include "space.backup.validate" . }}
 {{- include "space.podUser.validate" . }}
 {{- include "space.retention.validate" . }}
+{{- include "space.limits.validate" . }}
+{{- end }}
+
+{{/* Limits that a program would refuse when it starts. The schema checks each number by itself. */}}
+{{- define "space.limits.validate" -}}
+{{- range $part := list "dbBroker" "egress" "objectStore" "console" }}
+{{- with (index $.Values $part | default dict).connections }}
+{{- if gt (mul 4 .perAddress) (.total | int64) }}
+{{- fail (printf "%s.connections.perAddress is %d, which is more than a quarter of %s.connections.total (%d): one address could keep the others out" $part (int64 .perAddress) $part (int64 .total)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.egress.limits }}
+{{- if gt (.connections | int64) (.all.connections | int64) }}
+{{- fail "egress.limits.connections is more than egress.limits.all.connections, which all Assistants have together" }}
+{{- end }}
+{{- end }}
+{{- $never := "^(authorization|cookie|accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|if-range|keep-alive|range|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|via|x-original-url|x-rewrite-url|(proxy-|x-forwarded-|x-http-method|x-method-override).*)$" }}
+{{- range .Values.egress.requestHeaders }}
+{{- if regexMatch $never . }}
+{{- fail (printf "egress.requestHeaders: %s says who asks, or belongs to the connection, so the gateway does not let it be added" .) }}
+{{- end }}
+{{- end }}
+{{- range (.Values.console).origins }}
+{{- if or (regexMatch "^https://.*:443$" .) (regexMatch "^http://.*:80$" .) }}
+{{- fail (printf "console.origins: browsers write %s without its port, which is the usual one of its scheme; leave the port out" .) }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* The operator accepts no more, and would not start (operator/grace.ts). The schema checks the format. */}}
