@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TLSSocket } from 'node:tls';
 import { newToken } from '@space/broker-kit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
@@ -294,6 +294,10 @@ describe('npm run dev:db', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const exited = once(child, 'exit');
+    onTestFinished(async () => {
+      child.kill('SIGTERM');
+      await exited;
+    });
     const lines: string[] = [];
     const reader = createInterface({ input: child.stdout });
     reader.on('line', (line) => lines.push(line));

@@ -4,7 +4,7 @@ import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openReplicas, type Replicas } from './testing/replica.ts';
 
 const NEVER = 10 * 60;
@@ -81,6 +81,7 @@ describe('a replica that is told to end', () => {
       env: { ...process.env, ...replicas.environment },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+    onTestFinished(() => void child.kill('SIGKILL'));
     const ended = once(child, 'exit');
     let ports: { readonly dataPort: number; readonly controlPort: number } | undefined;
     for await (const line of createInterface({ input: child.stdout })) {

@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../testing/ports.ts';
 
 const HERE = join(import.meta.dirname, 'attester');
@@ -250,6 +250,7 @@ describe('the canary', () => {
   test('accepts and closes every connection on each of its ports, and ends when told to', async () => {
     const ports = [await freePort(), await freePort()];
     const child = spawn(attest, ['listen', ...ports.map(String)], { stdio: 'inherit' });
+    onTestFinished(() => void child.kill('SIGKILL'));
     const ended = once(child, 'exit');
     for (const port of [...ports, ...ports]) {
       await expect.poll(() => reached(port), { timeout: 240_000 }).toBe(true);
@@ -261,6 +262,7 @@ describe('the canary', () => {
   test('answers a query over UDP, and never answers an answer', async () => {
     const port = await freePort();
     const child = spawn(attest, ['listen', `${port}/udp`], { stdio: 'inherit' });
+    onTestFinished(() => void child.kill('SIGKILL'));
     const ended = once(child, 'exit');
     await expect
       .poll(() => prove(`+the canary=${at(port)}/udp`), { timeout: 240_000 })

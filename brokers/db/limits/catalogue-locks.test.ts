@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { connect, type Fixture, openFixture, query, sqlstate } from '../testing/postgres.ts';
@@ -83,16 +83,17 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   });
 });
 
-/** A server with a tenant that means ill and another one. */
+/** A server with a tenant that means ill and another one, for as long as the test takes. */
 async function openTwoTenants(environment: Record<string, string> = {}) {
   const fixture = await openFixture({}, { environment });
+  onTestFinished(() => fixture.close());
   const urlOf = async (name: string): Promise<string> =>
     (await (await fixture.broker.capsule(name)).create(name, 'app')).json.database_url;
   return { fixture, hostile: await urlOf('hostile'), victim: await urlOf('victim') };
 }
 
 it('a session that holds such a lock while it waits for one of its own is ended, too', async () => {
-  const { fixture, hostile, victim } = await openTwoTenants();
+  const { hostile, victim } = await openTwoTenants();
   await query(hostile, 'CREATE TABLE own (n int)');
   const [holder, other] = [await connect(hostile), await connect(hostile)];
   await holder.query('BEGIN; LOCK TABLE own');
@@ -100,7 +101,6 @@ it('a session that holds such a lock while it waits for one of its own is ended,
   await expect(other.query(rule)).rejects.toThrow();
   await query(victim, 'CREATE TABLE t (n int)');
   for (const client of [holder, other]) await client.end();
-  await fixture.close();
 });
 
 it('an attack that goes on shuts nobody out', async () => {
@@ -123,7 +123,6 @@ it('an attack that goes on shuts nobody out', async () => {
     over = true;
     await holder.end();
     await Promise.all(attackers);
-    await fixture.close();
   }
 });
 
@@ -131,5 +130,4 @@ it("the server's owner is not kept from such a lock", async () => {
   const { fixture, victim } = await openTwoTenants();
   await fixture.sql('VACUUM FULL pg_database');
   expect(await sqlstate(victim)).toBe('ok');
-  await fixture.close();
 });

@@ -19,7 +19,7 @@ import { connect as connectSocket } from 'node:net';
 import { getPriority, setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { makeAuthority } from '../../../testing/certificates.ts';
 import { eventually } from '../../../testing/eventually.ts';
 import { freePort } from '../../../testing/ports.ts';
@@ -192,6 +192,7 @@ describe('the embedded server', () => {
     await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', { what: 'the server' });
     const others = { LOG: join(directory, 'log-of-the-other'), SOCKET_DIRECTORY: join(directory, 'volume') };
     const second = start(others);
+    onTestFinished(() => end('SIGKILL', first));
     await eventually(
       () => existsSync(others.LOG) && readFileSync(others.LOG, 'utf8').includes('waiting for another server'),
       {
