@@ -150,10 +150,6 @@ export const OF_TENANTS = mutantsOf('db/isolation/statements.ts', [
     'WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${limit(ofDatabase)}',
     MOVED,
   ],
-  ['the role of an opened database may not log in', '[`ALTER ROLE ${own} LOGIN`, ', '['],
-  [
-    'an opened database accepts no connections',
-    ', `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`]',
-    ']',
-  ],
+  ['the role of an opened database may not log in', '[`ALTER ROLE ${checkedName(name)} LOGIN`, ', '['],
+  ['an opened database accepts no connections', ', ...door]', ']'],
 ]);
