@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments, stringify } from 'yaml';
-import { createBrokerMetrics } from '../../brokers/db/metrics.ts';
+import { countRefusedKeys, createBrokerMetrics } from '../../brokers/db/metrics.ts';
 import { createEgressMetrics } from '../../brokers/egress/metrics.ts';
 import { countTlsExpiry, createMetrics, Secret } from '../../brokers/kit/index.ts';
 import { createBrokerMetrics as createObjectStoreMetrics } from '../../brokers/objectstore/metrics.ts';
@@ -147,6 +147,7 @@ describe('the dashboard', () => {
     createBrokerMetrics(registry, true).watchServers(() => []);
     createObjectStoreMetrics(registry, () => 0);
     createEgressMetrics(registry, () => ({ policies: 1, connections: 1, waiting: 0, inStep: true }));
+    countRefusedKeys(registry, { isRefused: () => false });
     countTlsExpiry(registry, { current: () => ({ cert: '', key: new Secret('') }) });
     const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
     const asked = [await readFile(rules, 'utf8'), ...expressions()].flatMap(
