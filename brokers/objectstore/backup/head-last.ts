@@ -47,10 +47,9 @@ export async function writeHeadLast(to: Source<Uploads>, sealer: Sealer, wanted:
       return await inParts(to, sealer, { key, head, records, first, following: going(rest, over) });
     first.set(await head());
     const plain = first.subarray(0, used);
-    const { s3, clock, signal } = to;
-    await retrying(clock, signal, async () => {
+    await retrying(to.clock, to.signal, async () => {
       const sealed = await sealer.seal(once(plain), plain.length);
-      await upload(s3, { key, ...sealed, headers: HEADERS, records, signal });
+      await upload(to, { key, ...sealed, headers: HEADERS, records });
     });
   } finally {
     await rest.return?.();

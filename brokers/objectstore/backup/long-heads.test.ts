@@ -77,8 +77,8 @@ it('restores what a Capsule may just store, also into a bucket with a longer nam
     most += 1;
   await pool.destroy();
   expect(most).toBeGreaterThan(100);
-  const { bucket, signal } = opened.run;
+  const { bucket: s3, clock, signal } = opened.run;
   const records = 'completions/';
-  await upload(bucket, { key, bytes: one(), length: 1, headers: named(most), records, signal });
+  await upload({ s3, clock, signal }, { key, bytes: one(), length: 1, headers: named(most), records });
   expect(writes.at(-1)).toMatch(/^PUT \/bu+\/c\/0+\/a\/1+\/key$/);
 });

@@ -26,7 +26,7 @@ const REFUSED_STATUS = new Set([413, 414, 431]);
  * @throws RefusedObjectError if the server takes no such object, and StoringError if it fails otherwise
  */
 export async function restoreObject(
-  { space, bucket, vault, signal }: Run,
+  { space, bucket, vault, clock, signal }: Run,
   entry: Entry,
   key: string,
   /** The prefix of records of uploads that are being completed. */
@@ -36,13 +36,12 @@ export async function restoreObject(
   await vault.readContent(content, signal, async (bytes) => {
     const plain = unlabelled(bytes, labelOf(space, entry), size);
     const parts = partsOf(entry);
-    await upload(bucket, { key, bytes: plain, length: size, headers, parts, records, signal }).catch(
-      (error: unknown) => {
-        if (!(error instanceof S3Error)) throw error;
-        if (!isRefused(error)) throw new StoringError(error);
-        throw new RefusedObjectError(nameOf(error), { cause: error });
-      },
-    );
+    const to = { s3: bucket, clock, signal };
+    await upload(to, { key, bytes: plain, length: size, headers, parts, records }).catch((error: unknown) => {
+      if (!(error instanceof S3Error)) throw error;
+      if (!isRefused(error)) throw new StoringError(error);
+      throw new RefusedObjectError(nameOf(error), { cause: error });
+    });
   });
 }
 

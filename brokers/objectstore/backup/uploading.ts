@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 import type { Headers, S3Client } from '../upstream/types.ts';
+import type { Source } from './pieces.ts';
 import { RecordedUpload } from './recorded-upload.ts';
+import { retrying } from './retrying.ts';
 import type { Bytes } from './sealer.ts';
 
 /** The default part size of a large upload; a smaller object is sent in one request. */
@@ -22,12 +24,12 @@ export interface Upload {
   readonly parts?: number | 'whole' | undefined;
   /** The prefix of records of uploads that are being completed, which `abortRecorded` reads. */
   readonly records: string;
-  readonly signal: AbortSignal;
 }
 
 /** Writes an object from a stream, in parts if it is large. Afterwards the object is complete, or as it was before. */
-export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
-  const { key, bytes, length, headers = {}, parts, records, signal } = wanted;
+export async function upload(to: Source<Uploads>, wanted: Upload): Promise<void> {
+  const { key, bytes, length, headers = {}, parts, records } = wanted;
+  const { s3, signal } = to;
   const least = Math.ceil(length / MOST_PARTS);
   const size = parts === 'whole' ? length : Math.max(parts ?? PART_BYTES, least);
   const pieces = new Pieces(bytes);
@@ -35,7 +37,7 @@ export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
     if (parts === 'whole' || (parts === undefined && length <= size)) {
       const stream = Readable.from(pieces.all(), { objectMode: false });
       await s3.put(key, { stream, length }, { headers, signal });
-    } else await inParts(s3, pieces, { key, length, size, headers, records, signal });
+    } else await inParts(to, pieces, { key, length, size, headers, records });
   } catch (error) {
     // A failed source appears to the request as a broken connection.
     throw pieces.failure === undefined ? error : pieces.failure.error;
@@ -45,11 +47,11 @@ export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
 }
 
 async function inParts(
-  s3: Uploads,
+  { s3, clock, signal }: Source<Uploads>,
   pieces: Pieces,
   wanted: Required<Omit<Upload, 'bytes' | 'parts'>> & { readonly size: number },
 ): Promise<void> {
-  const { key, length, size, headers, records, signal } = wanted;
+  const { key, length, size, headers, records } = wanted;
   const id = await s3.createUpload(key, { headers, signal });
   const recorded = new RecordedUpload(s3, { key, id }, records);
   try {
@@ -63,7 +65,8 @@ async function inParts(
       const { etag } = await s3.putPart(key, id, number, { stream, length: bytes }, { signal });
       done.push({ number, etag });
     }
-    await recorded.note(done, signal);
+    // All parts would have to be sent again for this small object.
+    await retrying(clock, signal, () => recorded.note(done, signal));
     await s3.completeUpload(key, id, done, { signal });
     await recorded.done(signal);
   } catch (error) {

@@ -95,7 +95,7 @@ export function createVault(s3: S3Client, sealer: Sealer, prefix: string, clock:
     writeContent: async (name, plain, length, signal) => {
       const sealed = await sealer.seal(plain, length);
       const headers = { 'content-type': 'application/octet-stream' };
-      await upload(s3, { key: keyOf('objects', name), ...sealed, headers, records, signal }).catch(
+      await upload({ s3, clock, signal }, { key: keyOf('objects', name), ...sealed, headers, records }).catch(
         (error: unknown) => {
           throw error instanceof S3Error ? new DestinationError(error) : error;
         },
