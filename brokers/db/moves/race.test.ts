@@ -45,14 +45,20 @@ async function unusedPort(): Promise<number> {
 }
 
 let names = 0;
-/** A Capsule on main whose databases are copied to b. */
-async function copied() {
+/** A Capsule on main with one database. */
+async function created() {
   names += 1;
   const id = `raced-${names}`;
   const principal = newToken('dbp').reveal();
   await broker.provisioner.provision(id, principal);
   const url: string = (await broker.as(principal).create(id, 'app')).json.database_url;
   expect(two.serverOf(url)).toBe('main');
+  return { id, principal, url };
+}
+
+/** A Capsule on main whose databases are copied to b. */
+async function copied() {
+  const { id, principal, url } = await created();
   await query(url, "CREATE TABLE kept AS SELECT 'kept' AS word");
   const { attempt = '', copies } = await move(broker, id, 'b');
   await copyAll(clients, copies);
@@ -190,12 +196,7 @@ describe('a command that undoes a move', () => {
 });
 
 it('a database that a rotation has shut is not opened by it once its Capsule is being moved', async () => {
-  names += 1;
-  const id = `raced-${names}`;
-  const principal = newToken('dbp').reveal();
-  await broker.provisioner.provision(id, principal);
-  const url: string = (await broker.as(principal).create(id, 'app')).json.database_url;
-  expect(two.serverOf(url)).toBe('main');
+  const { id, principal } = await created();
   await COMMANDS['rotate']!.run(broker.servers, 'test', [id, 'app', '--end-sessions'], async () => '');
   const { connections } = broker.context;
   let transactions = 0;

@@ -46,6 +46,7 @@ export class RequestLine {
     if (this.admitted) log[level](fields, 'request');
     else if (strangers.allows(level, { address }, 'request')) log[level]({ ...fields, address }, 'request');
   }
+
   #level(): 'error' | 'debug' | 'info' {
     if (this.fault !== undefined) return 'error';
     return this.quiet && this.code === 'ok' ? 'debug' : 'info';

@@ -44,13 +44,8 @@ function onDisk(bucket: string): readonly string[] {
   return existsSync(directory) ? readdirSync(directory, { recursive: true }).map(String) : [];
 }
 
-/** Kills the server during the completion of an upload to the key, which `act` causes; `act` ends before the server is back. */
-async function killedDuring(bucket: string, key: string, act: () => Promise<unknown>): Promise<void> {
-  const letGo = await holdWrites(servers.s3, key, bucket);
-  const acting = act().then(
-    () => 'done',
-    () => 'failed',
-  );
+/** Kills the server when a completion has come to where it is held. */
+async function killedWhileHeld(bucket: string, letGo: () => void): Promise<void> {
   try {
     await eventually(() => onDisk(bucket).some((name) => name.endsWith('.inprogress')), {
       what: 'a running completion',
@@ -59,6 +54,16 @@ async function killedDuring(bucket: string, key: string, act: () => Promise<unkn
   } finally {
     letGo();
   }
+}
+
+/** Kills the server during the completion of an upload to the key, which `act` causes; `act` ends before the server is back. */
+async function killedDuring(bucket: string, key: string, act: () => Promise<unknown>): Promise<void> {
+  const letGo = await holdWrites(servers.s3, key, bucket);
+  const acting = act().then(
+    () => 'done',
+    () => 'failed',
+  );
+  await killedWhileHeld(bucket, letGo);
   expect(await acting).toBe('failed');
   await servers.s3.start();
   expect(onDisk(bucket)).not.toEqual([]);
@@ -137,14 +142,7 @@ test.each([
     ...{ key: 'point', headBytes: 0, head: async () => new Uint8Array() },
     ...{ rest: rest(), records: 'completions/' },
   });
-  try {
-    await eventually(() => onDisk(name).some((one) => one.endsWith('.inprogress')), {
-      what: 'a running completion',
-    });
-    await servers.s3.kill();
-  } finally {
-    letGo();
-  }
+  await killedWhileHeld(name, letGo);
   await servers.s3.start();
   back();
   await writing;

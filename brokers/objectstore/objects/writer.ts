@@ -135,6 +135,7 @@ async function sourceOf(
 
 /** Looks at an object that is too young to be told from a later one by its time. */
 const YOUNG_LOOKS = 2;
+
 /** An empty body is read to its end first, since its inspection may still refuse it. */
 export async function sendable(body: IncomingBody): Promise<Buffer | IncomingBody> {
   if (body.length > 0) return body;
