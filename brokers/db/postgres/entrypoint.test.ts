@@ -606,7 +606,8 @@ describe('the embedded server', () => {
         const rule = 'CREATE RULE r AS ON INSERT TO pg_database DO NOTHING';
         await expect(other.client.query(rule)).rejects.toThrow();
         await other.gone;
-        expect(log().slice(before)).toContain(`guard: nobody can log in: ended 1 of ${tenant}`);
+        const line = `guard: nobody can log in: ended 1 of ${tenant}`;
+        await eventually(() => log().slice(before).includes(line), { what: 'its line of the log' });
         expect(await sqlstate(broker())).toBe('ok');
         await holder.client.query('SELECT 1');
       },
@@ -627,7 +628,7 @@ describe('the embedded server', () => {
         await Promise.all([gone, holder.gone]);
         const line =
           'guard: nobody can log in because of a session that does not end: restarts the server because of 1 of';
-        expect(log()).toContain(`${line} ${tenant}`);
+        await eventually(() => log().includes(`${line} ${tenant}`), { what: 'its line of the log' });
         await eventually(async () => (await sqlstate(own())) === 'ok', { what: 'the server' });
       },
     );
@@ -715,7 +716,7 @@ describe('the embedded server', () => {
         await expect(query(broker(), 'DROP DATABASE scratch')).rejects.toThrow();
         await first.gone;
         const line = 'drops wait for a session that does not end: restarts the server because of 1 of';
-        expect(log()).toContain(`${line} ${tenant}`);
+        await eventually(() => log().includes(`${line} ${tenant}`), { what: 'its line of the log' });
         await eventually(async () => (await sqlstate(broker())) === 'ok', { what: 'the server' });
         await query(broker(), 'DROP DATABASE IF EXISTS scratch');
 
