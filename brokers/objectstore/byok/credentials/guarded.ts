@@ -20,6 +20,7 @@ import {
   dnsResolve,
   fixedMap,
   HOST_CIPHERS,
+  onNextHandshake,
   withFixed,
 } from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
@@ -172,7 +173,10 @@ function connector(
     // process.
     tls.on('error', reject);
     tls.once('close', () => reject(new Error('closed during the handshake')));
-    tls.once('secureConnect', () => resolve(tls));
+    tls.once('secureConnect', () => {
+      onNextHandshake(tls, () => tls.destroy(new Error('the host asked for another handshake')));
+      resolve(tls);
+    });
     return promise.finally(() => deadline.removeEventListener('abort', stop));
   }
 
