@@ -213,6 +213,14 @@ describe('the API server', () => {
     );
   });
 
+  it.each(['a..b', 'a-.b', 'a.-b', '.a'])('refuses %s as the name of a Secret', async (name) => {
+    const { spec } = holding(sampleManifest());
+    const storedInputs = { bank: { secretKeyRef: { name, key: 'value' } } };
+    expect(await judge.refusal(assistant({ ...(spec as object), storedInputs }))).toContain(
+      'spec.storedInputs.bank.secretKeyRef.name',
+    );
+  });
+
   it.each(['capsules', 'assistants'])(
     'validates %s only in the namespace of its own Space',
     async (plural) => {

@@ -127,3 +127,28 @@ it.each([
   expect(errors.map((error) => [error.pointer, error.rule])).toEqual([['/capsule', rule]]);
   expect(checkAssistantSpec({ ...spec, capsule: 'household' }).ok).toBe(true);
 });
+
+describe('the name of a Secret', () => {
+  const schema = new Ajv2020({ strict: false }).compile(jsonSchema(assistantSpec));
+  const errorsOf = (name: string) => {
+    const spec = {
+      capsule: 'household',
+      image: 'space/ledger:dev',
+      manifest: sampleManifest(),
+      storedInputs: { bank: { secretKeyRef: { name, key: 'value' } } },
+    };
+    const judged = checkAssistantSpec(spec);
+    const errors = judged.ok ? [] : judged.errors.map((error) => `${error.pointer} ${error.rule}`);
+    expect(schema(spec)).toBe(judged.ok);
+    return errors;
+  };
+
+  it.each(['a', '7', 'a.b', 'a-b', 'a--b.7', 'xn--a.b-c.d'])('may be %s', (name) =>
+    expect(errorsOf(name)).toEqual([]),
+  );
+
+  it.each(['a..b', '.a', 'a.', 'a-.b', 'a.-b', '-a', 'a-', 'A.b', 'a_b'])(
+    'is not %s, which Kubernetes lets no Secret have',
+    (name) => expect(errorsOf(name)).toEqual(['/storedInputs/bank/secretKeyRef/name dns-name']),
+  );
+});

@@ -193,7 +193,8 @@ describe('validate', () => {
     for (const none of ['metadata:\n', 'metadata: ledger\n', 'metadata: [ledger]\n', 'metadata: {}\n'])
       expect(await errorsWith(none), none).toEqual([1, '/metadata/name required']);
     expect(await errorsWith('metadata:\n  name: 7\n')).toEqual([1, '/metadata/name type']);
-    expect(await errorsWith('metadata:\n  name: Ledger_1\n')).toEqual([1, '/metadata/name dns-name']);
+    for (const name of ['Ledger_1', 'the..ledger', 'the-.ledger'])
+      expect(await errorsWith(`metadata:\n  name: ${name}\n`), name).toEqual([1, '/metadata/name dns-name']);
   });
 
   it('points at unknown properties of a resource by a JSON pointer', async () => {

@@ -34,8 +34,8 @@ const INPUT_VARIABLE: Check = {
 const DNS_NAME: Check = {
   rule: 'dns-name',
   expect: 'match',
-  pattern: '^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$',
-  says: 'be lowercase letters, digits and interior hyphens and dots',
+  pattern: '^[a-z0-9]+(?:(?:-+|\\.)[a-z0-9]+)*$',
+  says: 'be labels of lowercase letters, digits and interior hyphens, joined by single dots',
 };
 
 const variable = object({
