@@ -322,6 +322,19 @@ describe('diff', () => {
   });
 });
 
+describe.each(['validate', 'diff'])('%s', (command) => {
+  it('reads standard input once, and nothing if it is named twice', async () => {
+    const files = { '-': text, 'a.json': text };
+    expect((await cli([command, '-', 'a.json'], files)).code).toBe(0);
+    expect(await cli([command, '-', '-'], files)).toEqual({
+      code: 2,
+      out: '',
+      err: `${command}: name - once, since standard input can be read only once\n`,
+      written: {},
+    });
+  });
+});
+
 describe('the rest', () => {
   it('writes a valid starter and the schema that it names, and overwrites no file', async () => {
     const { code, written } = await cli(['init']);

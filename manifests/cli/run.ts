@@ -66,6 +66,7 @@ async function validate(args: readonly string[], io: CommandIo): Promise<ExitCod
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (positionals.length === 0)
     throw new UsageError('validate: name at least one file, or - for standard input');
+  onlyOneInput('validate', positionals);
   let code: ExitCode = 0;
   for (const file of positionals) {
     let judgement: FileJudgement;
@@ -150,6 +151,7 @@ async function diff(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const [old, next, ...more] = positionals;
   if (old === undefined || next === undefined || more.length > 0)
     throw new UsageError('diff: name an old and a new file');
+  onlyOneInput('diff', positionals);
   const [before, after] = [await manifestIn(old, io), await manifestIn(next, io)];
   if (before === undefined || after === undefined) return 1;
   const powers = newPowers(before, after);
@@ -160,6 +162,12 @@ async function diff(args: readonly string[], io: CommandIo): Promise<ExitCode> {
     io.out(`${title}: may do more than before\n${lines.join('\n')}\n`);
   }
   return values['exit-code'] && powers.length > 0 ? 1 : 0;
+}
+
+/** Standard input is at its end after it was read: a second time it would be an empty file. */
+function onlyOneInput(command: string, files: readonly string[]): void {
+  if (files.filter((file) => file === '-').length > 1)
+    throw new UsageError(`${command}: name - once, since standard input can be read only once`);
 }
 
 /** Returns the one manifest of a valid file; the errors of an invalid one are printed. */
