@@ -45,6 +45,9 @@ describe('what a new version may do', () => {
     expect(says({ ...old, stored_inputs: { 'bank-0': { ...rest, query: 'key' } } })).toEqual([
       '/stored_inputs/bank-0: puts bank-0 into the query parameter key instead of the header Authorization (Bearer)',
     ]);
+    expect(says({ ...old, stored_inputs: { 'bank-0': { ...rest, header: 'Authorization' } } })).toEqual([
+      '/stored_inputs/bank-0: puts bank-0 into the header Authorization instead of the header Authorization (Bearer)',
+    ]);
     expect(says(withBank({ hmac: 'sha256-body' }))).toEqual([
       '/stored_inputs/bank-0: uses bank-0 in another way: it signs as sha256-body; before, it is sent itself',
     ]);
