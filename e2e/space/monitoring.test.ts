@@ -24,24 +24,43 @@ const ALL = ['podMonitor', 'rules', 'dashboard'].flatMap((key) => ['--set', `mon
 let directory: string;
 let objects: readonly KubeObject[];
 let rules: string;
-let dashboard: { readonly panels: readonly { readonly targets: readonly { readonly expr: string }[] }[] };
+
+interface Dashboard {
+  readonly uid: string;
+  readonly title: string;
+  readonly panels: readonly { readonly targets: readonly { readonly expr: string }[] }[];
+}
+let dashboard: Dashboard;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-monitoring-'));
   objects = await render();
   rules = await writeRules('rules.yaml', objects);
-  const shown = objects.find(({ metadata }) => metadata.name === 'home-dashboard');
-  dashboard = JSON.parse(shown?.['data']['space.json']);
+  dashboard = dashboardIn(objects).dashboard;
 }, 600_000);
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-async function render(...set: readonly string[]): Promise<readonly KubeObject[]> {
+const render = (...set: readonly string[]) => renderOf('home', 'home', ...set);
+
+async function renderOf(
+  release: string,
+  namespace: string,
+  ...set: readonly string[]
+): Promise<readonly KubeObject[]> {
   const helm = await findTool('helm', directory);
-  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, ...ALL, ...set];
+  const args = ['template', release, CHART, '--namespace', namespace, ...SOME_IMAGES, ...ALL, ...set];
   const { stdout, stderr } = await finish(helm, args);
   if (stdout === '') throw new Error(stderr);
   return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+/** The one file of the ConfigMap that Grafana's sidecar loads. */
+function dashboardIn(rendered: readonly KubeObject[]) {
+  const shown = rendered.find(({ metadata }) => metadata.labels?.['grafana_dashboard'] === '1');
+  const [[file, text] = ['', ''], ...more] = Object.entries<string>(shown?.['data'] ?? {});
+  expect(more).toEqual([]);
+  return { file, text, dashboard: JSON.parse(text) as Dashboard };
 }
 
 async function writeRules(name: string, rendered: readonly KubeObject[]): Promise<string> {
@@ -133,6 +152,25 @@ describe('the dashboard', () => {
     await writeFile(file, stringify({ groups: [{ name: 'dashboard', rules: recorded }] }));
     expect(await promtool('check', 'rules', '--lint=none', file)).toBe('');
   }, 900_000);
+
+  it('of each release can stand beside those of others in one Grafana, and is the same after an upgrade', async () => {
+    const longest = 'a'.repeat(40);
+    const placed = [
+      ['home', 'home'],
+      ['home', 'elsewhere'],
+      ['work', 'home'],
+      [longest, longest],
+    ] as const;
+    const shown = await Promise.all(placed.map(async (at) => dashboardIn(await renderOf(...at))));
+    const uids = shown.map((one) => one.dashboard.uid);
+    expect(new Set(uids).size).toBe(placed.length);
+    for (const uid of uids) expect(uid).toMatch(/^[a-z0-9-]{1,40}$/);
+    // A release's name is the Space's, of which a cluster has one.
+    const [home, , work] = shown;
+    expect([home?.file, home?.dashboard.title]).toEqual(['space-home.json', 'Space home']);
+    expect([work?.file, work?.dashboard.title]).toEqual(['space-work.json', 'Space work']);
+    expect(dashboardIn(await render('--is-upgrade', '--set', 'operator.replicas=1')).text).toBe(home?.text);
+  });
 
   it('and the rules name no metric that does not exist', async () => {
     const { registry } = createMetrics();
