@@ -200,6 +200,26 @@ describe('the dashboard', () => {
   });
 });
 
+describe('monitoring.labels', () => {
+  const labelled = (label: string) => ['--set-json', `monitoring.labels=${JSON.stringify({ [label]: 'x' })}`];
+
+  it('are labels of the rules and of the PodMonitor, beside the chart’s own', async () => {
+    const monitors = (rendered: readonly KubeObject[]) =>
+      rendered.filter(({ apiVersion }) => apiVersion === 'monitoring.coreos.com/v1');
+    const own = monitors(objects).map(({ metadata }) => metadata.labels);
+    const more = monitors(await render(...labelled('release'))).map(({ metadata }) => metadata.labels);
+    expect(more).toEqual(own.map((labels) => ({ ...labels, release: 'x' })));
+    expect(more).toHaveLength(2);
+  });
+
+  it('are refused if the chart has set one of them itself, with the name of the label', async () => {
+    const own = Object.keys(objects.find(({ kind }) => kind === 'PrometheusRule')?.metadata.labels ?? {});
+    expect(own).toContain('platform.space/space');
+    for (const label of own)
+      await expect(render(...labelled(label))).rejects.toThrow(`monitoring.labels.${label} is set`);
+  });
+});
+
 it('is not rendered by default', async () => {
   const helm = await findTool('helm', directory);
   const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES];

@@ -53,6 +53,17 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- include "space.podUser.validate" . }}
 {{- include "space.retention.validate" . }}
 {{- include "space.limits.validate" . }}
+{{- include "space.monitoring.validate" . }}
+{{- end }}
+
+{{/* A mapping with one key twice is no YAML, and some tools take the first value, others the second. */}}
+{{- define "space.monitoring.validate" -}}
+{{- $own := include "space.labels" . | fromYaml }}
+{{- range $label, $_ := .Values.monitoring.labels }}
+{{- if hasKey $own $label }}
+{{- fail (printf "monitoring.labels.%s is set, but the chart sets that label itself, to %s: leave it out, and let Prometheus select by another" $label (get $own $label)) }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Limits that a program would refuse when it starts. The schema checks each number by itself. */}}
