@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 
@@ -44,4 +44,23 @@ describe('between two checks', () => {
     expect(await sqlstate(database_url)).toBe('ok');
     await client.end();
   });
+});
+
+it('a prepared transaction with more locks than a session may have ends the sessions of nobody', async () => {
+  const fixture = await openFixture(
+    { settings: { max_prepared_transactions: '5' } },
+    { environment: { ROLE_LOCKS: '100', WATCH_INTERVAL_MS: '1' } },
+  );
+  onTestFinished(() => fixture.close());
+  const urlOf = async (name: string): Promise<string> =>
+    (await (await fixture.broker.capsule(name)).create(name, 'app')).json.database_url;
+  const looks = async () => [...(await fixture.broker.metric('space_db_watch_looks_total')).values()][0] ?? 0;
+  const [greedy, calm] = [await urlOf('greedy'), await connect(await urlOf('calm'))];
+  const prepare = `BEGIN; SELECT pg_advisory_xact_lock(i) FROM generate_series(1, 200) AS i; PREPARE TRANSACTION 'held'`;
+  // A look in the middle of the statements ends their session.
+  await eventually(async () => (await sqlstate(greedy, prepare)) === 'ok', { what: 'the transaction' });
+  const from = await looks();
+  await eventually(async () => (await looks()) > from + 5, { what: 'some looks of the watch' });
+  await calm.query('SELECT 1');
+  await calm.end();
 });

@@ -38,11 +38,13 @@ const BARRING = `database = 0 AND (locktype = 'relation' OR locktype = 'object' 
  * One statement, which also ends the sessions that it finds, since a table that fills does not wait for our answer. It
  * ends only sessions in the database with the name of their role, which no other role can enter, so never the broker's
  * or a superuser's. Inside a transaction the list of sessions is a snapshot, so it is cleared first. The owner of a
- * session is read only for sessions with such locks, since the statement runs very often.
+ * session is read only for sessions with such locks, since the statement runs very often. Locks of a prepared transaction
+ * have no process id, for which the server would return every session.
  */
 const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
   lock AS MATERIALIZED (SELECT l.* FROM anew, pg_locks l),
-  held AS MATERIALIZED (SELECT pid, count(*)::int AS locks, bool_or(${BARRING}) AS barring FROM lock GROUP BY pid),
+  held AS MATERIALIZED (SELECT pid, count(*)::int AS locks, bool_or(${BARRING}) AS barring FROM lock
+    WHERE pid IS NOT NULL GROUP BY pid),
   ended AS MATERIALIZED (
     SELECT a.pid, d.datname::text AS role, held.locks,
       CASE WHEN held.barring THEN 'catalogue_locks' ELSE 'locks' END AS reason, pg_terminate_backend(a.pid)
