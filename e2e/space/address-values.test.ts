@@ -26,6 +26,19 @@ async function refusal(value: string, to: unknown): Promise<string> {
   return stderr;
 }
 
+/** Whether the API server accepts a NetworkPolicy with the block. */
+function isTakenByServer(cidr: string): Promise<boolean> {
+  const policy = {
+    metadata: { name: 'tried' },
+    spec: { podSelector: {}, egress: [{ to: [{ ipBlock: { cidr } }] }] },
+  };
+  const path = '/apis/networking.k8s.io/v1/namespaces/default/networkpolicies?dryRun=All';
+  return server.client.call({ method: 'POST', path, body: policy }).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** Of a schema for the values, what these tests read. */
 interface Schema {
   readonly $ref?: string;
@@ -96,21 +109,21 @@ describe('a block of addresses', () => {
   ])('%s is accepted exactly if it is accepted afterwards', async (cidr) => {
     const { code, stderr } = await helm.template(...setJson('egress.deniedCIDRs', [cidr]));
     if (code !== 0) expect(stderr).toMatch(/egress.deniedCIDRs/);
-    const policy = {
-      metadata: { name: 'tried' },
-      spec: { podSelector: {}, egress: [{ to: [{ ipBlock: { cidr } }] }] },
-    };
-    const path = '/apis/networking.k8s.io/v1/namespaces/default/networkpolicies?dryRun=All';
-    const isTaken = await server.client.call({ method: 'POST', path, body: policy }).then(
-      () => true,
-      () => false,
-    );
+    const isTaken = await isTakenByServer(cidr);
     expect({ chart: code === 0, gateway: parseBlock(cidr) !== undefined, isTaken }).toEqual({
       chart: isTaken,
       gateway: isTaken,
       isTaken,
     });
   });
+
+  it.each(['::ffff:10.0.0.0/104', '::ffff:a00:0/112', '0:0:0:0:0:FFFF::/96'])(
+    '%s, of IPv4 and written as IPv6, is refused before the API server refuses it',
+    async (cidr) => {
+      expect(await isTakenByServer(cidr)).toBe(false);
+      expect(await refusal('egress.deniedCIDRs', [cidr])).toContain(`${cidr} is no block of addresses`);
+    },
+  );
 
   it('of a NAT64 is of IPv6 and has one of the six lengths, as the gateway demands', async () => {
     for (const wrong of ['10.0.0.0/32', '2001:db8::/33', '2001:db8::/128'])
@@ -130,6 +143,7 @@ describe('an address', () => {
     ['egress.hosts', { [host]: '10.0.0.1:65536' }, `egress.hosts: ${host}: "65536" is no port`],
     ['egress.hosts', { [host]: '2001:db8::1::2' }, '2001:db8::1::2 is no IPv4 or IPv6 address'],
     ['egress.hosts', { [host]: '[2001:db8::1::2]:443' }, '2001:db8::1::2 is no IPv4 or IPv6 address'],
+    ['egress.hosts', { [host]: '[::ffff:10.0.0.1]:443' }, '::ffff:10.0.0.1 is no IPv4 or IPv6 address'],
     ['egress.hosts', { [host]: '[fd00::7]:99999' }, `egress.hosts: ${host}: "99999" is no port`],
     ['objectStore.byok.hosts', { [host]: '10.0.0.256:9000' }, `objectStore.byok.hosts: ${host}: 10.0.0.256`],
     ['objectStore.byok.hosts', { [host]: '[fd00:::7]' }, `objectStore.byok.hosts: ${host}: fd00:::7`],

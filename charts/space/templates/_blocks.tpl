@@ -109,6 +109,8 @@ the release, and the programs refuse them when they start.
 {{- if ternary (gt $missing 0) (eq $missing 0) (contains "::" $text) }}
 {{- range until $missing }}{{ $left = append $left "0" }}{{ end }}
 {{- range concat $left $right }}{{ $numbers = append $numbers (printf "0x%s" . | int64) }}{{ end }}
+{{- /* The API server takes no address of IPv4 that is written as one of IPv6. */}}
+{{- if eq (slice $numbers 0 6 | toJson) "[0,0,0,0,0,65535]" }}{{ $numbers = list }}{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
