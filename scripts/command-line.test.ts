@@ -128,6 +128,8 @@ it.each([
 
 it.each([
   ['--report', '/nowhere/report.json', 'the folder /nowhere does not exist, or you may not write to it'],
+  ['--report', '/', 'this is a folder, name a file in it'],
+  ['--report', 'reports/', 'this is a folder, name a file in it'],
   ['--outside', '203.0.113.7:65536', 'write ADDRESS:PORT, such as 203.0.113.7:443'],
   ['--outside', '203.0.113.7:0', 'write ADDRESS:PORT, such as 203.0.113.7:443'],
 ])('verify refuses %s %s before it looks for a cluster', (option, value, reason) => {

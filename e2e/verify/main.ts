@@ -1,6 +1,6 @@
 /** `npm run verify`: measures the isolation of a Space on any cluster, and names what differs from arrows.ts. */
 import { createPrivateKey, randomBytes } from 'node:crypto';
-import { access, constants, readFile, writeFile } from 'node:fs/promises';
+import { access, constants, readFile, stat, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { commandLine } from '../../scripts/command-line.ts';
@@ -60,12 +60,16 @@ function contentOf(option: string, file: string): Promise<string> {
 }
 
 /** A run takes a minute or more, and its report must not be lost at the end. */
-async function checkFolder(file: string): Promise<void> {
+async function checkReport(file: string): Promise<void> {
+  const there = await stat(file).catch(() => undefined);
+  if (there?.isDirectory() || file.endsWith('/'))
+    throw new Error(`--report ${file}: this is a folder, name a file in it`);
   const folder = dirname(resolve(file));
-  await access(folder, constants.W_OK).catch((cause: unknown) => {
-    throw new Error(`--report ${file}: the folder ${folder} does not exist, or you may not write to it`, {
-      cause,
-    });
+  await access(there ? file : folder, constants.W_OK).catch((cause: unknown) => {
+    const reason = there
+      ? 'you may not write to it'
+      : `the folder ${folder} does not exist, or you may not write to it`;
+    throw new Error(`--report ${file}: ${reason}`, { cause });
   });
 }
 
@@ -75,7 +79,7 @@ async function main(): Promise<boolean> {
     throw new Error(`--patience ${values.patience}: write a number of seconds`);
   const key = values.key === undefined ? undefined : createPrivateKey(await contentOf('--key', values.key));
   if (values.kubeconfig !== undefined) await contentOf('--kubeconfig', values.kubeconfig);
-  await checkFolder(values.report);
+  await checkReport(values.report);
   const { kubectl, kubeconfig } = await cluster();
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -90,8 +94,9 @@ async function main(): Promise<boolean> {
       say: (what) => console.error(`… ${what}`),
     },
   );
+  console.log(textOf(report));
   await writeFile(values.report, `${JSON.stringify(signReport(report, key), null, 2)}\n`);
-  console.log(`${textOf(report)}\nreport: ${values.report}`);
+  console.log(`report: ${values.report}`);
   return failures(report).length === 0;
 }
 
