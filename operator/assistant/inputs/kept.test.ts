@@ -55,14 +55,20 @@ test('an input that its host returned stays disabled while the manifest does not
   );
   expect(usable).toEqual({ other: 'new' });
   const text = (key: string) => Buffer.from(written[key] ?? '', 'base64').toString();
-  expect([text('bank'), text('bank.reflected')]).toEqual(['e', 'true']);
-  // Of the other one there is no value any more.
-  expect([written['gone'], text('gone.withdrawn')]).toEqual(['', 'true']);
+  expect(text('bank.reflected')).toBe('true');
+  // Of neither there is a value any more.
+  for (const key of ['bank', 'gone']) expect([written[key], text(`${key}.withdrawn`)]).toEqual(['', 'true']);
   // Named again, it is not used.
-  const again = judgeInputs(
-    { entered: { values: new Map(), problems: new Map() }, sealed: { secret: undefined, inputs } } as never,
-    { bank: definition },
+  const stored = { client: { call: async () => ({ ...secret, data: written }) }, names: context.names };
+  const left = await readSealed(
+    stored as never,
+    workload.assistant as never,
+    'a',
+    new AbortController().signal,
   );
+  const again = judgeInputs({ entered: { values: new Map(), problems: new Map() }, sealed: left } as never, {
+    bank: definition,
+  });
   expect(again.reason).toBe('InputReflected');
 });
 

@@ -67,18 +67,18 @@ async function sealEntered(
 }
 
 /**
- * What is kept of inputs that the manifest does not name now, lest leaving one out and naming it again count as an
- * entry: that a host returned the value, of each; or what the value was entered for, without the value, of some.
+ * What is kept of inputs that the manifest does not name now, without their values, lest leaving one out and naming it
+ * again count as an entry: that a host returned the value, of each; or what the value was entered for, of some.
  */
 function leftOut(before: SealedInputs['inputs'], definitions: Definitions): SealedInputs['inputs'] {
   const without = Object.entries(before).filter(([key]) => !Object.hasOwn(definitions, key));
   const [reflected = [], others = []] = [true, false].map((is) =>
     without.filter(([, input]) => (input.reflected ?? false) === is),
   );
-  const withdrawn = others
-    .slice(0, MOST_LEFT_OUT)
-    .map(([key, input]) => [key, { ...input, envelope: '', withdrawn: true }] as const);
-  return Object.fromEntries([...reflected, ...withdrawn]);
+  const kept = [...reflected, ...others.slice(0, MOST_LEFT_OUT)];
+  return Object.fromEntries(
+    kept.map(([key, input]) => [key, { ...input, envelope: '', withdrawn: true }] as const),
+  );
 }
 
 /** The envelopes whose values were entered for these definitions, and were not returned by their host. */
