@@ -283,8 +283,19 @@ describe('an Assistant with files', () => {
       // Otherwise it is read only after minutes.
       body: { status: { usage: null } },
     });
-    await space.start({ objectStore: broker });
+    // It is away when the quota is sent to it first.
+    let sent = 0;
+    const away: ObjectStoreBroker = {
+      ...broker,
+      provision: async (...call) => {
+        sent += 1;
+        if (sent === 1) throw new BrokerError(STORE, 'unreachable', 'away');
+        await broker.provision(...call);
+      },
+    };
+    await space.start({ objectStore: away });
     await eventually(async () => (await quotas())[0] === '2048', { what: 'the quota of the spec' });
+    expect(sent).toBeGreaterThan(1);
     await space.removed(CAPSULE, home);
   });
 

@@ -59,10 +59,10 @@ export async function ensureFiles(
     const isRefused = refusedFinding(context, capsule) !== undefined;
     const isInStatus = !isRefused && capsule.status?.usage?.storage !== undefined;
     const freshMs = isRefused ? USAGE_SOON_MS / 2 : USAGE_MS;
-    const isDue = context.objectUsages.isDue(capsule.metadata.uid ?? '', freshMs, isInStatus);
-    if (isDue) await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
-    // A registry that was set back has the quota of then.
-    if (!isDue || hasQuota(context, capsule, quota)) return result();
+    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', freshMs, isInStatus))
+      await noteUsage(context, capsule, broker.usage(name, principalOf(secret), signal));
+    // A registry that was set back has the quota of then, until it has taken this one.
+    if (hasQuota(context, capsule, quota)) return result();
   }
   if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
   try {
