@@ -213,6 +213,17 @@ describe('the API server', () => {
     );
   });
 
+  it.each([
+    ['spec.env[0].value', { env: [{ name: 'LOG_LEVEL', value: 'de\u0000bug' }] }],
+    ['spec.command[0]', { command: ['\u0000'] }],
+    ['spec.args[1]', { args: ['--port', '8080\u0000'] }],
+  ])('refuses NUL in %s, since no container would get what comes after it', async (where, more) => {
+    const { spec } = holding(sampleManifest());
+    const refusal = await judge.refusal(assistant({ ...(spec as object), ...more }));
+    expect(refusal).toContain(where);
+    expect(refusal).toContain('must not contain a NUL character (U+0000)');
+  });
+
   it.each(['a..b', 'a-.b', 'a.-b', '.a'])('refuses %s as the name of a Secret', async (name) => {
     const { spec } = holding(sampleManifest());
     const storedInputs = { bank: { secretKeyRef: { name, key: 'value' } } };

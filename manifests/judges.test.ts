@@ -152,3 +152,21 @@ describe('the name of a Secret', () => {
     (name) => expect(errorsOf(name)).toEqual(['/storedInputs/bank/secretKeyRef/name dns-name']),
   );
 });
+
+it.each([
+  ['/env/0/value', { env: [{ name: 'LOG_LEVEL', value: 'de\u0000bug' }] }],
+  ['/command/0', { command: ['\u0000'] }],
+  ['/args/1', { args: ['--port', '8080\u0000'] }],
+])('refuses NUL in %s, since no container would get what comes after it', (pointer, more) => {
+  const spec = { capsule: 'household', image: 'space/ledger:dev', manifest: sampleManifest(), ...more };
+  const judged = checkAssistantSpec(spec);
+  expect(judged.ok ? [] : judged.errors).toEqual([
+    {
+      pointer,
+      rule: 'nul',
+      message:
+        'must not contain a NUL character (U+0000), at which a variable or an argument ends; found text (not shown)',
+    },
+  ]);
+  expect(new Ajv2020({ strict: false }).compile(jsonSchema(assistantSpec))(spec)).toBe(false);
+});

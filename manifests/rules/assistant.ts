@@ -38,6 +38,13 @@ const DNS_NAME: Check = {
   says: 'be labels of lowercase letters, digits and interior hyphens, joined by single dots',
 };
 
+const NO_NUL: Check = {
+  rule: 'nul',
+  expect: 'avoid',
+  pattern: '\\u0000',
+  says: 'not contain a NUL character (U+0000), at which a variable or an argument ends',
+};
+
 const variable = object({
   title: 'Variable',
   description: 'A literal environment variable.',
@@ -64,6 +71,7 @@ const variable = object({
       description: 'The value as it is; a secret belongs in a stored input.',
       min: 0,
       max: 8192,
+      checks: [NO_NUL],
       hidden: true,
     }),
   },
@@ -76,7 +84,14 @@ const words = (title: string, description: string) =>
     description,
     min: 0,
     max: 64,
-    items: string({ title: 'Word', description: 'One argument.', min: 0, max: 4096, hidden: true }),
+    items: string({
+      title: 'Word',
+      description: 'One argument.',
+      min: 0,
+      max: 4096,
+      checks: [NO_NUL],
+      hidden: true,
+    }),
   });
 
 const amounts = (title: string, description: string) =>

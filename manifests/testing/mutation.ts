@@ -104,13 +104,12 @@ function brokenBy(rule: Rule, value: unknown): readonly Mutant[] {
 }
 
 function brokenString(rule: StringRule, value: string): readonly Mutant[] {
-  const shaped = (rule.checks?.length ?? 0) > 0;
+  const { checks = [] } = rule;
+  const hidden = checks.every((check) => check.rule === 'nul') ? ['\u0000'] : ['\u202e', '\u0000', '\n'];
   return [
     ...(rule.max === undefined ? [] : [{ how: 'too long', value: 'x'.repeat(rule.max + 1) }]),
     ...(rule.min > 0 ? [{ how: 'empty', value: '' }] : []),
-    ...(shaped
-      ? ['\u202e', '\u0000', '\n'].map((char) => ({ how: 'a hidden character', value: value + char }))
-      : []),
+    ...(checks.length > 0 ? hidden.map((char) => ({ how: 'a hidden character', value: value + char })) : []),
     ...(rule.except ?? []).map((word) => ({ how: 'reserved', value: word })),
   ];
 }
