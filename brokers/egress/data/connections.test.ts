@@ -78,6 +78,7 @@ function ask(path = '/'): {
       return over;
     },
     reused: false,
+    received: 0,
     onRequestStart: () => undefined,
     onResponseStart: (_, code) => {
       status = code;

@@ -1,6 +1,7 @@
 import type { TLSSocket } from 'node:tls';
 import { type Indexed, IndexedSet } from '@space/broker-kit';
 import { Client, type Dispatcher } from 'undici';
+import { Problem } from '../core/problem.ts';
 
 /** Handles the answer to one request, from the time at which it asks for a connection. */
 export interface PendingRequest extends Dispatcher.DispatchHandler {
@@ -8,6 +9,8 @@ export interface PendingRequest extends Dispatcher.DispatchHandler {
   readonly isSettled: boolean;
   /** Whether its connection has served other requests: the host may close such a connection at any moment. */
   reused: boolean;
+  /** Bytes of the answer's body that have come. */
+  readonly received: number;
   onResponseError(upstream: unknown, error: Error): void;
 }
 
@@ -37,12 +40,21 @@ export class NotSent extends Error {
 /** The most concurrent handshakes, so that a burst does not cost this thread one for each of its requests. */
 const MOST_OPENING = 8;
 
+/**
+ * Bytes of an answer that may be none of its body: heads, and what is read and not parsed yet; and so many for each byte of the
+ * body, which may be a chunk with leading zeros in its length.
+ */
+const MOST_BESIDE = 256 * 1024;
+const MOST_BESIDE_BYTE = 32;
+
 interface Connection extends Indexed {
   readonly client: Client;
   /** undici takes the socket with the first request. */
   readonly socket: TLSSocket;
   /** Set while nobody uses it. */
   used: (() => void) | undefined;
+  /** The request on it, and the bytes that were read before. */
+  serving: { readonly pending: PendingRequest; readonly from: number } | undefined;
 }
 
 interface Waiting {
@@ -106,6 +118,7 @@ export class Connections {
   #assign(connection: Connection, { request, pending }: Waiting, reused: boolean): void {
     connection.used?.();
     connection.used = undefined;
+    connection.serving = { pending, from: connection.socket.bytesRead };
     this.#busy.add(connection);
     pending.reused = reused;
     connection.client.dispatch(request, pending);
@@ -122,6 +135,7 @@ export class Connections {
 
   #onFree(connection: Connection): void {
     if (!this.#busy.delete(connection)) return;
+    connection.serving = undefined;
     const next = this.#next();
     if (next !== undefined) return void this.#assign(connection, next, true);
     this.#idle.push(connection);
@@ -188,13 +202,25 @@ export class Connections {
         queueMicrotask(() => (again ? done(new NotSent(), null) : done(null, socket)));
       },
     });
-    const connection = { client, socket, index: -1, used: undefined };
+    const connection: Connection = { client, socket, index: -1, used: undefined, serving: undefined };
     const discard = (_: URL, __: readonly Dispatcher[], error: Error) => this.#discard(connection, error);
     client
+      .on('connect', () => socket.on('readable', () => this.#judge(connection)))
       .on('drain', () => this.#onFree(connection))
       .on('disconnect', discard)
       .on('connectionError', discard);
     this.#assign(connection, next, false);
+  }
+
+  /**
+   * Ends a connection whose host sends almost only what is of no body, such as extensions of chunks: that is parsed as fast as it
+   * comes, in nobody's turn.
+   */
+  #judge({ socket, serving }: Connection): void {
+    if (serving === undefined) return;
+    const { pending, from } = serving;
+    if (socket.bytesRead - from > MOST_BESIDE + MOST_BESIDE_BYTE * pending.received)
+      socket.destroy(new Problem('upstream_failed'));
   }
 
   /**

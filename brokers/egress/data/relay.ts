@@ -85,6 +85,7 @@ const PIECE_BYTES = 16 * 1024;
 /** Handles the events of one answer. undici's own request() would make a stream of each, which costs more. */
 class Relay implements PendingRequest {
   reused = false;
+  received = 0;
   readonly #receiver: Receiver;
   readonly #policy: RetryPolicy;
   #settle: ((error?: unknown) => void) | undefined;
@@ -172,6 +173,7 @@ class Relay implements PendingRequest {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#timeout?.refresh();
+    this.received += chunk.length;
     const now = this.#pieces.length > 0 ? 0 : Math.max(0, SCRUBBED_AT_ONCE_BYTES - this.#scrubbedBytes);
     if (now > 0) this.#forward(chunk.subarray(0, now));
     for (let at = now; at < chunk.length; at += PIECE_BYTES)
