@@ -46,6 +46,10 @@ const storedBytes = ([name, value]: readonly [string, string]) =>
 /** The prefix of callers' own metadata headers in the bucket. */
 export const UPSTREAM_METADATA = 'x-amz-meta-';
 
+/** Whether a header of an answer about an object was stored with it. */
+export const isStoredWith = (name: string): boolean =>
+  name.startsWith(UPSTREAM_METADATA) || (ABOUT_OBJECT as readonly string[]).includes(name);
+
 /** The headers to store with a new object; `metadata` is the prefix of the caller's own ones. */
 export function objectHeaders(headers: ReadonlyMap<string, string>, metadata: string): Headers {
   const result = pickHeaders(headers, ABOUT_OBJECT);

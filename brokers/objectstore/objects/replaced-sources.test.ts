@@ -79,8 +79,9 @@ test('are to be repeated if the source is replaced all the time', async () => {
 });
 
 describe('a source that is deleted during the copy', () => {
-  test('is not found', async () => {
-    expect((await writer.put('from', 'x')).status).toBe(200);
+  test('is copied, since the server had read all of it', async () => {
+    const about = { 'content-type': 'text/plain', 'x-object-meta-name': 'kept' };
+    expect((await writer.put('from', 'x', about)).status).toBe(200);
     const [row] = await fixture.registry<{ place: string }>('SELECT place FROM broker.workload');
     const letGo = await holdWrites(fixture.s3, `${row?.place}held`);
     try {
@@ -88,10 +89,40 @@ describe('a source that is deleted during the copy', () => {
       await eventually(() => isReading(fixture.s3, `${row?.place}from`), { what: 'the server to copy' });
       expect((await writer.call('DELETE', '/v1/objects/data/from')).status).toBe(200);
       letGo();
-      expect(await copied).toMatchObject({ status: 404, code: 'NoSuchKey' });
+      expect((await copied).status).toBe(200);
     } finally {
       letGo();
     }
+    const { headers, text } = await mine.get('held');
+    expect([text, headers.get('content-type'), headers.get('x-object-meta-name')]).toEqual([
+      'x',
+      'text/plain',
+      'kept',
+    ]);
+  });
+
+  /** Copies an object that is deleted then, and of which the server says that it has failed. */
+  const failing = async (to: string, meanwhile: () => Promise<unknown>) => {
+    expect((await writer.put('from', 'x')).status).toBe(200);
+    between.fate = async ({ method, url }): Promise<Fate> => {
+      if (method !== 'PUT' || url?.endsWith(`/${to}`) !== true) return 'pass';
+      await writer.call('DELETE', '/v1/objects/data/from');
+      await meanwhile();
+      return { status: 500, code: 'InternalError' };
+    };
+    return (await mine.post('/v1/copies/data', { from: 'from', to })).json.error.code;
+  };
+
+  test('is not found if there is no copy', async () => {
+    const code = await failing('unmade', () => writer.call('DELETE', '/v1/objects/data/unmade'));
+    expect(code).toBe('not_found');
+  });
+
+  test.each([
+    ['with other bytes', 'y', {}],
+    ['with other headers', 'x', { 'x-object-meta-name': 'other' }],
+  ])('is not said to be missing if there is an object %s, which may be the copy', async (_, body, about) => {
+    expect(await failing('another', () => writer.put('another', body, about))).toBe('upstream_failed');
   });
 
   test('is not found for a part, which the server does not wait with', async () => {

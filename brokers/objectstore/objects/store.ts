@@ -3,6 +3,7 @@ import { entriesOf } from '../quota/charge.ts';
 import type { Doubts } from '../quota/credits.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
+import { copyWhole, isoOf } from './made-copies.ts';
 import { createMultipart, type MultipartOptions } from './multipart.ts';
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './object-headers.ts';
 import {
@@ -194,19 +195,16 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
       call,
       { bytes: source.size, entries: entriesOf(to.key) },
       // Without the caller's signal, since the server continues and the outcome must be known.
-      { act: () => ends(call, [to], () => client.copy(source.key, physical(call, to), { headers: all })) },
+      {
+        act: () =>
+          ends(call, [to], () => copyWhole(client, { source, to: physical(call, to), headers: all })),
+      },
     );
     return { ...copied, size: source.size };
   }
 
   return (call, from, to, headers) =>
     writer.copy(call, from, (source) => copy(call, from, to, { headers, source }));
-}
-
-/** The time in an answer's header; 1970 without a valid one, since the answer is about what was done. */
-function isoOf(text: string | undefined): string {
-  const time = new Date(text ?? 0);
-  return (Number.isNaN(time.getTime()) ? new Date(0) : time).toISOString();
 }
 
 /** The code of servers that store objects as files, for a directory with objects in it but without a marker. */

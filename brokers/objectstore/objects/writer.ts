@@ -9,8 +9,8 @@ import { lastTimeOf, STATE } from './whole-states.ts';
 
 /** How often a copy begins. */
 const COPY_ATTEMPTS = 5;
-/** Milliseconds for finding out whether the source of a failed copy is there. */
-const LOOK_MS = 10_000;
+/** Milliseconds for finding out what a failed copy has left. */
+export const LOOK_MS = 10_000;
 /** The largest body of one request. */
 export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 
@@ -40,10 +40,11 @@ interface Charge {
   readonly entries: number;
 }
 
-/** An object to copy, and the condition that it is still the one that was looked at. */
+/** An object to copy as it was found, and the condition that it is still that one. */
 export interface Source {
   readonly key: PhysicalKey;
   readonly size: number;
+  readonly found: Headers;
   readonly headers: Headers;
 }
 
@@ -90,7 +91,7 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
 const isReplaced = (error: unknown) => error instanceof S3Error && error.status === 412;
 
 /** Whether a copy has failed since its source was deleted meanwhile, which versitygw answers as a failure of its own. */
-async function isGone(client: S3Client, key: PhysicalKey, error: unknown): Promise<boolean> {
+export async function isGone(client: S3Client, key: PhysicalKey, error: unknown): Promise<boolean> {
   if (!(error instanceof S3Error && error.kind === 'answered' && error.status === 500)) return false;
   return client.head(key, { signal: AbortSignal.timeout(LOOK_MS) }).then(
     () => false,
@@ -122,7 +123,7 @@ async function sourceOf(
   const size = Number(found['content-length'] ?? 0);
   const before = isCounted ? lastTimeOf(found) : undefined;
   if (before !== undefined)
-    return { key, size, headers: { 'x-amz-copy-source-if-unmodified-since': before } };
+    return { key, size, found, headers: { 'x-amz-copy-source-if-unmodified-since': before } };
   for (let i = 0; isCounted && i < YOUNG_LOOKS; i += 1) {
     const again = await look().catch((error: unknown) => {
       if (!isReplaced(error)) throw error;
@@ -130,7 +131,7 @@ async function sourceOf(
     if (STATE.some((name) => again?.[name] !== found[name])) return undefined;
   }
   const { etag } = found;
-  return { key, size, headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag } };
+  return { key, size, found, headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag } };
 }
 
 /** Looks at an object that is too young to be told from a later one by its time. */
