@@ -30,6 +30,6 @@ export function hearing<To extends Socket>(socket: To): To {
   return socket;
 }
 
-function isClosedByPeer(error: Error): boolean {
+export function isClosedByPeer(error: Error): boolean {
   return 'code' in error && (error.code === 'EPIPE' || error.code === 'ECONNRESET');
 }

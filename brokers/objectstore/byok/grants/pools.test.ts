@@ -193,4 +193,18 @@ describe('connections to Capsules’ own servers', () => {
     gone.abort();
     expect(await reading).toBe('ended');
   });
+
+  test('are read at once, in nobody’s turn, when the server resets them after an answer', async () => {
+    let raw: Socket | undefined;
+    server.once('connection', (socket) => {
+      raw = socket;
+    });
+    answer = (response) => {
+      response.writeHead(412, { connection: 'close', 'content-type': 'application/xml' });
+      response.end('<Error><Code>PreconditionFailed</Code></Error>', () => raw?.resetAndDestroy());
+    };
+    const never = () => ({ isShared: () => true, inTurn: () => new Promise<never>(() => undefined) });
+    const s3 = clients({ passingOf: never })('home', 'set');
+    await expect(s3.put('key', Buffer.from('body'))).rejects.toMatchObject({ code: 'PreconditionFailed' });
+  });
 });
