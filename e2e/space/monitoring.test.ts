@@ -161,7 +161,9 @@ describe('the dashboard', () => {
       ['work', 'home'],
       [longest, longest],
     ] as const;
-    const shown = await Promise.all(placed.map(async (at) => dashboardIn(await renderOf(...at))));
+    const shown = await Promise.all(
+      placed.map(async ([release, namespace]) => dashboardIn(await renderOf(release, namespace))),
+    );
     const uids = shown.map((one) => one.dashboard.uid);
     expect(new Set(uids).size).toBe(placed.length);
     for (const uid of uids) expect(uid).toMatch(/^[a-z0-9-]{1,40}$/);

@@ -56,7 +56,7 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- include "space.monitoring.validate" . }}
 {{- end }}
 
-{{/* A mapping with one key twice is no YAML, and some tools take the first value, others the second. */}}
+{{/* A mapping with one key twice is no valid YAML: tools refuse it, or take one of the values. */}}
 {{- define "space.monitoring.validate" -}}
 {{- $own := include "space.labels" . | fromYaml }}
 {{- range $label, $_ := .Values.monitoring.labels }}
