@@ -27,5 +27,21 @@ export async function underAnySchema(
     await eventually(() => write().then(() => true), { what: 'it is stored' });
   } finally {
     await replace(whole.spec.versions[0]?.schema);
+    await eventually(() => refusesText(client, plural), { what: 'the schema is in force again' });
   }
+}
+
+/** Whether the schema in force demands an object for the spec. The API server begins to use another one a moment later. */
+async function refusesText(client: ApiClient, plural: string): Promise<boolean> {
+  const body = {
+    apiVersion: 'platform.space/v1',
+    kind: plural === 'capsules' ? 'Capsule' : 'Assistant',
+    metadata: { name: 'of-no-schema' },
+    spec: 'text',
+  };
+  const path = `/apis/platform.space/v1/namespaces/default/${plural}`;
+  return client.call({ method: 'POST', path, query: { dryRun: 'All' }, body }).then(
+    () => false,
+    (error: unknown) => String(error).includes('must be of type object'),
+  );
 }
