@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
+import { createGlances } from './glance.ts';
 
 /** A tenth of the table, as it is where it is installed. */
 const BOUND = 10_000;
@@ -44,6 +45,30 @@ describe('between two checks', () => {
     expect(await sqlstate(database_url)).toBe('ok');
     await client.end();
   });
+});
+
+it('sessions that were just ended for their locks make no other check due, and others do', async () => {
+  // The watch of this broker ends nobody, since the bound of the test's own checks is lower.
+  const fixture = await openFixture();
+  onTestFinished(() => fixture.close());
+  const { database_url } = (await (await fixture.broker.capsule('greedy')).create('greedy', 'app')).json;
+  const watch = await connect(fixture.server.brokerUrl);
+  const ended: string[] = [];
+  const glances = createGlances({ bound: 1_000, onEnd: ({ reason }) => void ended.push(reason) });
+  await glances.begin(watch);
+  const take = async (locks: number) => {
+    const client = await connect(database_url);
+    await client.query(`SELECT count(pg_advisory_lock(${locks}, i)) FROM generate_series(1, ${locks}) AS i`);
+    return client;
+  };
+  await take(3_000);
+  expect(await glances.isLookDue(watch)).toBe(false);
+  expect(ended).toEqual(['locks']);
+  const within = await take(900);
+  expect(await glances.isLookDue(watch)).toBe(true);
+  await within.query('SELECT 1');
+  await within.end();
+  await watch.end();
 });
 
 it('a prepared transaction with more locks than a session may have ends the sessions of nobody', async () => {

@@ -34,17 +34,22 @@ interface GlanceOptions {
 const BARRING = `database = 0 AND (locktype = 'relation' OR locktype = 'object' AND objid <> 0)
       AND mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')`;
 
+/** The lock of whoever commits notifications: the object 0 among databases (1262). */
+const NOTIFYING = "classid = 1262 AND objid = 0 AND locktype = 'object' AND granted";
+
 /**
  * One statement, which also ends the sessions that it finds, since a table that fills does not wait for our answer. It
- * ends only sessions in the database with the name of their role, which no other role can enter, so never the broker's
- * or a superuser's. Inside a transaction the list of sessions is a snapshot, so it is cleared first. The owner of a
+ * reads the locks once and stores none of them: there may be hundreds of thousands, and more are taken meanwhile. It ends
+ * only sessions in the database with the name of their role, which no other role can enter, so never the broker's or a
+ * superuser's. Inside a transaction the list of sessions is a snapshot, so it is cleared first. The owner of a
  * session is read only for sessions with such locks, since the statement runs very often. Locks of a prepared transaction
  * have no process id, for which the server would return every session.
  */
 const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
-  lock AS MATERIALIZED (SELECT l.* FROM anew, pg_locks l),
-  held AS MATERIALIZED (SELECT pid, count(*)::int AS locks, bool_or(${BARRING}) AS barring FROM lock
-    WHERE pid IS NOT NULL GROUP BY pid),
+  held AS MATERIALIZED (SELECT pid, count(*)::int AS locks, bool_or(${BARRING}) AS barring, bool_or(${NOTIFYING}) AS notifying,
+      bool_or(database = 0 AND locktype = 'relation' AND mode = 'AccessExclusiveLock'
+        AND waitstart < clock_timestamp() - interval '2 seconds') AS waits
+    FROM anew, pg_locks WHERE pid IS NOT NULL GROUP BY pid),
   ended AS MATERIALIZED (
     SELECT a.pid, d.datname::text AS role, held.locks,
       CASE WHEN held.barring THEN 'catalogue_locks' ELSE 'locks' END AS reason, pg_terminate_backend(a.pid)
@@ -52,20 +57,19 @@ const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
     JOIN pg_database d ON d.oid = a.datid
     JOIN pg_roles tenant ON tenant.oid = a.usesysid AND tenant.rolname = d.datname
     JOIN pg_roles me ON me.oid = d.datdba AND me.rolname = current_user
-    WHERE held.locks > $1 OR held.barring)
-  SELECT (SELECT coalesce(sum(locks), 0)::int FROM held) AS locks,
+    WHERE held.locks > $1 OR held.barring),
+  other AS MATERIALIZED (SELECT * FROM held WHERE pid NOT IN (SELECT pid FROM ended))
+  SELECT (SELECT coalesce(sum(locks), 0)::int FROM other) AS locks,
     (SELECT json_agg(json_build_object('pid', pid, 'role', role, 'locks', locks, 'reason', reason)) FROM ended) AS ended,
-    (SELECT json_agg(r.rolname) FROM lock CROSS JOIN LATERAL pg_stat_get_activity(lock.pid) a
-     JOIN pg_roles r ON r.oid = a.usesysid
-     WHERE lock.locktype = 'object' AND lock.classid = 1262 AND lock.objid = 0 AND lock.granted) AS notifying,
-    EXISTS (SELECT FROM lock WHERE database = 0 AND locktype = 'relation' AND mode = 'AccessExclusiveLock'
-      AND waitstart < clock_timestamp() - interval '2 seconds' AND pid NOT IN (SELECT pid FROM ended)) AS "ownerWaits"`;
+    (SELECT json_agg(r.rolname) FROM held CROSS JOIN LATERAL pg_stat_get_activity(held.pid) a
+     JOIN pg_roles r ON r.oid = a.usesysid WHERE held.notifying) AS notifying,
+    EXISTS (SELECT FROM other WHERE waits) AS "ownerWaits"`;
 
 interface Glance {
-  /** The number of locks on the server. */
+  /** The number of locks on the server, without those of sessions that it has just ended. */
   readonly locks: number;
   readonly ended: readonly Seen[] | null;
-  /** Roles that are committing notifications: they have locked the object 0 among databases (1262). */
+  /** Roles that are committing notifications. */
   readonly notifying: readonly string[] | null;
   readonly ownerWaits: boolean;
 }
