@@ -47,6 +47,19 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
     await expect(asleep).rejects.toThrow();
   });
 
+  it('keep files of the log to use them again, so that commits do not wait until new ones are filled with zeros', async () => {
+    await fixture.sql(
+      "SELECT count(pg_logical_emit_message(false, 'test', repeat('x', 15000000))) FROM generate_series(1, 20)",
+    );
+    // As in a calm time: each checkpoint expects less until the next one.
+    for (let calm = 0; calm < 40; calm += 1) {
+      await fixture.sql('SELECT pg_switch_wal()');
+      await fixture.sql('CHECKPOINT');
+    }
+    const [row] = await fixture.sql<{ files: number }>('SELECT count(*)::int AS files FROM pg_ls_waldir()');
+    expect(row?.files).toBeGreaterThanOrEqual(20);
+  });
+
   it('are reported by name if they are missing, with SQL that repairs them', async () => {
     const wrong = {
       temp_file_limit: '-1',
