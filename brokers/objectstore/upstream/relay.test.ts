@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { PassThrough, Readable, Writable } from 'node:stream';
-import { portOf } from '@space/broker-kit';
+import { portOf, Turns } from '@space/broker-kit';
 import { Pool } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
@@ -375,6 +375,40 @@ describe('in turns', () => {
     }
     expect(Buffer.concat(got).equals(whole)).toBe(true);
     expect(turns).toBeGreaterThan(4 * 8);
+  });
+
+  test('an answer whose server pauses takes no turn meanwhile, and is complete in the end', async () => {
+    const [first, rest] = [randomBytes(256 * 1024), randomBytes(256 * 1024)];
+    let goOn: () => void = () => undefined;
+    answer = (response) => {
+      response.writeHead(200, { 'content-length': first.length + rest.length }).write(first);
+      goOn = () => void response.end(rest);
+    };
+    const got: Buffer[] = [];
+    const to = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        got.push(Buffer.from(chunk));
+        done();
+      },
+    });
+    const all = new Turns();
+    let turns = 0;
+    const done = getInTurn(
+      () => to,
+      (act) => {
+        turns += 1;
+        return all.run('one', act);
+      },
+    );
+    done.catch(() => undefined);
+    const bytes = () => got.reduce((sum, { length }) => sum + length, 0);
+    await eventually(() => bytes() === first.length, { what: 'what the server has sent' });
+    const before = turns;
+    for (let round = 0; round < 20_000; round += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(turns - before).toBeLessThanOrEqual(1);
+    goOn();
+    await done;
+    expect(Buffer.concat(got).equals(Buffer.concat([first, rest]))).toBe(true);
   });
 
   test('a short answer waits for none', async () => {

@@ -162,6 +162,8 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    // When reading goes on, undici's parser tells of what has come meanwhile, also if that is nothing.
+    if (piece.length === 0) return;
     this.#goOn();
     this.#count += 1;
     this.#bytes += piece.length;
