@@ -25,7 +25,7 @@ import {
 import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
 
-/** Milliseconds of processor time for answers and their preparation before new events are handled. */
+/** Milliseconds for answers and their preparation before new events are handled. */
 const ANSWERS_MS = 0.4;
 
 export interface GatewayOptions {

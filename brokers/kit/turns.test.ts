@@ -42,6 +42,29 @@ describe('turns of the processor', () => {
     expect(new Set(seen).size).toBe(3);
   });
 
+  it('ends a slice in time also where the kernel tells the processor’s time in long steps', async () => {
+    let ms = 0;
+    const turns = new Turns({ sliceMs: 0.5, used: () => Math.floor(ms / 4) * 4, now: () => ms });
+    let pieces = 0;
+    let rounds = 0;
+    let most = 0;
+    const all = Array.from({ length: 40 }, () =>
+      turns.run('a', () => {
+        ms += 0.2;
+        pieces += 1;
+      }),
+    );
+    while (turns.waiting > 0) {
+      const before = pieces;
+      await new Promise((resolve) => setImmediate(resolve));
+      rounds += 1;
+      most = Math.max(most, pieces - before);
+    }
+    await Promise.all(all);
+    expect(most).toBe(3);
+    expect(rounds).toBeGreaterThanOrEqual(40 / 3);
+  });
+
   it('refuses a key that has used up its share until it is refilled, and lets others continue', async () => {
     const { work, time } = processor();
     await work('greedy', 150);

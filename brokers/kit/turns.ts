@@ -7,7 +7,10 @@ interface TurnsOptions {
   readonly burstMs?: number;
   /** After this many milliseconds in a row, other work of the process comes first. */
   readonly sliceMs?: number;
-  /** Milliseconds of processor time that this thread has used, however busy the machine is. */
+  /**
+   * Milliseconds of processor time that this thread has used, however busy the machine is. Many kernels tell it in steps of
+   * their tick, of 4 ms for example: they are right on average, and too long to end a slice by.
+   */
   readonly used?: () => number;
   readonly now?: () => number;
   readonly onWork?: (ms: number) => void;
@@ -118,8 +121,8 @@ export class Turns {
 
   /** Runs a piece for each key in turn, until the time of the round is used up. */
   #round(): void {
-    const { used, sliceMs } = this.#options;
-    const begun = used();
+    const { now, sliceMs } = this.#options;
+    const begun = now();
     do {
       const [next] = this.#lines;
       if (next === undefined) return;
@@ -129,7 +132,7 @@ export class Turns {
       // The key goes to the end of the turns.
       if (line.length > 0) this.#lines.set(key, line);
       work?.();
-    } while (used() - begun < sliceMs);
+    } while (now() - begun < sliceMs);
   }
 }
 

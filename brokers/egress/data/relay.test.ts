@@ -23,10 +23,10 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** Each look at the clock of the processor is later by so much that a round is one piece of work. */
+/** Each look at the clock is later by so much that a round is one piece of work. */
 function oneAtATime(): Turns {
   let ms = 0;
-  return new Turns({ used: () => ms++, sliceMs: 1 });
+  return new Turns({ now: () => ms++, sliceMs: 1 });
 }
 
 /** An answer in transfer, whose host sends data for as long as it is read. */
