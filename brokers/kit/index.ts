@@ -28,6 +28,7 @@ export { parseBlock } from './net/address.ts';
 export { HOST_CIPHERS } from './net/ciphers.ts';
 export { deadline } from './net/deadline.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';
+export { onManyTickets } from './net/few-tickets.ts';
 export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { onNextHandshake } from './net/one-handshake.ts';

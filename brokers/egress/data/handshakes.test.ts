@@ -1,8 +1,12 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { portOf } from '@space/broker-kit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { makePki, makeRsaCertificate, type TestPki } from '../../../testing/certificates.ts';
+import { startTicketServer } from '../../../testing/ticket-server.ts';
 import { makeGateway } from '../testing/gateway.ts';
 
 const HOST = 'bank.org';
@@ -18,8 +22,12 @@ afterAll(() => pki.remove());
 /** What a caller gets of a host for a stored input. */
 async function statusOf(server: Server, authorities: string): Promise<number | undefined> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return statusAt(portOf(server), authorities).finally(() => server.close());
+}
+
+async function statusAt(port: number, authorities: string): Promise<number | undefined> {
   const gateway = await makeGateway({
-    fixed: new Map([[HOST, { address: '127.0.0.1', port: portOf(server), ttl: 60, trusted: true }]]),
+    fixed: new Map([[HOST, { address: '127.0.0.1', port, ttl: 60, trusted: true }]]),
     authorities,
   });
   try {
@@ -36,7 +44,6 @@ async function statusOf(server: Server, authorities: string): Promise<number | u
     });
   } finally {
     await gateway.close();
-    server.close();
   }
 }
 
@@ -72,4 +79,19 @@ describe('a host of TLS 1.2', () => {
     });
     expect([await statusOf(server, rsa.cert), made]).toEqual([status, handshakes]);
   });
+});
+
+it.each([
+  [4, 200],
+  [100, 502],
+])('a host of TLS 1.3 that sends %i tickets of its session is answered %i', async (tickets, status) => {
+  const directory = mkdtempSync(join(tmpdir(), 'space-tickets-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const pair = { cert: join(directory, 'cert'), key: join(directory, 'key') };
+  const { cert, key } = await pki.issue(HOST);
+  writeFileSync(pair.cert, cert);
+  writeFileSync(pair.key, key);
+  const server = await startTicketServer(pair, tickets);
+  onTestFinished(() => server.end());
+  expect(await statusAt(server.port, pki.authority)).toBe(status);
 });

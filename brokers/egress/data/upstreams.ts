@@ -7,7 +7,14 @@ import {
   type SecureVersion,
   type TLSSocket,
 } from 'node:tls';
-import { DialError, type Dialler, deadline, HOST_CIPHERS, onNextHandshake } from '@space/broker-kit';
+import {
+  DialError,
+  type Dialler,
+  deadline,
+  HOST_CIPHERS,
+  onManyTickets,
+  onNextHandshake,
+} from '@space/broker-kit';
 import { TLS_PORT } from '../core/authority.ts';
 import { Problem } from '../core/problem.ts';
 import type { Tenant } from '../policies/tenant.ts';
@@ -130,7 +137,9 @@ async function openSecure(
   socket.once('secureConnect', () => {
     // An error must not end the process before undici listens; undici checks whether there was one.
     socket.off('error', fail).on('error', () => undefined);
-    onNextHandshake(socket, () => socket.destroy(new Problem('upstream_failed')));
+    const end = () => socket.destroy(new Problem('upstream_failed'));
+    onNextHandshake(socket, end);
+    onManyTickets(socket, end);
     resolve(socket);
   });
   return promise.finally(inTime);

@@ -8,6 +8,7 @@ import { type Dialler, dialler, portOf } from '@space/broker-kit';
 import type { Dispatcher } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeAuthority, makeRsaCertificate } from '../../../../testing/certificates.ts';
+import { startTicketServer } from '../../../../testing/ticket-server.ts';
 import { ALONE } from '../../testing/passing.ts';
 import {
   contextWith,
@@ -164,6 +165,24 @@ test('a host that demands a new handshake on a connection of TLS 1.2 gets none, 
   } finally {
     await pool.destroy();
     server.close();
+  }
+});
+
+test('a host of TLS 1.3 that sends tickets of its session without end loses the connection', async () => {
+  const pair = authority.sign('tickets', ['DNS:s3.tenant.example']);
+  for (const tickets of [4, 100]) {
+    const server = await startTicketServer(pair, tickets);
+    const pool = guardedPool('https://s3.tenant.example', {
+      ...{ dialler: noting(() => server.port), ca, connections: 1, keepMs: 20_000, passing: ALONE },
+    });
+    try {
+      const asked = pool.request({ path: '/', method: 'GET' });
+      if (tickets === 4) expect((await asked).statusCode).toBe(200);
+      else await expect(asked).rejects.toThrow('the host sends tickets without end');
+    } finally {
+      await pool.destroy();
+      server.end();
+    }
   }
 });
 

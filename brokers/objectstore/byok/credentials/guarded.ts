@@ -20,6 +20,7 @@ import {
   dnsResolve,
   fixedMap,
   HOST_CIPHERS,
+  onManyTickets,
   onNextHandshake,
   withFixed,
 } from '@space/broker-kit';
@@ -175,6 +176,7 @@ function connector(
     tls.once('close', () => reject(new Error('closed during the handshake')));
     tls.once('secureConnect', () => {
       onNextHandshake(tls, () => tls.destroy(new Error('the host asked for another handshake')));
+      onManyTickets(tls, () => tls.destroy(new Error('the host sends tickets without end')));
       resolve(tls);
     });
     return promise.finally(() => deadline.removeEventListener('abort', stop));
