@@ -20,7 +20,9 @@ const END_HOLDERS = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS 
  * A drop waits until every session of the server has acknowledged it. A session that waits for its client in the middle
  * of a command does not acknowledge, and the server cannot tell which session that is.
  */
-const FIND_STALLED = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
+const FIND_STALLED = `SELECT a.pid, a.backend_start::text AS since,
+    coalesce((SELECT d.capsule_id FROM broker.database d WHERE d.name = a.usename), a.usename) AS capsule
+  FROM pg_stat_activity a
   WHERE (a.wait_event = 'ClientWrite' OR (a.wait_event = 'ClientRead' AND a.state = 'active')) AND ${OF_A_TENANT}
     AND EXISTS (SELECT FROM pg_stat_activity w
                 WHERE w.usename = current_user AND w.wait_event = 'ProcSignalBarrier')`;
@@ -37,7 +39,7 @@ const END_UNHEEDING = `SELECT a.backend_start::text AS since, a.usename::text AS
   FROM pg_stat_activity a WHERE a.pid = $1 AND ${OF_A_TENANT}`;
 const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
   JOIN unnest($1::int[], $2::text[]) AS told (pid, since) ON told.pid = a.pid AND told.since = a.backend_start::text`;
-/** The shorter patience, in milliseconds, with a tenant whose client has recently stood still while a drop waited. */
+/** The shorter patience, in milliseconds, with a Capsule of which a client has recently stood still while a drop waited. */
 const AGAIN_MS = 200;
 const NOT_LONG_AGO_MS = 600_000;
 const MOST_STALLED = 10_000;
@@ -63,7 +65,7 @@ export class Blockers {
   readonly #expelled = new Map<string, number>();
   /** When each session was first seen to stall while a drop waited. */
   #stalled = new Map<string, number>();
-  /** When a client of each tenant was last disconnected for standing still. */
+  /** When a client of each Capsule was last disconnected for standing still. */
   readonly #stalledLast = new RecentMap<string, number>(MOST_STALLED);
   /** When the sessions that drops wait for were first told to end. */
   #told = new Map<string, { readonly pid: number; readonly since: string; readonly at: number }>();
@@ -180,14 +182,14 @@ export class Blockers {
       due.map(({ pid }) => pid),
       due.map(({ since }) => since),
     ]);
-    for (const { tenant } of due) this.#stalledLast.set(tenant, now);
+    for (const { capsule } of due) this.#stalledLast.set(capsule, now);
   }
 
-  #patience({ tenant }: Stalled, now: number): number {
-    const last = this.#stalledLast.get(tenant);
+  #patience({ capsule }: Stalled, now: number): number {
+    const last = this.#stalledLast.get(capsule);
     if (last === undefined) return this.#options.stalledMs;
     if (now - last <= NOT_LONG_AGO_MS) return Math.min(AGAIN_MS, this.#options.stalledMs);
-    this.#stalledLast.delete(tenant);
+    this.#stalledLast.delete(capsule);
     return this.#options.stalledMs;
   }
 
@@ -200,7 +202,8 @@ export class Blockers {
 interface Stalled {
   readonly pid: number;
   readonly since: string;
-  readonly tenant: string;
+  /** The Capsule of its database, or the name of that if it is unknown. */
+  readonly capsule: string;
 }
 
 const keyOf = ({ pid, since }: { readonly pid: number; readonly since: string }) => `${pid} ${since}`;
