@@ -168,6 +168,38 @@ test('a host that demands a new handshake on a connection of TLS 1.2 gets none, 
   }
 });
 
+test('a host sends a client no more than answers to a few small requests have', async () => {
+  const { cert, key } = authority.sign('much', ['DNS:s3.tenant.example']);
+  const pair = { cert: readFileSync(cert), key: readFileSync(key) };
+  const { promise: sent, resolve } = Promise.withResolvers<number>();
+  const server = createTls(pair, (socket) => {
+    const extension = Buffer.alloc(64 * 1024, 'a');
+    const bytes = () => socket.bytesWritten - socket.writableLength;
+    const more = () => {
+      // It goes on for as long as it likes.
+      if (bytes() > 256 * 2 ** 20) socket.destroy();
+      while (!socket.destroyed && socket.write(extension));
+    };
+    socket.on('error', () => undefined).on('drain', more);
+    socket.once('close', () => resolve(bytes()));
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;');
+      more();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const to = noting(() => portOf(server));
+  const client = guardedClient('https://s3.tenant.example', { dialler: to, ca, deadline: within() });
+  try {
+    const { body } = await client.request({ path: '/', method: 'GET' });
+    await expect(body.text()).rejects.toThrow();
+    expect(await sent).toBeLessThan(64 * 2 ** 20);
+  } finally {
+    await client.destroy();
+    server.close();
+  }
+});
+
 test('a host of TLS 1.3 that sends tickets of its session without end loses the connection', async () => {
   const pair = authority.sign('tickets', ['DNS:s3.tenant.example']);
   for (const tickets of [4, 100]) {

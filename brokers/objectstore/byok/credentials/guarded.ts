@@ -72,7 +72,10 @@ export function reachGuard(config: ReachSettings): AddressGuard {
 
 const CONNECT_MS = 5_000;
 
-/** A client with one connection at a time, for requests that end at the deadline. */
+/** Bytes that a connection for a few small requests may bring, which is more than all of their answers have. */
+const MOST_READ = 1024 * 1024;
+
+/** A client with one connection at a time, for small requests that end at the deadline. */
 export function guardedClient(
   origin: string,
   { deadline, ...reach }: Reach & { readonly deadline: AbortSignal },
@@ -82,8 +85,18 @@ export function guardedClient(
     headersTimeout: 5_000,
     bodyTimeout: 5_000,
     maxHeaderSize: 16 * 1024,
-    connect: connector(origin, reach, (act) => act(deadline)),
+    connect: connector(origin, reach, (act) => act(deadline), readingAtMost),
   });
+}
+
+/** Ends a connection that brings more: what is of no body, such as extensions of chunks, is parsed as fast as it comes. */
+function readingAtMost(socket: Socket): void {
+  const plain = socket.read.bind(socket);
+  const read = (size?: number) => {
+    if (socket.bytesRead > MOST_READ) socket.destroy(new Error('more than all answers have'));
+    return plain(size);
+  };
+  Object.assign(socket, { read });
 }
 
 export interface GuardedPoolOptions extends Reach {
