@@ -534,6 +534,9 @@ describe('the chart', () => {
     expect(stderr).toContain(
       'objectStore.defaultQuotaBytes is 5368709121, which is more than the disk that all Capsules share (s3.storage.size: 5Gi)',
     );
+    // The broker would refuse to start with a number that is not exact.
+    const inexact = await template('home', '--set', `objectStore.defaultQuotaBytes=${2 ** 53}`);
+    expect(inexact.stderr).toContain("at '/objectStore/defaultQuotaBytes': maximum");
     const flags = ['--set', 's3.storage.size=1.5Ti,objectStore.defaultQuotaBytes=1649267441664'];
     expect(environment(await render(...flags))).toContainEqual({
       name: 'DEFAULT_QUOTA_BYTES',
