@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, request } from 'node:http';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { readJsonObject } from './body.ts';
+import { GrowingBytes } from './growing-bytes.ts';
 import { portOf } from './metrics.ts';
 
 const closers: (() => void)[] = [];
@@ -9,9 +10,14 @@ afterEach(() => {
 });
 
 /** What a server reads of a body in such chunks. */
-async function sent(chunks: readonly string[], limit: number): Promise<unknown> {
+async function sent(
+  chunks: readonly string[],
+  limit: number,
+  onPiece: (piece: Buffer) => void = () => undefined,
+): Promise<unknown> {
   const read = Promise.withResolvers<unknown>();
   const server = createServer((incoming: IncomingMessage, response) => {
+    incoming.on('data', onPiece);
     readJsonObject(incoming, limit).then(read.resolve, read.reject);
     void read.promise.catch(() => undefined).then(() => response.end());
   });
@@ -37,4 +43,18 @@ it('a body over the limit is refused at the first byte beyond it', async () => {
   const body = JSON.stringify({ text: 'abc'.repeat(500) });
   await expect(sent([...body], body.length - 1)).rejects.toMatchObject({ code: 'too_large' });
   expect(await sent([...body], body.length)).toEqual(JSON.parse(body));
+});
+
+it('what a large body took is freed at once, without the collector', async () => {
+  const body = JSON.stringify({ text: 'abc'.repeat(340_000) });
+  const pieces: Buffer[] = [];
+  const bytes = vi.spyOn(GrowingBytes.prototype, 'bytes');
+  expect(await sent([body], 2 ** 20, (piece) => pieces.push(piece))).toEqual(JSON.parse(body));
+  await expect(sent([body], body.length - 1, (piece) => pieces.push(piece))).rejects.toThrow();
+  const whole = bytes.mock.results.map(({ value }) => (value as Buffer).length);
+  bytes.mockRestore();
+  expect(whole).toEqual([0]);
+  const kept = pieces.reduce((sum, { length }) => sum + length, 0);
+  // Pieces that have no memory of their own are left to the collector, as is the one that was too much.
+  expect(kept).toBeLessThan(128 * 1024);
 });

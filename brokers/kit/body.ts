@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ServiceError } from './errors.ts';
 import { GrowingBytes } from './growing-bytes.ts';
 import { type JsonLimits, parseStrictJson, StrictJsonError } from './json.ts';
+import { free } from './own-memory.ts';
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*(?:utf-8|"utf-8")[ \t]*)?$/i;
 
@@ -29,8 +30,8 @@ export async function readJsonObject(
   limit: number,
   { limits, inTurn = async (act) => act() }: ReadJsonOptions = {},
 ): Promise<Readonly<Record<string, unknown>>> {
-  const bytes = await readBytes(request, limit);
-  const value = await inTurn(() => parse(bytes, limits));
+  const body = await readBytes(request, limit);
+  const value = await inTurn(() => parse(body.bytes(), limits)).finally(() => body.free());
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ServiceError('invalid_request', 'not a JSON object');
   }
@@ -46,7 +47,7 @@ function parse(bytes: Buffer, limits: JsonLimits | undefined): unknown {
   }
 }
 
-function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+function readBytes(request: IncomingMessage, limit: number): Promise<GrowingBytes> {
   return new Promise((resolve, reject) => {
     const body = new GrowingBytes(limit);
     const settle = (end: () => void) => {
@@ -56,12 +57,16 @@ function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
       end();
     };
     const onData = (chunk: Buffer) => {
-      if (body.append(chunk)) return;
+      if (body.append(chunk)) return void free(chunk);
       request.pause();
-      settle(() => reject(tooLarge()));
+      fail(tooLarge());
     };
-    const onEnd = () => settle(() => resolve(body.bytes()));
-    const onLost = () => settle(() => reject(new ServiceError('invalid_request', 'body cut short')));
+    const fail = (error: ServiceError) => {
+      body.free();
+      settle(() => reject(error));
+    };
+    const onEnd = () => settle(() => resolve(body));
+    const onLost = () => fail(new ServiceError('invalid_request', 'body cut short'));
     request.on('data', onData).on('end', onEnd).on('error', onLost).on('close', onLost);
   });
 }

@@ -39,3 +39,18 @@ it('moves each byte at most a few times if a megabyte arrives byte by byte', () 
   }
   expect(moves.size).toBeLessThan(12);
 });
+
+it('frees what it no longer needs at once, without the collector', () => {
+  const growing = new GrowingBytes(2 ** 20);
+  const former: Buffer[] = [];
+  for (let n = 0; n < 64; n += 1) {
+    growing.append(Buffer.alloc(16 * 1024, n));
+    former.push(growing.bytes());
+  }
+  expect(former.filter(({ length }) => length > 0).length).toBeLessThan(40);
+  expect(growing.bytes().length).toBe(2 ** 20);
+  growing.free();
+  expect([...former, growing.bytes()].filter(({ length }) => length > 0)).toEqual([]);
+  expect(growing.append(Buffer.from('again'))).toBe(true);
+  expect(growing.bytes().toString()).toBe('again');
+});

@@ -1,3 +1,5 @@
+import { free } from './own-memory.ts';
+
 /** The size of the first allocation. */
 const FIRST_BYTES = 4 * 1024;
 
@@ -28,6 +30,7 @@ export class GrowingBytes {
       const larger = Math.min(this.#most, Math.max(wanted, 2 * this.#memory.length, FIRST_BYTES));
       const memory = Buffer.allocUnsafeSlow(larger);
       this.#memory.copy(memory, 0, 0, this.#used);
+      free(this.#memory);
       this.#memory = memory;
     }
     this.#memory.set(part, this.#used);
@@ -35,8 +38,15 @@ export class GrowingBytes {
     return true;
   }
 
-  /** All parts so far. */
+  /** All parts so far; they are valid until the next one comes, or they are freed. */
   bytes(): Buffer {
     return this.#memory.subarray(0, this.#used);
+  }
+
+  /** Gives the memory back at once. */
+  free(): void {
+    free(this.#memory);
+    this.#memory = Buffer.alloc(0);
+    this.#used = 0;
   }
 }

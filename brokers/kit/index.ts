@@ -33,6 +33,7 @@ export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { onNextHandshake } from './net/one-handshake.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
+export { free, memoryOf } from './own-memory.ts';
 export { isProvisioner, parseProvisionerTokens, parseTokens } from './provisioners.ts';
 export { RecentMap } from './recent-map.ts';
 export { closeAll, keepFile, type Resources, watched } from './resources.ts';

@@ -1,20 +1,10 @@
 import type { Socket } from 'node:net';
+import { memoryOf } from '@space/broker-kit';
 
-/**
- * A piece of a body is memory outside of the heap. The garbage collector counts it as growth, so that a stream would
- * cause a full collection about every ten MiB; therefore each piece is freed as soon as it was sent.
- */
-
-/** Smaller pieces are not worth freeing. */
-const LEAST_BYTES = 4 * 1024;
+/** A piece of a body is freed as soon as it was sent, and not by the garbage collector. */
 
 /** The memory that is freed after a piece was sent: its own, or that of the piece whose last part it is. */
 const going = new WeakMap<Uint8Array, ArrayBuffer>();
-
-/** Frees a piece whose reader has copied what it needs. */
-export function free(piece: Buffer): void {
-  memoryOf(piece)?.transfer(0);
-}
 
 /** Marks a piece that nobody reads after a connection has sent it. */
 export function giveAway(piece: Buffer): Buffer {
@@ -43,9 +33,3 @@ export function freeing<To extends Socket>(socket: To): To {
 
 type Written = (error?: Error | null) => void;
 type Write = (data: string | Uint8Array, ...rest: [Written?] | [BufferEncoding, Written?]) => boolean;
-
-/** A part of a larger buffer is not ours alone, and an empty piece may be a constant of the parser. */
-function memoryOf({ buffer, byteLength }: Buffer): ArrayBuffer | undefined {
-  const whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-  return whole && byteLength >= LEAST_BYTES ? buffer : undefined;
-}

@@ -1,8 +1,7 @@
 import { Readable, type Writable } from 'node:stream';
-import { ServiceError } from '@space/broker-kit';
+import { free, ServiceError } from '@space/broker-kit';
 import { type Dispatcher, errors } from 'undici';
 import { S3Error } from './errors.ts';
-import { free } from './pieces.ts';
 import type { InTurn } from './sinks.ts';
 
 /** Status and headers of an answer. */
