@@ -1,11 +1,13 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type GiveBack, SharedSlots, type ShareRefusal } from './shares.ts';
 
 /** Lets promises that are settled run what waits for them. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('slots that are shared', () => {
+  afterEach(() => void vi.useRealTimers());
+
   it('one key holds at most its share, and the others get slots', () => {
     const reasons: ShareRefusal[] = [];
     const slots = new SharedSlots({ total: 4, perKey: 2 }, (reason) => reasons.push(reason));
@@ -23,6 +25,29 @@ describe('slots that are shared', () => {
     expect(slots.quietFor()).toBe(0);
     giveBack?.();
     expect(slots.quietFor()).toBeGreaterThanOrEqual(0);
+  });
+
+  it('remember, besides those that have one, who else has had one last, for as long as is asked', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const slots = new SharedSlots({ total: 4, perKey: 2 });
+    const use = (key: string) => slots.tryTake(key)?.();
+    const others = () => ['a', 'b', 'c'].filter((key) => slots.hasOther(key, 100));
+    expect(others()).toEqual([]);
+    use('a');
+    expect([others(), slots.hasOther('b')]).toEqual([['b', 'c'], false]);
+    vi.advanceTimersByTime(60);
+    use('b');
+    use('b');
+    expect(others()).toEqual(['a', 'b', 'c']);
+    vi.advanceTimersByTime(60);
+    expect(others()).toEqual(['a', 'c']);
+    const back = slots.tryTake('c');
+    vi.advanceTimersByTime(100);
+    expect(others()).toEqual(['a', 'b']);
+    back?.();
+    expect(others()).toEqual(['a', 'b']);
+    vi.advanceTimersByTime(100);
+    expect(others()).toEqual([]);
   });
 
   it('a slot is returned once, however often its holder returns it', () => {

@@ -49,6 +49,8 @@ export class SharedSlots {
   readonly #holders = new Map<string, Holder>();
   /** Keys with waiting callers, in the order of their turns. */
   readonly #turns = new Set<string>();
+  /** The last two keys without slots and callers, and since when, the later one first. */
+  #left: readonly { readonly key: string; readonly at: number }[] = [];
   #taken = 0;
   #waiting = 0;
   #quietSince = performance.now();
@@ -79,9 +81,11 @@ export class SharedSlots {
     return this.#taken > 0 ? 0 : performance.now() - this.#quietSince;
   }
 
-  /** Whether a key other than this one has a slot or waits for one. */
-  hasOther(key: string): boolean {
-    return this.#holders.size > (this.#holders.has(key) ? 1 : 0);
+  /** Whether a key other than this one has a slot or waits for one, or did in the last so many milliseconds. */
+  hasOther(key: string, withinMs = 0): boolean {
+    if (this.#holders.size > (this.#holders.has(key) ? 1 : 0)) return true;
+    const last = this.#left.find((one) => one.key !== key);
+    return last !== undefined && performance.now() - last.at < withinMs;
   }
 
   /** The fewest slots that a waiting key holds; undefined while none waits. */
@@ -198,7 +202,9 @@ export class SharedSlots {
   }
 
   #forget(key: string, holder: Holder): void {
-    if (holder.held === 0 && holder.waiting.size === 0) this.#holders.delete(key);
+    if (holder.held > 0 || holder.waiting.size > 0) return;
+    this.#holders.delete(key);
+    this.#left = [{ key, at: performance.now() }, ...this.#left.filter((one) => one.key !== key).slice(0, 1)];
   }
 
   #refuse(reason: ShareRefusal): ServiceError {

@@ -55,7 +55,7 @@ export interface AdmissionOptions {
   /** Slots for large documents that come in. */
   readonly documents: SharedSlots;
   readonly turns: Turns;
-  /** Takes turns with the processor for bodies of answers. */
+  /** Takes turns with the processor for long bodies. */
   readonly passing: Turns;
   readonly onSlow?: (why: Slow) => void;
   readonly pace?: Partial<PaceOptions>;

@@ -26,7 +26,7 @@ export interface ObjectCall {
   readonly grant?: string | undefined;
   /** Runs work for documents of this caller in its turn. */
   readonly inTurn: InTurn;
-  /** Passes bodies of answers on to this caller. */
+  /** Passes long bodies on, from and to this caller. */
   readonly passing: Passing;
   /** Called when the objects are not in the Space's bucket, to return the slot for it. */
   readonly isElsewhere?: () => void;

@@ -16,7 +16,7 @@ export interface Shares {
   readonly records: SharedSlots;
   /** Turns with the processor for documents in both directions. */
   readonly turns: Turns;
-  /** Turns with the processor for bodies of answers: they get the time that nobody else needs. */
+  /** Turns with the processor for long bodies: they get the time that nobody else needs. */
   readonly passing: Turns;
 }
 
@@ -25,9 +25,16 @@ interface PassingShares extends Pick<Shares, 'passing'> {
   readonly elsewhere: Pick<SharedSlots, 'hasOther'>;
 }
 
-/** How bodies of answers are passed on to a Capsule. */
+/**
+ * Milliseconds for which a Capsule counts after its last request. Its next one finds others' bodies in turns; without turns, each
+ * connection with a body at full speed takes several milliseconds of every round of the event loop.
+ */
+const REMEMBERED_MS = 10_000;
+
+/** How long bodies from and to a Capsule are passed on. */
 export const passingFor = ({ slots, elsewhere, passing }: PassingShares, capsulePrefix: string): Passing => ({
-  isShared: () => slots.hasOther(capsulePrefix) || elsewhere.hasOther(capsulePrefix),
+  isShared: () =>
+    slots.hasOther(capsulePrefix, REMEMBERED_MS) || elsewhere.hasOther(capsulePrefix, REMEMBERED_MS),
   inTurn: (act) => passing.run(capsulePrefix, act),
 });
 
@@ -37,7 +44,7 @@ const OF_FREE = 1 / 4;
 const DOCUMENTS = { total: 32, perKey: 2, queued: 512, queuedPerKey: 64 };
 /** The number of the four look-up connections that serve such lists. */
 const RECORDS = { total: 2, perKey: 1, queued: 512, queuedPerKey: 64 };
-/** Milliseconds with bodies of answers before other work comes first; a request waits for several such rounds. */
+/** Milliseconds with long bodies before other work comes first; a request waits for several such rounds. */
 const PASSING_MS = 0.5;
 /** Seconds of its share that a Capsule can save up. */
 const SAVED_SECONDS = 20;

@@ -16,7 +16,7 @@ export interface Head {
  */
 export type SinkFor = (head: Head) => Writable;
 
-/** Bodies of answers take turns between Capsules, if there are several. */
+/** Bodies take turns between Capsules, if there are several. */
 export interface Passing {
   /** Whether other Capsules have requests. */
   isShared(): boolean;
@@ -48,8 +48,8 @@ export interface Patience {
 
 export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60_000 };
 
-/** Bytes of an answer that are passed on immediately, so that short answers do not wait for a turn. */
-const AT_ONCE = 64 * 1024;
+/** Bytes of a body that are passed on immediately, so that short ones do not wait for a turn. */
+export const AT_ONCE = 64 * 1024;
 
 /** Informational answers (1xx) of one request: a server can send them without end, and nothing slows the parser down. */
 const MOST_INFORMATIONAL = 32;

@@ -62,7 +62,7 @@ export function incomingBody({ headers, exchange: { request }, call }: Admitted)
   if (!/^[0-9]{1,16}$/.test(text)) throw new ServiceError('invalid_request', 'length');
   const length = Number(text);
   if (length > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
-  return { stream: detach(request, call.signal), length };
+  return { stream: detach(request, call), length };
 }
 
 export function noBody({ headers }: Admitted): void {

@@ -31,7 +31,7 @@ export function s3Body(
   request: IncomingMessage,
   headers: Received,
   verified: Verified,
-  signal: AbortSignal,
+  call: Parameters<typeof detach>[1],
 ): S3Body {
   const payload = headers.get('x-amz-content-sha256') ?? '';
   const chunked = payload.startsWith('STREAMING-');
@@ -41,7 +41,7 @@ export function s3Body(
   if (announced.size + trailers.size > 1) throw tooManyChecksums();
   const inspections: Inspection[] = [...announced].map(([name, value]) => inspectChecksum(name, () => value));
 
-  let source: Readable = detach(request, signal);
+  let source: Readable = detach(request, call);
   if (chunked) {
     if (payload !== SIGNED_CHUNKS && payload !== SIGNED_CHUNKS_TRAILER && payload !== UNSIGNED_CHUNKS_TRAILER)
       throw notImplemented('this way to sign a body');

@@ -34,7 +34,7 @@ export type Handlers<Name extends S3Operation> = Readonly<
 >;
 
 export function bodyOf({ exchange, headers, verified, call }: Admitted): S3Body {
-  return s3Body(exchange.request, headers, verified, call.signal);
+  return s3Body(exchange.request, headers, verified, call);
 }
 
 /** The object's own headers: `aws-chunked` is the coding of the message and not of the object. */
