@@ -120,7 +120,7 @@ function warningsOf(facts: ServerFacts, { acceptedOpen }: Wanted): readonly Chec
     [facts.version >= (TRIED + 1) * 10_000, `PostgreSQL later than ${TRIED} was not tested with this broker`],
     [
       facts.preparedTransactions > 0,
-      'max_prepared_transactions is not 0: a tenant can delay its own drop: ALTER SYSTEM SET max_prepared_transactions = 0',
+      'max_prepared_transactions is not 0: a tenant can delay its own drop, and keep the table of locks full: ALTER SYSTEM SET max_prepared_transactions = 0',
     ],
     [
       !facts.readAllStats,
