@@ -43,7 +43,7 @@ export async function startPod(fixture: Fixture, upstream: number): Promise<Pod>
   return { ...pod, principal };
 }
 
-/** One Assistant of a Capsule, whose one stored input goes to the one host. */
+/** One Assistant of a Capsule, whose one stored input goes to one host. */
 interface Admission {
   readonly capsule: string;
   readonly principal: string;
@@ -51,6 +51,8 @@ interface Admission {
   readonly address: string;
   readonly routes: readonly { readonly method: 'GET'; readonly path: string }[];
   readonly value: string;
+  /** The host that it may reach; by default that of the fixture. */
+  readonly host?: string;
 }
 
 /** The gateway in a process of its own, without policies yet. */
@@ -130,9 +132,9 @@ async function admit(control: string, provisioner: string, admission: Admission)
     return (await response.json()) as { readonly envelope: string; readonly instance: string };
   };
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-  const { capsule, principal, address, routes, value } = admission;
+  const { capsule, principal, address, routes, value, host = HOST } = admission;
   const assistant = { capsule_id: capsule, app_id: 'caller', assistant_uid: `uid-${capsule}` };
-  const definition = { host: HOST, routes: [...routes], header: 'X-Api-Key' };
+  const definition = { host, routes: [...routes], header: 'X-Api-Key' };
   const { envelope } = await post('/v1/inputs/seal', {
     ...assistant,
     input: 'bank',
@@ -145,7 +147,7 @@ async function admit(control: string, provisioner: string, admission: Admission)
     revision: sha256(capsule),
     principals: [sha256(principal)],
     addresses: [address],
-    allowed_hosts: [HOST],
+    allowed_hosts: [host],
     stored_inputs: { bank: { definition, envelope } },
   } satisfies PolicyPut);
   // After this, the gateway refuses unknown principals.

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { newToken } from '../../brokers/kit/index.ts';
-import { type Fixture, HOST, openFixture, VALUE } from '../egress/fixture.ts';
+import { type Fixture, HOST, OTHER_HOST, openFixture, VALUE } from '../egress/fixture.ts';
 import { startGatewayPod } from '../egress/pod.ts';
 import { type Act, headOf } from './acts.ts';
 import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
@@ -15,7 +15,10 @@ import { HOSTILE, MANY_ADDRESSES, type ServiceUnderTest, STRANGER } from './serv
 const PERIODIC = `${'a'.repeat(4_080)}bcdefghijklmnop`;
 const ROUTES = ['/v1/rates', '/v1/large', '/v1/letters'];
 
-/** Starts the gateway as in its pod, with two Capsules with an Assistant each, and one outside host. */
+/**
+ * Starts the gateway as in its pod, with two Capsules with an Assistant and an outside host each: a host that one of them keeps
+ * busy would answer the other one late, which no gateway can prevent.
+ */
 export async function openGateway(): Promise<ServiceUnderTest> {
   const fixture = await openFixture();
   const closers: (() => unknown)[] = [fixture.remove];
@@ -23,15 +26,20 @@ export async function openGateway(): Promise<ServiceUnderTest> {
     for (const closer of closers.toReversed()) await closer();
   };
   try {
-    const upstream = await startUpstream(fixture);
+    const upstream = await startUpstream(fixture, fixture.leaf, 'leaf');
     closers.push(upstream.stop);
-    const pod = await startGatewayPod(fixture, upstream.port, {});
+    const other = await startUpstream(fixture, fixture.otherLeaf, 'other');
+    closers.push(other.stop);
+    const pod = await startGatewayPod(fixture, upstream.port, {
+      FIXED_HOSTS: `${HOST}=127.0.0.1:${upstream.port},${OTHER_HOST}=127.0.0.1:${other.port}`,
+    });
     closers.push(pod.stop);
     const quiet = newToken('egr').reveal();
     const hostile = newToken('egr').reveal();
     const routes = ROUTES.map((path) => ({ method: 'GET' as const, path }));
     await pod.admit({ capsule: 'quiet', principal: quiet, address: '127.0.0.1', routes, value: VALUE });
-    await pod.admit({ capsule: 'hostile', principal: hostile, address: HOSTILE, routes, value: PERIODIC });
+    const greedy = { capsule: 'hostile', principal: hostile, address: HOSTILE, host: OTHER_HOST };
+    await pod.admit({ ...greedy, routes, value: PERIODIC });
     const agent = new Agent({ keepAlive: true });
     closers.push(() => agent.destroy());
     const scene = sceneOf(pod.port, fixture, quiet, hostile, agent);
@@ -96,8 +104,8 @@ function sceneOf(
         {
           ...by,
           kind: 'tunnels',
-          head: headOf(`CONNECT ${HOST}:443`, {
-            host: `${HOST}:443`,
+          head: headOf(`CONNECT ${OTHER_HOST}:443`, {
+            host: `${OTHER_HOST}:443`,
             'proxy-authorization': `Bearer ${hostile}`,
           }),
           kept: 64,
@@ -116,7 +124,7 @@ function sealing({ port, provisioner }: Awaited<ReturnType<typeof startGatewayPo
     app_id: 'caller',
     assistant_uid: 'uid-hostile',
     input: 'bank',
-    definition: { host: HOST, routes: [{ method: 'GET', path: '/v1/rates' }], header: 'X-Api-Key' },
+    definition: { host: OTHER_HOST, routes: [{ method: 'GET', path: '/v1/rates' }], header: 'X-Api-Key' },
     value: PERIODIC,
   });
   const head = headOf('POST /v1/inputs/seal', {
@@ -163,13 +171,13 @@ async function handshakeThrough(port: number, principal: string, ca: string): Pr
   }
 }
 
-async function startUpstream({ directory, leaf }: Fixture) {
+async function startUpstream({ directory }: Fixture, leaf: Fixture['leaf'], name: string) {
   const file = async (name: string, text: string) => {
     await writeFile(join(directory, name), text);
     return join(directory, name);
   };
   const program = join(import.meta.dirname, 'upstream-process.ts');
-  const args = [program, await file('leaf.pem', leaf.cert), await file('leaf.key', leaf.key)];
+  const args = [program, await file(`${name}.pem`, leaf.cert), await file(`${name}.key`, leaf.key)];
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
   return {
