@@ -55,6 +55,9 @@ it('what is accepted as a word is the same text, number or boolean for kubectl',
     '1_0e3',
     '-_1',
     '0.1_5',
+    '.0_0',
+    '0_X0',
+    '-_0_x_1',
   ];
   fc.assert(
     fc.property(fc.uniqueArray(word, { minLength: 300, maxLength: 300 }), (words) => {

@@ -83,7 +83,7 @@ function refuseLineBreaks(text: string, at: (offset: number) => Position, report
 
 /** Plain words that YAML 1.1 and 1.2 read differently, or that only one of them reads as text. */
 const AMBIGUOUS =
-  /^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF|<<|=|[-+]?0[bBoOxX][0-9a-fA-F_]+|[-+]?0[0-7_]+|(?=[^_]*_)[-+0-9][-+0-9_.eE]*|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|\+[0-9.]+)$/;
+  /^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF|<<|=|(?:[-+]_*)?0_*[bBoOxX][0-9a-fA-F_]+|[-+]?0[0-7_]+|(?=[^_]*_)(?:[-+0-9]|\.[0-9])[-+0-9_.eE]*|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|\+[0-9.]+)$/;
 
 function refuseAmbiguity(document: Document, at: (offset: number) => Position, report: ErrorReport): void {
   const refuse = (node: Node, rule: string, message: string) => {
