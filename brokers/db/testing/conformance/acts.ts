@@ -93,9 +93,16 @@ export function tenantOf(capsule: string, { doomed, survivor, provisioner, check
   // A killed broker answers nothing, and a command may have nothing to do: the log says what became of it.
   const attempt = () => act().catch(() => undefined);
   return {
+    capsule,
     act: () => Promise.all(random(4) === 0 ? [attempt(), attempt()] : [attempt()]),
-    reopen: async () => {
+    /** Undoes a closing by an administrator, and ends the evictions of these databases that were cut short, as a create does. */
+    reopen: async (evicting: readonly string[]) => {
       await Promise.resolve(command('open', capsule)).catch(() => undefined);
+      for (const app of evicting)
+        for (const token of tokens)
+          await (app === ''
+            ? client(survivor.url, provisioner).provision(capsule, token)
+            : client(survivor.url, token).create(capsule, app));
     },
   };
 }

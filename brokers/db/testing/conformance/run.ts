@@ -2,7 +2,7 @@ import type { Conformance } from '../../../../testing/conformance.ts';
 import { LOGGED } from '../../../../testing/postgres/changes.ts';
 import { seeded } from '../../../../testing/random.ts';
 import { census } from '../census.ts';
-import { intoDatabase, MANY_DATABASES, openFixture } from '../postgres.ts';
+import { intoDatabase, MANY_DATABASES, openFixture, query } from '../postgres.ts';
 import { bundleBroker } from '../process.ts';
 import { startDoomed, tenantOf } from './acts.ts';
 import { watchRegistry } from './checker.ts';
@@ -59,8 +59,12 @@ export async function runRegistry({
       onRound?.(conformance);
     }
     await doomed.stop();
-    // What an administrator closed, or a rotation that was cut short left shut.
-    for (const { reopen } of all) await reopen();
+    const evicting = await query<{ capsule: string; app: string }>(
+      intoDatabase(fixture.server.superuserUrl, 'space_registry'),
+      `SELECT capsule_id AS capsule, app_id AS app FROM broker.database WHERE state = 'ready' AND evicting`,
+    );
+    for (const { capsule, reopen } of all)
+      await reopen(evicting.filter((row) => row.capsule === capsule).map((row) => row.app));
     await fixture.broker.round('pending drops');
     await fixture.broker.round('spares');
     const problems = conformance.wrong === undefined ? await census(fixture.server.superuserUrl) : [];
