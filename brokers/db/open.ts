@@ -34,7 +34,7 @@ import type { ServerPlan } from './servers/config.ts';
 import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
 
-/** The connections to one server: twelve, including two that watch. */
+/** The connections to one server: thirteen, including two that watch. */
 const CONNECTIONS = {
   application: 'space-db-broker',
   lookup: 2,
@@ -46,7 +46,7 @@ const CLONES = { active: 3, queued: 1_000 };
 /**
  * Many more than there are connections, so that requests which wait for a clone or a checkpoint do not delay others.
  */
-const MUTATIONS = { total: 32, perKey: 12, queued: 256, waitMs: 60_000 };
+const MUTATIONS = { total: 32, perKey: 12, ofFree: 1, queued: 256, waitMs: 60_000 };
 
 /** What the broker has only once for all of its servers. */
 export interface Common {

@@ -59,6 +59,28 @@ describe('slots that are shared', () => {
     expect(slots.heldBy('a')).toBe(0);
   });
 
+  it('a slot goes to the key with the fewest, and to whoever waits, before the key that has returned it', async () => {
+    const slots = new SharedSlots({ total: 4, perKey: 3, queued: 8, waitMs: 60_000 });
+    const own = [await slots.take('two'), await slots.take('two'), await slots.take('one')];
+    const other = await slots.take('other');
+    const order: string[] = [];
+    const backs = ['two', 'one', 'none'].map((key) =>
+      slots.take(key).then((back) => {
+        order.push(key);
+        return back;
+      }),
+    );
+    other();
+    await settled();
+    expect(order).toEqual(['none']);
+    own[0]?.();
+    await settled();
+    expect(order).toEqual(['none', 'one']);
+    own[1]?.();
+    for (const back of [...(await Promise.all(backs)), ...own]) back();
+    expect([order, slots.taken]).toEqual([['none', 'one', 'two'], 0]);
+  });
+
   it('a long queue of one key delays no other', async () => {
     const slots = new SharedSlots({ total: 3, perKey: 2, queued: 300, queuedPerKey: 200, waitMs: 60_000 });
     const held = [await slots.take('greedy'), await slots.take('greedy'), await slots.take('other')];
@@ -72,10 +94,10 @@ describe('slots that are shared', () => {
     );
     const quiet = slots.take('quiet').then(() => order.push('quiet'));
     held[0]?.();
-    await settled();
-    held[2]?.();
     await quiet;
-    expect(order).toEqual(['greedy', 'quiet']);
+    held[2]?.();
+    await settled();
+    expect(order).toEqual(['quiet', 'greedy']);
     expect(slots.waiting).toBe(99);
     over.abort();
     expect(await Promise.all(line)).toHaveLength(100);

@@ -35,8 +35,9 @@ interface Holder {
 
 /**
  * The slots of one shared resource (connections, streams, parsers), of which one key (a Capsule, an address) may hold at
- * most its share. A caller without a slot waits in a bounded queue of its key; a slot that becomes free goes to the next
- * key in turn, so that a key with a long queue delays its own callers and no others.
+ * most its share. A caller without a slot waits in a bounded queue of its key; a slot that becomes free goes to the key
+ * with the fewest, and of several to the next one in turn, so that a key with a long queue delays its own callers and no
+ * others.
  */
 export class SharedSlots {
   readonly #total: number;
@@ -180,25 +181,31 @@ export class SharedSlots {
       holder.held -= 1;
       this.#taken -= 1;
       this.#quietSince = performance.now();
+      // Whoever has begun to wait while the key had this slot comes before it.
+      if (this.#turns.delete(key)) this.#turns.add(key);
       this.#forget(key, holder);
       while (this.#admitNext());
     };
   }
 
   /**
-   * Gives a slot to the first key in turn that may have one more, and makes that key the last. False if there is none.
+   * Gives a slot to the first key in turn of those with the fewest that may have one more, and makes that key the last.
+   * False if there is none.
    */
   #admitNext(): boolean {
+    let next: { readonly key: string; readonly holder: Holder } | undefined;
     for (const key of this.#turns) {
       const holder = this.#holders.get(key);
-      const [waiter] = holder?.waiting ?? [];
-      if (waiter === undefined || !this.#isFree(holder)) continue;
-      this.#turns.delete(key);
-      this.#turns.add(key);
-      waiter.admit();
-      return true;
+      if (holder === undefined || !this.#isFree(holder)) continue;
+      if (next === undefined || holder.held < next.holder.held) next = { key, holder };
+      if (holder.held === 0) break;
     }
-    return false;
+    const [waiter] = next?.holder.waiting ?? [];
+    if (next === undefined || waiter === undefined) return false;
+    this.#turns.delete(next.key);
+    this.#turns.add(next.key);
+    waiter.admit();
+    return true;
   }
 
   #forget(key: string, holder: Holder): void {

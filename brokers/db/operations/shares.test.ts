@@ -80,3 +80,44 @@ describe('a Capsule whose own requests all wait', () => {
     expect((await Promise.all(creates)).map(({ status }) => status)).toEqual(APPS.map(() => 200));
   });
 });
+
+describe('two Capsules whose requests all wait', () => {
+  it('for locks of their databases leave connections to the drops of a third', async () => {
+    const first = await capsuleWith('held-drops-first', ['one', 'two', 'three']);
+    const second = await capsuleWith('held-drops-second', ['one', 'two', 'three']);
+    const other = await capsuleWith('free-drops-third', ['app']);
+    await holder.query('BEGIN');
+    for (const name of [...first.names, ...second.names])
+      await holder.query(`COMMENT ON DATABASE ${name} IS 'held'`);
+    const drops = ['one', 'two', 'three'].flatMap((app) => [
+      first.caller.drop('held-drops-first', app),
+      second.caller.drop('held-drops-second', app),
+    ]);
+    const left = pending(drops);
+    await eventually(async () => (await waiting()) >= 3, { what: 'drops of both to wait' });
+    expect(await other.caller.drop('free-drops-third', 'app')).toMatchObject({ status: 200 });
+    expect(left()).toBe(drops.length);
+    await holder.query('ROLLBACK');
+    expect((await Promise.all(drops)).map(({ status }) => status)).toEqual(drops.map(() => 200));
+  });
+
+  it('for their own rows leave connections to the transactions of a third', async () => {
+    const first = await capsuleWith('held-first', []);
+    const second = await capsuleWith('held-second', []);
+    const other = await capsuleWith('free-third', []);
+    await holder.query('BEGIN');
+    await holder.query(
+      "SELECT FROM broker.capsule WHERE capsule_id IN ('held-first', 'held-second') FOR UPDATE",
+    );
+    const creates = APPS.flatMap((app) => [
+      first.caller.create('held-first', app),
+      second.caller.create('held-second', app),
+    ]);
+    const left = pending(creates);
+    await eventually(async () => (await waiting()) >= 4, { what: 'creates of both to wait' });
+    expect(await other.caller.create('free-third', 'app')).toMatchObject({ status: 200 });
+    expect(left()).toBe(creates.length);
+    await holder.query('ROLLBACK');
+    expect((await Promise.all(creates)).map(({ status }) => status)).toEqual(creates.map(() => 200));
+  });
+});

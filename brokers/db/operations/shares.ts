@@ -1,10 +1,13 @@
 import { SharedSlots } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 
-/** How many connections of each kind the broker has, and how many of them one Capsule may use. */
+/**
+ * How many connections of each kind the broker has, and how many of them one Capsule may use: after its first one only
+ * fewer than are free, so that two Capsules whose requests all wait leave one to a third.
+ */
 export const SHARES = {
-  work: { total: 5, perKey: 3, queued: 256, waitMs: 10_000 },
-  drop: { total: 3, perKey: 2, queued: 256, waitMs: 90_000 },
+  work: { total: 5, perKey: 3, ofFree: 1, queued: 256, waitMs: 10_000 },
+  drop: { total: 4, perKey: 2, ofFree: 1, queued: 256, waitMs: 90_000 },
 } as const;
 
 /** The key of the broker's own work, such as the upkeep, which counts like a Capsule. */
