@@ -19,7 +19,10 @@ const blocks = z
   .string()
   .default('')
   .transform(words)
-  .refine((texts) => texts.every((text) => parseBlock(text) !== undefined), 'not blocks such as 10.0.0.0/8');
+  .refine(
+    (texts) => texts.every((text) => parseBlock(text) !== undefined),
+    'not blocks such as 10.0.0.0/8 or fd00::/8, with no bit set after the prefix, and IPv4 not written as IPv6',
+  );
 
 const MOST_BODY_BYTES = 1024 ** 4;
 

@@ -271,6 +271,7 @@ describe('a replica’s process', () => {
 
   it.each([
     ['DENIED_CIDRS', '10.0.0.1/8'],
+    ['DENIED_CIDRS', '::ffff:10.0.0.0/104'],
     ['FIXED_HOSTS', 'api.bank.org'],
     ['TLS_CERT_FILE', '/nowhere'],
     ['DATA_PORT', '70000'],

@@ -57,6 +57,10 @@ describe('blocks', () => {
     '::/129',
     'x/8',
     '10.0.0.0/8/8',
+    '::ffff:10.0.0.0/104',
+    '::ffff:a00:0/104',
+    '::FFFF:10.0.0.1',
+    '0:0:0:0:0:ffff:0:0/96',
   ])('refuses %s', (text) => {
     expect(parseBlock(text)).toBeUndefined();
   });

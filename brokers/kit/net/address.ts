@@ -24,14 +24,23 @@ export function parseAddress(text: string): AddressBytes | undefined {
   return [...left, ...gap, ...right].flatMap(twoBytes);
 }
 
-/** Parses `a.b.c.d/n` or `x:y::/n`; `undefined` for any other text, and if bits after the prefix are set. */
+/** The IPv4 addresses as a socket of both families writes them, `::ffff:a.b.c.d`. */
+export const MAPPED: AddressBlock = {
+  bytes: [...Array<number>(10).fill(0), 0xff, 0xff, 0, 0, 0, 0],
+  bits: 96,
+};
+
+/**
+ * Parses `a.b.c.d/n` or `x:y::/n`; `undefined` for any other text, if bits after the prefix are set, and for IPv4 that is
+ * written as IPv6: such a block would contain no address of IPv4, whatever its author means.
+ */
 export function parseBlock(text: string): AddressBlock | undefined {
   const [address = '', length, more] = text.split('/');
   const bytes = parseAddress(address);
   if (bytes === undefined || more !== undefined) return undefined;
   if (length !== undefined && !/^(?:0|[1-9][0-9]{0,2})$/.test(length)) return undefined;
   const bits = length === undefined ? bytes.length * 8 : Number(length);
-  if (bits > bytes.length * 8) return undefined;
+  if (bits > bytes.length * 8 || contains(MAPPED, bytes)) return undefined;
   const block = { bytes, bits };
   return bytes.every((byte, index) => (byte & ~maskOf(block, index)) === 0) ? block : undefined;
 }

@@ -112,9 +112,16 @@ describe('the address guard', () => {
     (almost) => expect(guard.permits(`2a00:1450:4001:81b:${almost}:10.0.0.1`)).toBe(true),
   );
 
-  it('names a block that is invalid', () => {
-    expect(() => addressGuard({ denied: ['10.0.0.1/8'] })).toThrow(AddressBlockError);
-  });
+  it.each(['denied', 'allowed', 'nat64'])(
+    'names a block in %s that is invalid, also one of IPv4 written as IPv6',
+    (key) => {
+      for (const text of ['10.0.0.1/8', '::ffff:8.8.0.0/112', '::ffff:0:0/96']) {
+        const wrong = () => addressGuard({ [key]: [text] });
+        expect(wrong).toThrow(AddressBlockError);
+        expect(wrong).toThrow(`"${text}" is not a block`);
+      }
+    },
+  );
 
   it('permits no IPv6 outside global unicast except NAT64', () => {
     const group = fc.integer({ min: 0, max: 0xffff });

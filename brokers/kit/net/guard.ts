@@ -1,4 +1,11 @@
-import { type AddressBlock, type AddressBytes, contains, parseAddress, parseBlock } from './address.ts';
+import {
+  type AddressBlock,
+  type AddressBytes,
+  contains,
+  MAPPED,
+  parseAddress,
+  parseBlock,
+} from './address.ts';
 
 /** Decides which addresses a service may connect to on behalf of others. */
 export interface AddressGuard {
@@ -22,7 +29,7 @@ export interface GuardOptions {
 export class AddressBlockError extends Error {
   constructor(text: string) {
     super(
-      `"${text}" is not a block of addresses such as 10.0.0.0/8 or fd00::/8, with no bit set after its prefix`,
+      `"${text}" is not a block of addresses such as 10.0.0.0/8 or fd00::/8, with no bit set after its prefix, and IPv4 not written as IPv6`,
     );
     this.name = 'AddressBlockError';
   }
@@ -53,7 +60,7 @@ const PUBLIC_V6 = block('2000::/3');
 const NOT_PUBLIC_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(block);
 
 /** Blocks whose last 32 bits are an IPv4 address to which the network may send the packet. */
-const EMBEDDING = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96'].map(block);
+const EMBEDDING = [MAPPED, ...['::/96', '::ffff:0:0:0/96', '64:ff9b::/96'].map(block)];
 
 /** An IPv6-only cluster reaches IPv4 through NAT64; no other embedding has a public use. */
 const NAT64 = block('64:ff9b::/96');
