@@ -25,7 +25,7 @@ import {
 import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
 
-/** Milliseconds for answers and their preparation before new events are handled. */
+/** Milliseconds for answers, their preparation, tunnels and bodies before new events are handled. */
 const ANSWERS_MS = 0.4;
 
 export interface GatewayOptions {
@@ -99,6 +99,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       limits,
       usage,
       stalls,
+      turns,
       record,
       onOpen: counted('connect'),
     }),

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem, type ProblemCode } from '../core/problem.ts';
 import type { ArrivingRequest } from './arriving-request.ts';
+import type { Passing } from './passing.ts';
 import type { Line } from './record.ts';
 
 /** The Content-Length; 0 without one. */
@@ -19,27 +20,67 @@ export interface BodyFlow {
   readonly onIdle: (problem: Problem) => void;
 }
 
-/** The body as a stream, or null without one; it is counted, and broken off at the limit or after a pause. */
-export function bodyOf(request: ArrivingRequest, flow: BodyFlow, line: Line): Readable | null {
-  return hasBody(request) ? Readable.from(counted(request, flow, line), { objectMode: false }) : null;
+/** How a body is passed on while it comes. */
+export interface StreamFlow extends BodyFlow {
+  readonly passing: Passing;
 }
 
-async function* counted(request: ArrivingRequest, flow: BodyFlow, line: Line): AsyncGenerator<Buffer> {
+/** The body as a stream, or null without one; it is counted, and broken off at the limit or after a pause. */
+export function bodyOf(request: ArrivingRequest, flow: StreamFlow, line: Line): Readable | null {
+  return hasBody(request) ? streamed(request, flow, line) : null;
+}
+
+/** Bytes of a body that are passed on as they come. */
+const AT_ONCE = 64 * 1024;
+
+/** While there are other Capsules, a long body waits for its Capsule's turns, and the caller is not read meanwhile. */
+function streamed(request: ArrivingRequest, flow: StreamFlow, line: Line): Readable {
+  const { limit, idleMs, onIdle, passing } = flow;
   let late: ProblemCode = 'request_timeout';
-  const idle = setTimeout(() => flow.onIdle(new Problem(late)), flow.idleMs);
-  try {
-    for await (const chunk of request.body()) {
-      line.bytesOut += chunk.length;
-      if (line.bytesOut > flow.limit) throw new Problem('too_large');
+  let idle: NodeJS.Timeout | undefined;
+  let wanted: (() => void) | undefined;
+  let isWanted = false;
+  const body = new Readable({
+    read() {
+      isWanted = true;
+      wanted?.();
+      if (idle !== undefined) return;
+      idle = setTimeout(() => onIdle(new Problem(late)), idleMs);
+      send().catch((error: Error) => body.destroy(error));
+    },
+    destroy(error, done) {
+      clearTimeout(idle);
+      wanted?.();
+      done(error);
+    },
+  });
+  /** Encrypting and writing a piece is part of this. */
+  const push = (piece: Buffer) => {
+    if (body.destroyed) return;
+    isWanted = false;
+    isWanted = body.push(piece) || isWanted;
+  };
+  async function send(): Promise<void> {
+    for await (const piece of request.body()) {
+      if (body.destroyed) return;
+      line.bytesOut += piece.length;
+      if (line.bytesOut > limit) throw new Problem('too_large');
       late = 'upstream_timeout';
-      idle.refresh();
-      yield chunk;
+      idle?.refresh();
+      if (line.bytesOut <= AT_ONCE || !passing.isShared()) push(piece);
+      else await new Promise<void>((resolve) => passing.inTurn(() => resolve(push(piece))));
+      while (!isWanted && !body.destroyed)
+        await new Promise<void>((resolve) => {
+          wanted = resolve;
+        });
+      if (body.destroyed) return;
       late = 'request_timeout';
-      idle.refresh();
+      idle?.refresh();
     }
-  } finally {
     clearTimeout(idle);
+    if (!body.destroyed) body.push(null);
   }
+  return body;
 }
 
 /** The length of a body that is kept in memory. @throws Problem `length_required`, `too_large` */

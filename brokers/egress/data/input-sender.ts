@@ -16,6 +16,7 @@ import type { Budget } from './budget.ts';
 import type { Ending } from './ending.ts';
 import { ANSWER_STALL_BYTES, type DataLimits } from './limits.ts';
 import { oncePerTick } from './once-per-tick.ts';
+import { passingFor } from './passing.ts';
 import type { Line } from './record.ts';
 import type { Reflections } from './reflections.ts';
 import { relay } from './relay.ts';
@@ -39,7 +40,7 @@ export interface SenderOptions {
   readonly reflections: Reflections;
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
-  /** Turns with the processor for scrubbing answers; the keys are Capsules. */
+  /** Turns with the processor for bodies and for scrubbing answers; the keys are Capsules. */
   readonly turns: Turns;
 }
 
@@ -66,7 +67,8 @@ export function createInputSender(options: SenderOptions) {
     const scrubber = await options.scrubbers.of(input, () => opened(input));
     if (input.signing === undefined) {
       sendContinue();
-      const body = bodyOf(request, { limit: limits.bodyBytes, ...idle }, line);
+      const passing = passingFor(options, admitted.tenant.capsule);
+      const body = bodyOf(request, { limit: limits.bodyBytes, ...idle, passing }, line);
       return send(admitted, body, scrubber, exchange);
     }
     const length = wholeLength(request, limits.signedBodyBytes);

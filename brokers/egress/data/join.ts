@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { Passing } from './passing.ts';
 import type { Line } from './record.ts';
 
 /** Milliseconds for which a client that has read the whole answer may neither send nor close. */
@@ -9,6 +10,7 @@ interface Joining {
   readonly line: Line;
   /** Called when a side does not take what it is sent, with what ends the tunnel; the result is called when it does. */
   readonly stalled: (end: () => void) => () => void;
+  readonly passing: Passing;
 }
 
 /**
@@ -19,7 +21,7 @@ export function join(
   client: Socket,
   upstream: Socket,
   first: Buffer,
-  { idleMs, line, stalled }: Joining,
+  { idleMs, line, stalled, passing }: Joining,
 ): Promise<void> {
   return new Promise((resolve) => {
     let [clientDone, upstreamDone] = [false, false];
@@ -30,10 +32,6 @@ export function join(
       resolve();
     };
     const idle = setTimeout(end, idleMs);
-    // For a second end, Node would create an error with a stack trace that nobody reads.
-    const endClient = () => {
-      if (!client.destroyed && !client.writableEnded) client.end();
-    };
     const endWhenBothDone = () => {
       if (upstreamDone && clientDone) end();
     };
@@ -63,34 +61,80 @@ export function join(
     });
     // A client that closes early has aborted; what an upstream sent before it closed is still delivered.
     client.once('close', end).once('error', end);
-    upstream.once('error', endClient).once('close', endClient);
     // A socket that closed earlier emits no further event.
     if (upstream.destroyed || client.destroyed) {
       if (upstream.destroyed && line.code === 'ok') line.code = 'upstream_failed';
       return end();
     }
     upstream.write(first);
-    client.pipe(upstream);
-    upstream.pipe(client);
     const giveUp = () => {
       line.code = 'unavailable';
       end();
     };
-    whileStalled(client, upstream, () => stalled(giveUp));
-    whileStalled(upstream, client, () => stalled(giveUp));
+    copy(client, upstream, { passing, stalled: () => stalled(giveUp) });
+    const endClient = copy(upstream, client, { passing, stalled: () => stalled(giveUp) });
+    upstream.once('error', endClient).once('close', endClient);
   });
 }
 
-/** To be called after the pipe was made, whose listener writes each piece first. */
-function whileStalled(from: Socket, to: Socket, begin: () => () => void): void {
-  let over: (() => void) | undefined;
-  const end = () => {
-    over?.();
-    over = undefined;
+interface Copying {
+  readonly passing: Passing;
+  readonly stalled: () => () => void;
+}
+
+/**
+ * Copies what one side sends to the other, and its end. While there are other Capsules, each piece waits for its Capsule's turn,
+ * and its side is not read meanwhile: 2 MiB of a connection are read in a row otherwise, of each one in every round. The result
+ * ends the receiver after what has come.
+ */
+function copy(from: Socket, to: Socket, { passing, stalled }: Copying): () => void {
+  /** Pieces that wait for their turn or for the receiver; they are few, since their side is not read meanwhile. */
+  const pieces: Buffer[] = [];
+  let [waits, ended] = [false, false];
+  let taken: (() => void) | undefined;
+  const write = (piece: Buffer) => {
+    if (to.writable && to.write(piece)) return;
+    from.pause();
+    if (to.writable) taken ??= stalled();
   };
-  from.on('data', () => {
-    if (over === undefined && to.writableNeedDrain) over = begin();
-  });
-  to.on('drain', end).once('close', end);
-  from.once('close', end);
+  /** Continues with the next piece in its turn, with the end if there is none, or with reading. */
+  const proceed = () => {
+    if (waits || to.writableNeedDrain || !to.writable) return;
+    if (pieces.length > 0) {
+      waits = true;
+      passing.inTurn(writeNext);
+    } else if (ended) to.end();
+    else from.resume();
+  };
+  const writeNext = () => {
+    waits = false;
+    const piece = pieces.shift();
+    if (piece !== undefined) write(piece);
+    proceed();
+  };
+  const end = () => {
+    ended = true;
+    proceed();
+  };
+  const receiverReads = () => {
+    taken?.();
+    taken = undefined;
+  };
+  from
+    .on('data', (piece: Buffer) => {
+      if (pieces.length === 0 && !passing.isShared()) return write(piece);
+      pieces.push(piece);
+      from.pause();
+      proceed();
+    })
+    .once('end', end)
+    .once('close', receiverReads);
+  to.on('drain', () => {
+    receiverReads();
+    proceed();
+  }).once('close', receiverReads);
+  // The first bytes may have filled it.
+  if (to.writableNeedDrain) from.pause();
+  else from.resume();
+  return end;
 }

@@ -145,7 +145,8 @@ describe('bytes that no receiver reads', () => {
       };
     };
     const line = { bytesIn: 0, bytesOut: 0 } as Line;
-    const done = join(client!, upstream, Buffer.from('x'), { idleMs: 60_000, line, stalled });
+    const passing = { isShared: () => false, inTurn: (act: () => void) => act() };
+    const done = join(client!, upstream, Buffer.from('x'), { idleMs: 60_000, line, stalled, passing });
     const kept = () => [client!, upstream].map((one) => one.readableLength + one.writableLength);
     // Both are read until nothing more is.
     await eventually(() => stalls === 2 && kept().every((bytes) => bytes > 64 * 1024), {

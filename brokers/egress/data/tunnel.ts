@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { DialError, type Dialler, traceIdOf } from '@space/broker-kit';
+import { DialError, type Dialler, type Turns, traceIdOf } from '@space/broker-kit';
 import { parseAuthority, TLS_PORT } from '../core/authority.ts';
 import { alertFor } from '../core/client-hello.ts';
 import { principalIn, rawHeadersOf } from '../core/credentials.ts';
@@ -16,6 +16,7 @@ import type { Budget } from './budget.ts';
 import { readHello } from './hello.ts';
 import { join } from './join.ts';
 import { TUNNEL_STALL_BYTES } from './limits.ts';
+import { passingFor } from './passing.ts';
 import type { Line, RecordLine } from './record.ts';
 import type { Usage } from './usage.ts';
 
@@ -23,6 +24,8 @@ export interface TunnelOptions extends CallerOptions {
   readonly dialler: Dialler;
   readonly usage: Usage;
   readonly stalls: Budget;
+  /** Turns with the processor; the keys are Capsules. */
+  readonly turns: Turns;
   readonly record: RecordLine;
   readonly onOpen: (change: 1 | -1) => void;
 }
@@ -141,7 +144,7 @@ async function open(
 
 /** Sends the 200 and then bytes, none of the client's before its ClientHello has named the host. */
 async function pass(
-  { limits, stalls }: TunnelOptions,
+  { limits, stalls, usage, turns }: TunnelOptions,
   { client, line }: Tunnel,
   upstream: Socket,
   { capsule, host, head }: { readonly capsule: string; readonly host: string; readonly head: Buffer },
@@ -155,7 +158,12 @@ async function pass(
     return;
   }
   const stalled = (end: () => void) => stalls.hold(capsule, TUNNEL_STALL_BYTES, end);
-  await join(client, upstream, hello.bytes, { idleMs: limits.tunnelIdleMs, line, stalled });
+  await join(client, upstream, hello.bytes, {
+    idleMs: limits.tunnelIdleMs,
+    line,
+    stalled,
+    passing: passingFor({ usage, turns }, capsule),
+  });
 }
 
 function beginLine(request: IncomingMessage): Line {

@@ -17,6 +17,8 @@ export interface Usage {
    * as it may begin
    */
   decide<T>(tenant: Tenant, decision: () => T): T;
+  /** Whether another Capsule has a tunnel or a request, or had one in the last seconds. */
+  hasOther(capsule: string): boolean;
   /** Reserves memory for this many bytes of a body until they are given back. @throws Problem as `begin` */
   hold(tenant: Tenant, bytes: number): GiveBack;
 }
@@ -35,6 +37,12 @@ type UsageLimits = Pick<
   | 'capsuleSignedBytes'
   | 'allSignedBytes'
 >;
+
+/**
+ * Milliseconds for which a Capsule counts after its last request. Its next one finds the bytes of others in turns; without turns,
+ * each connection at full speed takes a part of every round of the event loop.
+ */
+const REMEMBERED_MS = 10_000;
 
 /** Bytes are counted in slots of this size: few for the largest body, and small compared with every body. */
 const SLOT_BYTES = 16 * 1024;
@@ -102,6 +110,8 @@ export function createUsage(
   };
   return {
     decide,
+    hasOther: (capsule) =>
+      shared.tunnels.hasOther(capsule, REMEMBERED_MS) || shared.requests.hasOther(capsule, REMEMBERED_MS),
     hold(tenant, bytes) {
       const taken: GiveBack[] = [];
       const giveBack = () => {
