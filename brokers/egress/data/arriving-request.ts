@@ -5,6 +5,8 @@ const MOST_BYTES = 16 * 1024;
 /** Smaller pieces are combined in blocks of this size. */
 const BLOCK_BYTES = 4 * 1024;
 const LARGE_BYTES = 1024;
+/** A small piece takes as much time to parse as copying so many bytes. */
+const PIECE_COST = 64;
 
 /**
  * A request whose waiting body takes no more memory than it has bytes. Node's own stream keeps each piece as an object
@@ -17,35 +19,45 @@ export class ArrivingRequest extends IncomingMessage {
   #block: Buffer | undefined;
   #used = 0;
   #bytes = 0;
+  #small = 0;
   #whole = false;
   #wake: (() => void) | undefined;
+  /** Set from a small piece on until the rest of its segment has been parsed, whose callbacks each run what was awaited. */
+  #segment: NodeJS.Immediate | undefined;
 
   /** Called by Node's parser with each piece, and with null at the end; false stops it. */
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     if (!Buffer.isBuffer(piece)) {
       this.#whole = piece === null;
-      this.#wake?.();
+      this.#endSegment();
       return super.push(piece, encoding);
     }
     this.#bytes += piece.length;
     if (piece.length >= LARGE_BYTES) {
       this.#closeBlock();
       this.#parts.push(piece);
-    } else this.#gather(piece);
-    this.#wake?.();
-    return this.#bytes < MOST_BYTES;
+      this.#wake?.();
+    } else {
+      this.#small += 1;
+      this.#gather(piece);
+      this.#segment ??= setImmediate(() => this.#endSegment());
+    }
+    return this.#bytes + this.#small * PIECE_COST < MOST_BYTES;
   }
 
-  /** The body for one reader, in the parts in which it arrives. @throws if it is incomplete */
+  /**
+   * The body for one reader, in the parts in which it arrives, but the small pieces of a segment together: each part is encrypted
+   * and written by itself. @throws if it is incomplete
+   */
   async *body(): AsyncGenerator<Buffer> {
     for (;;) {
-      if (this.#bytes > 0) yield this.#take();
+      if (this.#bytes > 0 && this.#segment === undefined) yield this.#take();
       // Nobody reads it as a stream, but its connection must see its end.
-      else if (this.#whole) return void this.resume();
+      else if (this.#whole && this.#bytes === 0) return void this.resume();
       else if (this.destroyed) throw new Error('the body was cut short');
       else {
-        // Continues to read the connection.
-        this._read(0);
+        // Continues to read the connection, but no second segment in one round of the event loop.
+        if (this.#segment === undefined) this._read(0);
         const { promise, resolve } = Promise.withResolvers<void>();
         this.#wake = resolve;
         await promise;
@@ -54,8 +66,14 @@ export class ArrivingRequest extends IncomingMessage {
     }
   }
 
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+  #endSegment(): void {
+    clearImmediate(this.#segment);
+    this.#segment = undefined;
     this.#wake?.();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#endSegment();
     super._destroy(error, done);
   }
 
@@ -79,7 +97,7 @@ export class ArrivingRequest extends IncomingMessage {
   #take(): Buffer {
     this.#closeBlock();
     const [first, ...others] = this.#parts.splice(0);
-    this.#bytes = 0;
+    [this.#bytes, this.#small] = [0, 0];
     if (first === undefined) return Buffer.alloc(0);
     return others.length === 0 ? first : Buffer.concat([first, ...others]);
   }
