@@ -137,6 +137,24 @@ it('a short answer does not wait', async () => {
   expect(order).toEqual([]);
 });
 
+it('a short answer in pieces of a byte waits after a few of them', async () => {
+  const turns = oneAtATime();
+  const order: string[] = [];
+  const stream = new Stream(turns, 'one', order);
+  const text = 'a '.repeat(512);
+  for (const byte of text.slice(0, 16)) stream.give(Buffer.from(byte));
+  expect([turns.waiting, stream.paused]).toEqual([0, false]);
+  for (const byte of text.slice(16)) {
+    stream.give(Buffer.from(byte));
+    expect([turns.waiting, stream.paused]).toEqual([1, true]);
+    while (stream.paused) await loop();
+  }
+  stream.end();
+  await stream.done;
+  expect(order).toHaveLength(text.length - 16);
+  expect(bodyOf(stream)).toContain(text.slice(0, 16));
+});
+
 it('no more is read from a host than may wait for its turn, and all of it arrives in order', async () => {
   const turns = oneAtATime();
   const stream = new Stream(turns, 'one');

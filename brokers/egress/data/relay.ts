@@ -79,6 +79,8 @@ interface RetryPolicy {
 
 /** The first bytes of an answer are scrubbed at once, the rest in pieces in the turns of its Capsule. */
 const SCRUBBED_AT_ONCE_BYTES = 4 * 1024;
+/** A piece counts as so many bytes at least: a host can send a chunk for every byte, each of which is scrubbed and written. */
+const LEAST_PIECE_BYTES = 256;
 /** Scrubbing a piece takes some 0.1 ms of the processor, whatever is in it (`npm run bench -- egress-scrub`). */
 const PIECE_BYTES = 16 * 1024;
 
@@ -207,7 +209,7 @@ class Relay implements PendingRequest {
   }
 
   #forward(chunk: Buffer): void {
-    this.#scrubbedBytes += chunk.length;
+    this.#scrubbedBytes += Math.max(chunk.length, LEAST_PIECE_BYTES);
     const bytes = this.#scrub?.push(chunk);
     if (bytes === undefined || bytes.length === 0) return;
     this.#receiver.line.bytesIn += bytes.length;
