@@ -106,6 +106,7 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
       holds: (more) => {
         exchange.held.set(more, { whoever: true });
         watch(exchange);
+        return () => exchange.held.delete(more);
       },
     };
   }

@@ -30,8 +30,8 @@ export interface ObjectCall {
   readonly passing: Passing;
   /** Called when the objects are not in the Space's bucket, to return the slot for it. */
   readonly isElsewhere?: () => void;
-  /** Called with slots for Capsules' own buckets of which it holds one until its end. */
-  readonly holds?: (slots: SharedSlots) => void;
+  /** Called with slots for Capsules' own buckets of which it holds one until the returned function is called. */
+  readonly holds?: (slots: SharedSlots) => () => void;
 }
 
 /** What is read: an object, or one of the parts that it was uploaded in. */

@@ -1,3 +1,4 @@
+import type { SharedSlots } from '@space/broker-kit';
 import type { GrantOperation } from '../../../../manifests/driver/grant.ts';
 import type { Bucket } from '../../objects/object-key.ts';
 import type { ObjectCall, ObjectStore } from '../../objects/types.ts';
@@ -62,6 +63,16 @@ const to = (
   { bucket, key }: { readonly bucket: Bucket; readonly key: string },
 ): Need => ({ operation, bucket, path: key });
 
+/** Takes a slot, for which the request has to be fast until it gives it back. */
+async function takeFor({ tenant, signal, holds }: ObjectCall, slots: SharedSlots): Promise<() => void> {
+  const back = await slots.take(tenant.capsulePrefix, signal);
+  const returned = holds?.(slots);
+  return () => {
+    returned?.();
+    back();
+  };
+}
+
 /** Runs an operation in its bucket, if the grant covers what it needs. */
 function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: RunShares) {
   async function run<T>(
@@ -73,8 +84,7 @@ function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: R
     if (granted === undefined) return act(managed);
     for (const need of needs) demand(granted.claims, need);
     call.isElsewhere?.();
-    const back = await elsewhere.take(call.tenant.capsulePrefix, call.signal);
-    call.holds?.(elsewhere);
+    const back = await takeFor(call, elsewhere);
     try {
       return await act(granted.store);
     } finally {
@@ -90,8 +100,7 @@ function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: R
   ): Promise<T> {
     return run(call, needs, async (store) => {
       if (store === managed) return act(store, call);
-      const back = await lists.take(call.tenant.capsulePrefix, call.signal);
-      call.holds?.(lists);
+      const back = await takeFor(call, lists);
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(new S3Error('timeout', 0, 'ListTimeout')), LIST_MS);
       try {
