@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rm } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { run } from './run.ts';
 
@@ -7,6 +7,17 @@ process.exitCode = await run(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
   read: (file) => (file === '-' ? buffer(process.stdin) : readFile(file)),
-  create: (file, text) => writeFile(file, text, { flag: 'wx' }),
+  create,
   remove: (file) => rm(file),
 });
+
+/** A file that cannot be written whole, as on a full disk, is removed; one that was there before is left alone. */
+async function create(file: string, text: string): Promise<void> {
+  const handle = await open(file, 'wx');
+  try {
+    await handle.writeFile(text).finally(() => handle.close());
+  } catch (error) {
+    await rm(file);
+    throw error;
+  }
+}

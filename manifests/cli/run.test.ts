@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { openSmallDisk } from '../../testing/small-disk.ts';
 import { largestManifest, sampleManifest } from '../testing/samples.ts';
 import { run } from './run.ts';
 
@@ -397,5 +398,30 @@ describe('as a program', () => {
     });
     expect((await program('validate', bad)).code).toBe(1);
     expect((await program('validate', directory)).code).toBe(2);
+  });
+
+  const disk = openSmallDisk();
+  afterAll(() => disk?.close());
+  it.skipIf(disk === undefined)('leaves nothing of a starter behind on a full disk', async () => {
+    if (disk === undefined) return;
+    const main = resolve(import.meta.dirname, 'main.ts');
+    // A disk of no size would have no limit.
+    await writeFile(join(disk.path, 'other'), 'x'.repeat(4096));
+    // Room for nothing of the first file; for the first one and a part of the schema.
+    for (const [room, full] of [
+      [0, 'manifest.yaml'],
+      [8 * 1024, 'manifest.schema.json'],
+    ] as const) {
+      disk.leave(room);
+      const init = promisify(execFile)(process.execPath, [main, 'init'], { cwd: disk.path });
+      await expect(init).rejects.toMatchObject({
+        code: 2,
+        stderr: `${full}: has no room on its disk\n`,
+      });
+      expect(await readdir(disk.path)).toEqual(['other']);
+    }
+    disk.leave(1024 * 1024);
+    await promisify(execFile)(process.execPath, [main, 'init'], { cwd: disk.path });
+    expect(await readdir(disk.path)).toEqual(['manifest.schema.json', 'manifest.yaml', 'other']);
   });
 });

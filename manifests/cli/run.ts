@@ -13,7 +13,7 @@ export interface CommandIo {
   err(text: string): void;
   /** The bytes of a file; `-` is standard input. */
   read(file: string): Promise<Uint8Array>;
-  /** Writes a file that does not exist yet. */
+  /** Writes a file that does not exist yet; if that fails, there is none. */
   create(file: string, text: string): Promise<void>;
   /** Removes a file that this command has created. */
   remove(file: string): Promise<void>;
@@ -195,5 +195,6 @@ function unreadable(error: unknown): string {
   if (code === 'EEXIST') return 'exists already';
   if (code === 'EACCES') return 'may not be opened';
   if (code === 'EISDIR') return 'is a directory';
+  if (code === 'ENOSPC' || code === 'EDQUOT') return 'has no room on its disk';
   return error instanceof Error ? printable(error.message) : 'cannot be read';
 }
