@@ -3,6 +3,12 @@ import { open, readFile, rm } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { run } from './run.ts';
 
+// What cannot be said, as on a full disk, must not end with 1, which would be a verdict on a manifest.
+process.stdout.on('error', ({ message }) => {
+  process.stderr.write(`standard output: ${message}\n`);
+  process.exit(2);
+});
+
 process.exitCode = await run(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),

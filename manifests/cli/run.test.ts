@@ -424,4 +424,14 @@ describe('as a program', () => {
     await promisify(execFile)(process.execPath, [main, 'init'], { cwd: disk.path });
     expect(await readdir(disk.path)).toEqual(['manifest.schema.json', 'manifest.yaml', 'other']);
   });
+
+  it.each(['schema', 'validate'])('%s ends with 2 if its output has no room', async (command) => {
+    const [main, ledger] = [resolve(import.meta.dirname, 'main.ts'), join(EXAMPLES, 'ledger.yaml')];
+    const args = [main, command, ...(command === 'schema' ? [] : [ledger])];
+    const full = promisify(execFile)('sh', ['-c', '"$0" "$@" >/dev/full', process.execPath, ...args]);
+    await expect(full).rejects.toMatchObject({
+      code: 2,
+      stderr: 'standard output: ENOSPC: no space left on device, write\n',
+    });
+  });
 });
