@@ -131,3 +131,18 @@ describe('a stored input whose Secret somebody deleted', () => {
     );
   });
 });
+
+describe('a form that is sent twice', () => {
+  const at = (name: string) => `${HOUSEHOLD}/assistants/${name}`;
+
+  it('approves once, and both answers show that it is approved', async () => {
+    await made.assistant('doubled', { capsule: 'household' });
+    const page = await admin.get(at('doubled'));
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () => admin.send(page, `${at('doubled')}/approve`)),
+    );
+    expect(answers.map(({ status, path }) => [status, path])).toEqual(
+      answers.map(() => [200, at('doubled')]),
+    );
+  });
+});
