@@ -145,4 +145,31 @@ describe('a form that is sent twice', () => {
       answers.map(() => [200, at('doubled')]),
     );
   });
+
+  it('does not put its value of a stored input over what somebody else has entered since', async () => {
+    const inputs = { manifest: manifest('entered', { stored_inputs: { bank: input() } }) };
+    await made.assistant('entered', { capsule: 'household', ...inputs });
+    const other = await environment.signedInWith(
+      await environment.person('colleague', [
+        { apiGroups: ['platform.space'], resources: ['*'], verbs: ['*'] },
+        { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
+      ]),
+    );
+    const action = `${at('entered')}/inputs/bank`;
+    const old = await admin.get(at('entered'));
+    const stored = async () =>
+      Buffer.from((await made.get(`${SECRETS}/household.entered.bank`)).data.value, 'base64').toString();
+    // Sent twice by the same person, it is the value of the second time: they may have gone back to correct it.
+    await admin.send(old, action, { value: 'S3cret-with-a-typo' });
+    expect((await admin.send(old, action, { value: 'S3cret-of-the-bank' })).status).toBe(200);
+    expect(await stored()).toBe('S3cret-of-the-bank');
+    await other.send(await other.get(at('entered')), action, { value: 'S3cret-of-today' });
+    const again = await admin.send(old, action, { value: 'S3cret-of-the-bank' });
+    expect(again.status).toBe(409);
+    expect(again.text).toContain('Somebody has entered this input after you opened the page');
+    expect(await stored()).toBe('S3cret-of-today');
+    const fresh = await admin.send(await admin.get(at('entered')), action, { value: 'S3cret-of-the-bank' });
+    expect(fresh.status).toBe(200);
+    expect(fresh.text.match(/Stored input bank entered/g)).toHaveLength(3);
+  });
 });

@@ -15,6 +15,8 @@ import {
   inputOf,
   isDuplicate,
   isOwnName,
+  lastEntry,
+  nameOfEntry,
   type StoredInput,
   secretOf,
   seenOf,
@@ -47,6 +49,7 @@ async function store(visit: Visit): Promise<Outcome> {
       'The Secret has the value of that one. Nothing was stored: create this Assistant anew with an id of its own.',
     );
   const { definition } = requireSeen(visit, view, key, input);
+  requireLast(visit, view, key);
   const value = visit.form.get('value') ?? '';
   const fault = valueFault(input, value);
   if (fault !== undefined)
@@ -67,7 +70,7 @@ async function store(visit: Visit): Promise<Outcome> {
 }
 
 /** The version of the Assistant that the form showed, by which a form that is sent twice is one act. */
-function versionSeen({ form }: Visit): number | undefined {
+function versionSeen({ form }: Pick<Visit, 'form'>): number | undefined {
   const version = form.get('version') ?? '';
   return /^[0-9]{1,15}$/.test(version) ? Number(version) : undefined;
 }
@@ -81,6 +84,21 @@ function requireSeen({ form }: Visit, view: AssistantView, key: string, input: S
   if (form.get('secret') !== seen.secret)
     throw new PageError(409, 'The Assistant now names another Secret', advice);
   return seen;
+}
+
+/**
+ * Refuses a value that is older than what somebody else has entered: the form may be sent again long after its page was
+ * opened. The person's own entry by this form does not count, since they may have gone back to correct it.
+ */
+function requireLast({ form, session }: Visit, view: AssistantView, key: string): void {
+  const last = lastEntry(view, key);
+  if (last === undefined || nameOfEntry(last) === form.get('entered')) return;
+  if (last.by === session.user && last.generation === versionSeen({ form })) return;
+  throw new PageError(
+    409,
+    'It was entered meanwhile',
+    'Somebody has entered this input after you opened the page, so nothing was stored. The Assistant’s page says who, and replaces the value if you enter it there.',
+  );
 }
 
 interface Stored {

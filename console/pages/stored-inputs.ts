@@ -8,6 +8,7 @@ import {
 import { foreign, hostName, outside, state } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
+import { type Done, doneOn } from '../kubernetes/record.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import { postForm, type Visit } from '../visit.ts';
 import { isApproved } from './approval-section.ts';
@@ -59,6 +60,14 @@ export function isOwnName(view: AssistantView, key: string, { name, key: field }
 /** Whether another Assistant of the Capsule took the same id first, whose inputs have Secrets of the same names. */
 export const isDuplicate = ({ status }: AssistantView): boolean =>
   status.conditions.some(({ type, reason }) => type === 'Accepted' && reason === 'DuplicateIdentifier');
+
+/** The last entry of an input that is recorded. */
+export const lastEntry = ({ metadata }: AssistantView, key: string): Done | undefined =>
+  doneOn(metadata).find(({ act, what }) => act === 'input' && what === key);
+
+/** By which a form names the entry that its page showed. */
+export const nameOfEntry = (entry: Done | undefined): string =>
+  entry === undefined ? '' : `${entry.at} ${entry.generation} ${entry.by}`;
 
 /** What a person sees of an input: where its value goes, in which form, and in which Secret it is stored. */
 export function seenOf(view: AssistantView, key: string, input: StoredInput) {
@@ -129,7 +138,7 @@ function inputForm(
   return postForm(
     visit,
     action,
-    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}${hidden('version', resourceVersion)}<div class="field"><label for="${id}">${isSet ? 'New value' : 'Value'}</label>${said}
+    html`${hidden('definition', seen.definition)}${hidden('secret', seen.secret)}${hidden('version', resourceVersion)}${hidden('entered', nameOfEntry(lastEntry(view, key)))}<div class="field"><label for="${id}">${isSet ? 'New value' : 'Value'}</label>${said}
 <input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="${LONGEST_VALUE}" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
 <p class="quiet" id="${id}-help">It is stored and never shown again. The Assistant does not receive it.</p></div>
 <button class="${stands ? '' : 'plain'}">${isSet ? 'Replace' : 'Store'}</button>`,
