@@ -1,6 +1,7 @@
+import dns from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type Server, Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { portOf } from '../metrics.ts';
 import { type DialFailure, dialler } from './dial.ts';
 import { addressGuard } from './guard.ts';
@@ -103,10 +104,14 @@ describe('dialling', () => {
       asked += 1;
       return [{ address: asked === 1 ? '127.0.0.2' : '127.0.0.1', ttl: 0 }];
     };
+    const system = vi.spyOn(dns, 'lookup');
+    onTestFinished(() => system.mockRestore());
     // Nothing listens on 127.0.0.2: had the name been resolved again, it would have connected.
     expect(await attempt(rebinding)).toBe('unreachable');
     expect(asked).toBe(1);
     expect(await attempt(rebinding)).toBe('denied');
+    // Nor is the name given to the system, which would resolve it by itself.
+    expect(system).not.toHaveBeenCalled();
   });
 
   it('tries the next address when one does not answer', async () => {
