@@ -191,8 +191,10 @@ describe('an Assistant', () => {
     const stored = { ...sealed('k0:old', 'old'), ...sealed('k1:new', 'new') };
     const { resealed } = await policies.put(put({ stored_inputs: stored }));
     expect(resealed).toEqual({ old: expect.stringMatching(/^k1:/) });
-    custody.open = () => undefined;
-    expect((await policies.put(put({ stored_inputs: sealed('k0:old') }))).resealed).toEqual({});
+    for (const unusable of [undefined, new Secret('short')]) {
+      custody.open = () => unusable;
+      expect((await policies.put(put({ stored_inputs: sealed('k0:old') }))).resealed).toEqual({});
+    }
     expect(seal).toHaveBeenCalledOnce();
   });
 
