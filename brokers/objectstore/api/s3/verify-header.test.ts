@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ALGORITHM, amzDate, scopeText, signatureOf, signingKey } from '../../upstream/sigv4.ts';
-import { parseClaim, parsePresigned, verify } from './signature.ts';
+import { isTooMuch, parseClaim, parsePresigned, verify } from './signature.ts';
 import { presign } from './testing/signed.ts';
 
 /** How a signature in the Authorization header is verified, with the clock of the test. */
@@ -57,6 +57,25 @@ function judged({
   const said = verify(request, claim, [KEYS.SecretAccessKey], { now: NOW, longest: 3_600 }) ?? 'nobody';
   return typeof said === 'string' ? said : 'good';
 }
+
+describe('what anybody signs', () => {
+  const isSignable = (path: string, query?: string, headers: Readonly<Record<string, string>> = {}) =>
+    !isTooMuch(path, query, new Map(Object.entries({ host: HOST, ...headers })));
+
+  test.each<[string, number, (count: number) => boolean]>([
+    ['characters in its path', 4_096, (count) => isSignable('/'.padEnd(count, 'a'))],
+    ['characters in its query', 12_288, (count) => isSignable('/', 'a='.padEnd(count, 'a'))],
+    ['parameters', 128, (count) => isSignable('/', Array.from({ length: count }, () => 'a').join('&'))],
+    ['pairs of spaces in a header', 256, (count) => isSignable('/', '', { h: `a${'  a'.repeat(count)}` })],
+    [
+      'pairs of spaces in two headers',
+      256,
+      (count) => isSignable('/', '', { a: `${'  a'.repeat(count - 9)}`, b: `${'  b'.repeat(9)}` }),
+    ],
+  ])('has so many %s: %i', (_, most, isGood) => {
+    expect([10, most, most + 1].map(isGood)).toEqual([true, true, false]);
+  });
+});
 
 describe('a request that is signed in its header', () => {
   test.each([
@@ -144,6 +163,12 @@ describe('a claim', () => {
 
   test('names no header twice, whose value would be signed as often', () => {
     expect(claim(`${KEYS.AccessKeyId}/${scope}`, '', 'host;x;x')).toBeUndefined();
+  });
+
+  test('names so many headers, and no more', () => {
+    const names = (count: number) => Array.from({ length: count }, (_, at) => `x${at}`).join(';');
+    expect(claim(`${KEYS.AccessKeyId}/${scope}`, '', names(256))?.signedHeaders).toHaveLength(256);
+    expect(claim(`${KEYS.AccessKeyId}/${scope}`, '', names(257))).toBeUndefined();
   });
 });
 

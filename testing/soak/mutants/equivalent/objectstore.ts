@@ -90,4 +90,10 @@ export const OBJECTSTORE: readonly Equivalent[] = [
     change: "tls.once('close', () => reject(new…('closed during the handshake'))); → ;",
     reason: 'Node reports a connection that ends during the handshake by an error before the event close',
   },
+  {
+    file: SIGNATURE,
+    code: "for (let at = value.indexOf('  '); at !== -1 && count <= MOST_SPACES; at = value.indexOf('  ', at + 2))",
+    change: 'at !== -1 && count <= MOST_SPACES → (at !== -1)',
+    reason: 'what is counted beyond the bound changes nothing, and the head of a request is bounded',
+  },
 ];
