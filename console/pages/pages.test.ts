@@ -585,7 +585,11 @@ describe('a stored input', () => {
 
   it('overwrites no Secret that is not a stored input of its Capsule', async () => {
     const others = [
-      { metadata: { name: 'tls' }, type: 'Opaque', data: { value: 'b3JpZ2luYWw=' } },
+      {
+        metadata: { name: 'tls', labels: { 'platform.space/capsule': 'household' } },
+        type: 'Opaque',
+        data: { value: 'b3JpZ2luYWw=' },
+      },
       {
         metadata: { name: 'foreign', labels: { 'platform.space/capsule': 'broken' } },
         type: 'platform.space/stored-input',
