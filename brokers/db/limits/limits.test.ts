@@ -147,12 +147,37 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await standing('full', before + 100 * MI, 'full');
     await gone;
     expect(await roleLimits(url)).toEqual({ role: 5, database: 1, open: true });
+    // Another limit of connections leaves it the one that it has to free space.
+    await limits('full', { database_bytes: before + 100 * MI, connections: 6 });
+    expect(await roleLimits(url)).toEqual({ role: 6, database: 1, open: true });
+    await limits('full', { database_bytes: before + 100 * MI });
     expect((await capsule.create('full', 'more')).json.error.code).toBe('quota_exceeded');
     expect((await capsule.create('full', 'ledger')).status).toBe(200);
     await query(url, 'TRUNCATE heap');
     await standing('full', before + 100 * MI, 'ok');
     expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
     expect((await capsule.create('full', 'more')).status).toBe(200);
+  });
+
+  it('of bytes also end a session that began while its database was being shut', async () => {
+    const { url } = await capsuleWithApp('late');
+    const name = new URL(url).username;
+    const bytes = (await limits('late')).json.used_bytes + 100 * MI;
+    await limits('late', { database_bytes: bytes });
+    await query(url, FILL(110));
+    // The sweep has ended all sessions, and waits.
+    const other = await connect(fixture.server.superuserUrl);
+    await other.query(`BEGIN; ALTER DATABASE ${name} CONNECTION LIMIT 7`);
+    const sweep = sizes();
+    const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%ALTER DATABASE ${name}%'`;
+    await eventually(async () => (await fixture.sql(waiting)).length > 0, { what: 'the sweep to wait' });
+    const late = await connect(url);
+    const gone = new Promise<void>((resolve) => late.once('end', () => resolve()));
+    await other.query('ROLLBACK');
+    await sweep;
+    await standing('late', bytes, 'full');
+    await gone;
+    await other.end();
   });
 
   it('close a Capsule that continues to grow, whoever opens its databases by hand', async () => {
@@ -187,8 +212,9 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const isShut = { role: 5, database: 5, open: false };
     const closeAndOpen = async () => {
       await command('close', 'kept');
-      // What is closed is stored all the same.
+      // What is closed is stored all the same, and stays closed whatever the quota admits.
       await sizes();
+      expect((await roleLimits(url))?.open).toBe(false);
       await command('open', 'kept');
     };
     await closeAndOpen();
@@ -201,6 +227,13 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
 
     await limits('kept', { database_bytes: 110 * MI });
     await closeAndOpen();
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 1, open: true });
+    // As a rotation leaves it whose broker died before all sessions had ended.
+    await fixture.registry("UPDATE broker.database SET evicting = true WHERE capsule_id = 'kept'");
+    await fixture.sql(`ALTER DATABASE ${new URL(url).username} ALLOW_CONNECTIONS false`);
+    await sizes();
+    expect((await roleLimits(url))?.open).toBe(false);
+    expect((await capsule.create('kept', 'ledger')).status).toBe(200);
     expect(await roleLimits(url)).toEqual({ role: 5, database: 1, open: true });
     await limits('kept', { database_bytes: 400 * MI });
     await closeAndOpen();

@@ -57,22 +57,22 @@ it('a Capsule is promised at most three quarters of the connections, and others 
 it('a lower limit of connections ends sessions beyond it, since others are promised what it gives back', async () => {
   const owner = await fixture.broker.capsule('shrinks');
   const { database_url: url } = (await owner.create('shrinks', 'app')).json;
-  const [first, busy, ...others] = [
+  const [idle, first, busy, newest] = [
     await connect(url),
     await connect(url),
     await connect(url),
     await connect(url),
   ];
-  await busy.query('BEGIN');
-  await first.query('BEGIN');
-  const gone = others.map((one) => new Promise<void>((resolve) => one.once('end', () => resolve())));
+  for (const one of [newest, busy, first]) await one.query('BEGIN');
+  // Idle ones first, then the newest.
+  const gone = [idle, newest].map((one) => new Promise<void>((resolve) => one.once('end', () => resolve())));
   const limits = () =>
     fixture.broker.provisioner.post('/v1/capsules/limits', { capsule_id: 'shrinks', connections: 2 });
   expect((await limits()).status).toBe(200);
   await Promise.all(gone);
   expect((await limits()).status).toBe(200);
   for (const one of [first, busy]) await one.query('COMMIT');
-  await Promise.all([first, busy, ...others].map((one) => one.end()));
+  await Promise.all([idle, first, busy, newest].map((one) => one.end()));
   await owner.dropAll('shrinks');
 });
 

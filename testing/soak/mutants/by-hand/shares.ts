@@ -1,6 +1,7 @@
 import { mutantsOf } from './mutant.ts';
 
 const LIMITS = { file: 'limits/limits.test.ts', on: 'on PostgreSQL 17' };
+const SHARE = { file: 'limits/share.test.ts' };
 const SHARED = { file: 'limits/shared.test.ts' };
 const QUOTA = { file: 'core/quota.test.ts' };
 const DRIFT = { file: 'isolation/drift.test.ts' };
@@ -31,6 +32,45 @@ export const SHARES = [
       LIMITS,
       'of connections apply to existing and new databases',
     ],
+    [
+      'another limit of connections leaves a tenant that may only delete data its one connection',
+      "const ofDatabase = row.door === 'tidying' ? 1 : connections;",
+      'const ofDatabase = connections;',
+      LIMITS,
+      'of bytes end the sessions of a Capsule above them',
+    ],
+  ]),
+  ...mutantsOf('isolation/statements.ts', [
+    [
+      'of the sessions beyond a lower limit, those that are in use stay',
+      "ORDER BY a.state = 'idle', a.backend_start)",
+      'ORDER BY a.backend_start)',
+      SHARE,
+      'a lower limit of connections ends sessions beyond it',
+    ],
+    [
+      'of the sessions beyond a lower limit, older ones stay',
+      "ORDER BY a.state = 'idle', a.backend_start)",
+      "ORDER BY a.state = 'idle', a.backend_start DESC)",
+      SHARE,
+      'a lower limit of connections ends sessions beyond it',
+    ],
+  ]),
+  ...mutantsOf('limits/rows.ts', [
+    [
+      'a database that an administrator has closed stays closed, whatever the quota admits',
+      'w.closed OR w.evicting AND NOT d.datallowconn AS held',
+      'w.evicting AND NOT d.datallowconn AS held',
+      LIMITS,
+      'of bytes hold for databases that were closed by an administrator',
+    ],
+    [
+      'a database that an eviction has shut stays shut, whatever the quota admits',
+      'w.closed OR w.evicting AND NOT d.datallowconn AS held',
+      'w.closed AS held',
+      LIMITS,
+      'of bytes hold for databases that were closed by an administrator',
+    ],
   ]),
   ...mutantsOf('commands.ts', [
     [
@@ -52,6 +92,13 @@ export const SHARES = [
   ]),
   ...mutantsOf('limits/sweep.ts', [
     [
+      'the sweep leaves a database alone that an administrator or an eviction has shut',
+      'const names = own.filter(({ held }) => !held).map(({ name }) => name);',
+      'const names = own.map(({ name }) => name);',
+      LIMITS,
+      'of bytes hold for databases that were closed by an administrator',
+    ],
+    [
       'sessions that a broker has left in a shut database are terminated',
       "await session.run('end stayed sessions', END_STAYED);",
       'void END_STAYED;',
@@ -60,8 +107,8 @@ export const SHARES = [
     ],
     [
       'sessions of a tenant over its quota are terminated',
-      "if (tightened) await session.run('end sessions', END_SESSIONS, [names]);",
-      '',
+      "const tightened = moves && state.door !== 'open';",
+      'const tightened = false;',
       LIMITS,
       'of bytes end the sessions of a Capsule above them',
     ],
@@ -70,7 +117,7 @@ export const SHARES = [
       "if (first && tightened) await session.run('end sessions', END_SESSIONS, [names]).catch(() => undefined);",
       '',
       LIMITS,
-      'of bytes end the sessions of a Capsule above them',
+      'of bytes also end a session that began while its database was being shut',
     ],
     [
       'a database over its quota that somebody else opened is closed again',
