@@ -3,8 +3,8 @@ import { type Exported, exportedBy, importsOf, sourcesOf } from '../../../script
 
 /** Further tests rarely find more, and each costs time for every surviving mutant. */
 const MOST = 6;
-/** This starts only openssl, which is quick; tests that start servers are too slow to run for each mutant. */
-const QUICK_TO_START = 'testing/certificates.ts';
+/** These start only openssl, which is quick; tests that start servers are too slow to run for each mutant. */
+const QUICK_TO_START = ['testing/certificates.ts', 'testing/ticket-server.ts'];
 /** The number of imports by which a test may be further away than the nearest. */
 const FURTHER = 1;
 
@@ -12,7 +12,8 @@ const FURTHER = 1;
 export function nearestTests(root: string): (file: string) => readonly string[] {
   const sources = sourcesOf(root);
   const exported: Exported = exportedBy(root);
-  const starting = startingPrograms(new Map([...sources, [QUICK_TO_START, '']]), exported);
+  const quick = QUICK_TO_START.map((file) => [file, ''] as const);
+  const starting = startingPrograms(new Map([...sources, ...quick]), exported);
   const importers = new Map<string, Set<string>>();
   for (const [file, text] of sources)
     for (const { target, isType } of importsOf(file, text, exported))
