@@ -13,7 +13,8 @@ import { lockingFiles } from './retain.ts';
 
 /** Calls to the brokers when an Assistant ends, and the Events about their results. */
 
-interface Blocked {
+/** Why a deletion does not go on, and the error with which it is tried again. */
+export interface Blocked {
   readonly finding: Finding;
   readonly cause: unknown;
 }

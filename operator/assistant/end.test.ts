@@ -109,6 +109,7 @@ describe('while a pod of the Assistant runs', () => {
       },
       writer: { remove: async () => {} },
       appUsages: { forget: () => {} },
+      gateways: { remove: async () => undefined },
       client: { call: () => Promise.reject(new Error('its Secrets are read')) },
     } as unknown as Context;
     const wait = async ({ reason }: { reason: string }) => void told.push(reason);
@@ -150,12 +151,17 @@ describe('an Assistant whose manifest names another id than it has, and whose cl
       names,
       stores: {
         ...{ deployments: none, services: none, pods: none },
+        configMaps: {
+          by: () => {
+            throw new Error('the data stays');
+          },
+        },
         assistants: { by: (_index: string, claim: string) => claims[claim] ?? [] },
         capsules: { get: () => undefined },
         roleBindings: { get: () => ({ metadata: {} }) },
       },
       appUsages: { forget: () => {} },
-      gateways: { remove: () => Promise.reject(new Error('the data stays')) },
+      gateways: { remove: async () => undefined },
       client: {
         call: async ({ path }: { path: string }) => {
           const items = lists[path.slice(path.lastIndexOf('/') + 1)];
@@ -191,4 +197,82 @@ describe('an Assistant whose manifest names another id than it has, and whose cl
       expect(await end({}, { pods: [], capsules: [], assistants: found })).toEqual({});
     },
   );
+});
+
+describe('an Assistant that a replica of the gateway may still admit', () => {
+  const owned = (name: string, owner: string) => ({
+    metadata: { name, annotations: { [ANNOTATION.owner]: owner } },
+    data: { DATABASE_URL: 'x' },
+  });
+  const HOUR = 3_600_000;
+  /** What is done, and told, at the end of an Assistant whose removal the replicas in these pods have missed. */
+  const end = async (pods: readonly string[], { graceMs = 0, owner = 'one' } = {}) => {
+    const done: string[] = [];
+    const told: string[] = [];
+    const none = { by: () => [] };
+    const now = Date.parse('2026-03-01T10:01:00Z');
+    const lists: Record<string, readonly object[]> = { assistants: [assistant], capsules: [], pods: [] };
+    const note = async (_: object, { metadata: { name } }: SecretObject) => void done.push(name);
+    const context = {
+      names: { ...names, graceMs },
+      clocks: () => ({ own: now, steady: now, startedAt: 0 }),
+      stores: {
+        ...{ deployments: none, services: none, pods: none, configMaps: none },
+        assistants: { by: () => [assistant] },
+        capsules: { get: () => undefined },
+        roleBindings: { get: () => ({ metadata: {} }) },
+      },
+      appUsages: { forget: () => {} },
+      events: { record: () => {} },
+      gateways: {
+        async remove() {
+          done.push('told');
+          return pods.length === 0 ? undefined : { pods, problem: new Error('one is missing') };
+        },
+      },
+      database: { dropApp: async () => void done.push('dropped') },
+      writer: { remove: note, merge: note },
+      log: { warn: () => {} },
+      client: {
+        call: async ({ path }: { path: string }) => {
+          const last = path.slice(path.lastIndexOf('/') + 1);
+          return last in lists ? { items: lists[last] } : { ...principal, ...owned(last, owner) };
+        },
+      },
+    } as unknown as Context;
+    const wait = async ({ reason, message }: { reason: string; message: string }) =>
+      void told.push(`${reason} ${message}`);
+    const result = await takeAway(context, assistant, wait, signal).catch(({ message }: Error) => message);
+    return { done, told, result };
+  };
+
+  it.each([
+    ['its data', 'one'],
+    ['the data of another one', 'two'],
+  ])('leaves everything as it is, %s included, and the condition names the replicas', async (_, owner) => {
+    const many = Array.from({ length: 7 }, (_, at) => `egress-${at}`);
+    for (const [pods, named] of [
+      [['egress-1'], 'principal: egress-1. '],
+      [many, 'egress-3, egress-4 and 2 more. '],
+    ] as const)
+      expect(await end(pods, { owner })).toEqual({
+        done: ['told'],
+        told: [expect.stringMatching(`^GatewayNotAcknowledged .*${named}`)],
+        result: 'one is missing',
+      });
+  });
+
+  it('is closed in its grace period all the same, and told again', async () => {
+    expect(await end(['egress-1'], { graceMs: HOUR })).toEqual({
+      done: ['told', 'ledger-objectstore', 'ledger-database'],
+      told: [expect.stringMatching(/^RetentionGrace .*egress-1/)],
+      result: 'one is missing',
+    });
+  });
+
+  it('ends when all have acknowledged that', async () => {
+    const { done, told } = await end([]);
+    expect(done.slice(0, 4)).toEqual(['told', 'ledger-egress', 'egress-household.ledger', 'dropped']);
+    expect(told).toEqual([]);
+  });
 });

@@ -27,7 +27,7 @@ import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.
 import { together } from '../runtime/together.ts';
 import { idOf, pair } from '../stores.ts';
 import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
-import { settleData, tellEnd } from './data.ts';
+import { type Blocked, settleData, tellEnd } from './data.ts';
 import { decideFate, type Fate, ownsDatabase, staysWithCapsule } from './fate.ts';
 import type { Leaving } from './identity.ts';
 import { findsPods } from './pods.ts';
@@ -35,8 +35,8 @@ import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
 
 /**
- * Finalizes an Assistant: pods, database, objects, Secrets, finalizer. It does not wait for the sandbox gate. Only the
- * registered owner of an id drops the database; any other Assistant leaves everything as it is.
+ * Finalizes an Assistant: pods, egress policy, database, objects, Secrets, finalizer. It does not wait for the sandbox
+ * gate. Only the registered owner of an id drops the database; any other Assistant leaves everything as it is.
  */
 export async function finalizeAssistant(
   context: Context,
@@ -76,18 +76,19 @@ export async function takeAway(
     return {};
   }
 
+  const unacknowledged = await removeEgress(context, leaving, signal);
   const secrets = await readSecrets(context, leaving, signal);
   const { claim, token } = secrets;
   let retained = false;
   if (mustEndData(context, leaving, claim)) {
-    const end = await endData(context, leaving, secrets, signal);
+    const end = await endData(context, leaving, { ...secrets, unacknowledged }, signal);
     if (typeof end === 'object') return end;
     retained = end === 'retained';
     // The database is dropped and the Secret has no owner any more, so its URL is removed as well.
     if (!retained && claim && registeredOwner(claim) === undefined)
       await context.writer.remove(SECRET, claim, signal);
   }
-  await removeEgress(context, leaving, signal);
+  if (unacknowledged) await hold(leaving, unacknowledged);
   await removeAll(context, SECRET, ownOf(assistant, [retained ? undefined : claim, token]), signal);
   // From here on another Assistant may take the id over.
   if (retained && claim && !isRetained(claim)) await retainClaim(context, claim, signal);
@@ -148,7 +149,7 @@ function mustEndData(
 async function endData(
   context: Context,
   leaving: Finalizing,
-  secrets: Secrets,
+  { claim, token, unacknowledged }: Secrets & { readonly unacknowledged: Blocked | undefined },
   signal: AbortSignal,
 ): Promise<'dropped' | 'retained' | Result> {
   const { assistant, wait } = leaving;
@@ -160,20 +161,28 @@ async function endData(
   const fate = await readFate(context, assistant, signal);
   if (fate === undefined) return {};
   const { grace } = fate;
-  const kept = await settleData(context, leaving, { ...fate, token: secrets.token }, signal);
-  if (typeof kept === 'object') {
-    await wait(kept.finding);
-    throw kept.cause;
-  }
+  // In its grace period everything is closed that can be, since nothing of that ends the data.
+  if (unacknowledged && !grace) await hold(leaving, unacknowledged);
+  const kept = await settleData(context, leaving, { ...fate, token }, signal);
+  if (typeof kept === 'object') return hold(leaving, kept);
   if (grace) {
-    await removeEgress(context, leaving, signal);
-    await removeAll(context, SECRET, ownOf(assistant, [secrets.token]), signal);
-    if (secrets.claim) await closeClaim(context, secrets.claim, signal);
+    await removeAll(context, SECRET, ownOf(assistant, [token]), signal);
+    if (claim) await closeClaim(context, claim, signal);
+    if (unacknowledged) {
+      const message = `${grace.finding.message} ${unacknowledged.finding.message}`;
+      await hold(leaving, { ...unacknowledged, finding: { ...grace.finding, message } });
+    }
     await wait(grace.finding);
     return { requeueAfterMs: grace.requeueAfterMs };
   }
   tellEnd(context, leaving, { asked: fate.retained, kept });
   return fate.retained && kept !== 'nothing' ? 'retained' : 'dropped';
+}
+
+/** Says in the status what the deletion waits for, and has it tried again. */
+async function hold({ wait }: Finalizing, { finding, cause }: Blocked): Promise<never> {
+  await wait(finding);
+  throw cause;
 }
 
 /** Undefined if a deleted Assistant is gone, of which a store may not know yet: another one may have its id, and data. */

@@ -12,6 +12,7 @@ import {
 import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
 import { isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
+import type { Blocked } from './data.ts';
 import { takeAway } from './finalize.ts';
 import { removeEgress } from './steps/egress.ts';
 
@@ -55,11 +56,13 @@ async function sweep(context: Context, capsule: Capsule, signal: AbortSignal): P
  * At the end of a Capsule, whose namespace takes everything else away: sealed values of stored inputs are in another one,
  * and policies in the gateway.
  */
-async function clear(context: Context, capsule: Capsule, signal: AbortSignal): Promise<void> {
+async function clear(context: Context, capsule: Capsule, signal: AbortSignal): Promise<Blocked | undefined> {
   for (const suspect of suspectsOf(context, capsule)) {
     const assistant = orphanOf(context, capsule, suspect);
-    await removeEgress(context, { assistant, id: suspect.id }, signal);
+    const unacknowledged = await removeEgress(context, { assistant, id: suspect.id }, signal);
+    if (unacknowledged) return unacknowledged;
   }
+  return undefined;
 }
 
 export const orphans: Orphans = { sweep, clear };
@@ -79,6 +82,7 @@ function suspectsOf({ names, stores }: Context, capsule: Capsule): Suspect[] {
   const { name } = capsule.metadata;
   const namespace = capsuleNamespace(names.space, name);
   const known = new Set(stores.assistants.by('capsule', name).map(({ metadata }) => metadata.uid));
+  // Those that may run come first: the end of one that no longer does may have to wait for others.
   const suspects = new Map<string, Suspect>();
   for (const [resource, store] of [
     [DEPLOYMENT, stores.deployments],

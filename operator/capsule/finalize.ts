@@ -25,8 +25,8 @@ type Act<T> = (context: Context, capsule: Capsule, signal: AbortSignal) => Promi
 export interface Orphans {
   /** Removes everything except the data, which the next Assistant of the id gets; returns whether there was anything. */
   readonly sweep: Act<boolean>;
-  /** Removes what does not go with the Capsule's namespace, and waits for no pod. */
-  readonly clear: Act<void>;
+  /** Removes what does not go with the Capsule's namespace, and waits for no pod; returns what it waits for. */
+  readonly clear: Act<{ readonly finding: Finding; readonly cause: unknown } | undefined>;
 }
 
 /**
@@ -84,6 +84,11 @@ async function takeAway(
     return {};
   }
 
+  const unacknowledged = await orphans.clear(context, capsule, signal);
+  if (unacknowledged) {
+    await wait(unacknowledged.finding);
+    throw unacknowledged.cause;
+  }
   const settled: Settled[] = [];
   for (const data of await readBrokerData(context, capsule, signal)) {
     const end = await settle(context, capsule, { ...data, retain }, signal);
@@ -94,7 +99,6 @@ async function takeAway(
     settled.push(end);
   }
 
-  await orphans.clear(context, capsule, signal);
   const namespace = await leftNamespace(context, capsule, signal);
   if (namespace) {
     const { name, deletionTimestamp } = namespace.metadata;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { egressGateways } from './gateways.ts';
 import { type CallReplica, ReplicaError } from './replica.ts';
 
-const replica = { key: 'start-1', address: '10.0.0.1', serving: true };
+const replica = { key: 'start-1', address: '10.0.0.1', pod: 'start', serving: true, lost: false };
 const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'u1' };
 const narrow = { ...about, generation: 1, allowed_hosts: [], stored_inputs: {} };
 const signal = new AbortController().signal;
@@ -71,10 +71,7 @@ test('a replica of an earlier release gets what running pods were given as the f
 
 test('inputs that a gateway names but was not sent are ignored', async () => {
   const answer = { revision: 'r', reentry: ['bank', 's3cr3t-of-another'], resealed: {} };
-  const gateways = egressGateways(
-    () => [{ key: 'a', address: '127.0.0.1', serving: true }],
-    (async () => answer) as never,
-  );
+  const gateways = egressGateways(() => [replica], (async () => answer) as never);
   const about = { capsule_id: 'home', app_id: 'a', assistant_uid: 'u', revision: 'r' };
   const put = { ...about, allowed_hosts: [], stored_inputs: { bank: { definition: {}, envelope: 'e' } } };
   const { reentry } = await gateways.put(put as never, nowhere, signal);
@@ -83,11 +80,18 @@ test('inputs that a gateway names but was not sent are ignored', async () => {
 
 /** Replicas that answer, or not, when they are told to. */
 function replicasWithPods() {
-  const [a, b] = ['a', 'b'].map((key) => ({ key, address: `10.0.0.${key}`, serving: true }));
+  const [a, b] = ['a', 'b'].map((key) => ({
+    key,
+    address: `10.0.0.${key}`,
+    pod: `pod-${key}`,
+    serving: true,
+    lost: false,
+  }));
   const said: string[] = [];
   const held = new Map<string, PromiseWithResolvers<void>>();
   const broken = new Map<string, ReplicaError>();
   const hidden = new Set<string>();
+  const changed = new Map<string, { serving: boolean; lost: boolean }>();
   let pods: readonly string[] = ['10.1.0.1'];
   const call = (async (
     { key }: { key: string },
@@ -101,7 +105,11 @@ function replicasWithPods() {
     await Promise.race([held.get(key)?.promise, once(signal)]);
     return { revision: 'r', reentry: [], resealed: {} };
   }) as unknown as CallReplica;
-  const present = () => [a, b].filter((one) => one !== undefined).filter(({ key }) => !hidden.has(key));
+  const present = () =>
+    [a, b]
+      .filter((one) => one !== undefined)
+      .filter(({ key }) => !hidden.has(key))
+      .map((one) => ({ ...one, ...changed.get(one.key) }));
   const gateways = egressGateways(present, call);
   return {
     gateways,
@@ -119,6 +127,7 @@ function replicasWithPods() {
     repair: (key: string) => broken.delete(key),
     hide: (key: string) => hidden.add(key),
     show: (key: string) => hidden.delete(key),
+    turns: (key: string, lost: boolean) => changed.set(key, { serving: false, lost }),
   };
 }
 const once = (signal: AbortSignal) =>
@@ -259,7 +268,7 @@ test('nothing is announced of an Assistant that was to be removed, though a repl
   const { gateways, said, addresses, go, breaks, repair } = replicasWithPods();
   await gateways.put(open, addresses, signal);
   breaks('a');
-  expect((await gateways.remove(about, signal)).problem).toBeInstanceOf(ReplicaError);
+  expect((await gateways.remove(about, signal))?.problem).toBeInstanceOf(ReplicaError);
   repair('a');
   go('10.1.0.2');
   said();
@@ -267,18 +276,23 @@ test('nothing is announced of an Assistant that was to be removed, though a repl
   expect(said()).toEqual([]);
 });
 
-test('a replica that missed the removal of an Assistant hears of it with the next message that it takes', async () => {
-  const { gateways, said, addresses, breaks, repair } = replicasWithPods();
+test('a removal names each replica that has not acknowledged it, also one that refuses or serves nobody', async () => {
+  const { gateways, said, addresses, breaks, repair, turns, hide } = replicasWithPods();
   await gateways.put(open, addresses, signal);
   breaks('a');
-  await gateways.remove(about, signal);
-  await gateways.put({ ...open, app_id: 'second' }, addresses, signal);
-  repair('a');
+  expect(await gateways.remove(about, signal)).toMatchObject({ pods: ['pod-a'] });
+  breaks('b', 'invalid_request');
+  expect(await gateways.remove(about, signal)).toMatchObject({ pods: ['pod-a', 'pod-b'] });
+  turns('a', false);
+  repair('b');
+  expect(await gateways.remove(about, signal)).toMatchObject({ pods: ['pod-a'] });
+  turns('a', true);
   said();
-  await gateways.put({ ...open, app_id: 'third' }, addresses, signal);
-  expect(said()).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1', 'a policy.remove -']);
-  await gateways.put({ ...open, app_id: 'fourth' }, addresses, signal);
-  expect(said()).toEqual(['a policy.put 10.1.0.1', 'b policy.put 10.1.0.1']);
+  expect(await gateways.remove(about, signal)).toBeUndefined();
+  expect(said()).toEqual(['a policy.remove -', 'b policy.remove -']);
+  turns('a', false);
+  hide('a');
+  expect(await gateways.remove(about, signal)).toBeUndefined();
 });
 
 test('a policy that did not arrive counts as acknowledged only after it was sent again', async () => {

@@ -3,7 +3,13 @@ import type { Secret } from '@space/contracts/secret';
 import { canonicalJson, type Definition } from '@space/manifests';
 import { sha256 } from '../runtime/digest.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
-import { type Acknowledged, type Addresses, type Policy, ReplicaRecord } from './replica-record.ts';
+import {
+  type Acknowledged,
+  type Addresses,
+  type Policy,
+  ReplicaRecord,
+  type Unacknowledged,
+} from './replica-record.ts';
 
 /** Definitions as in the manifest; the gateway decides whether it knows a signing profile. */
 type AsInManifest<Content> = Omit<Content, 'stored_inputs'> & {
@@ -26,8 +32,11 @@ export interface Gateways {
    * sent none, or refused it, gets them with the policy. @throws the error of a replica that serves callers
    */
   announce(about: About, addresses: Addresses, signal: AbortSignal): Promise<void>;
-  /** Removes the policy for good, since the Assistant is being deleted. */
-  remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
+  /**
+   * Removes the policy for good, since the Assistant is being deleted. Undefined once every replica has acknowledged that,
+   * except those that Kubernetes has given up.
+   */
+  remove(about: About, signal: AbortSignal): Promise<Unacknowledged | undefined>;
   /** Stored inputs that a replica has suspended because their hosts returned the values. */
   suspended(about: About, signal: AbortSignal): Promise<readonly string[]>;
   /** Seals a value for exactly this definition. @throws ReplicaError */

@@ -13,6 +13,12 @@ export interface Acknowledged {
   readonly problem?: unknown;
 }
 
+/** The replicas that did not acknowledge a removal, by their pods, and the error of one of them. */
+export interface Unacknowledged {
+  readonly pods: readonly string[];
+  readonly problem: unknown;
+}
+
 /** The present addresses of an Assistant's pods, which are read when a message is sent. */
 export type Addresses = () => readonly string[];
 
@@ -66,8 +72,6 @@ export class ReplicaRecord {
   readonly #sent = new Map<string, Map<string, Sent>>();
   /** With the same keys: whether the replica accepted, or finally refused, the last policy. */
   readonly #settled = new Map<string, Map<string, boolean>>();
-  /** By the replica's process, then by UID: the last that it missed about Assistants that are gone. */
-  readonly #owed = new Map<string, Map<string, Policy>>();
   /** By the replica's process, then by Assistant: the end of the last message that is under way. */
   readonly #turns = new Map<string, Map<string, Promise<unknown>>>();
 
@@ -89,18 +93,17 @@ export class ReplicaRecord {
   }
 
   /**
-   * The same for the last that is said of an Assistant, of which nothing is remembered. A replica that does not answer
-   * hears of it with the next message that it takes: the addresses of the Assistant's pods may be another's by then.
+   * The same for the last that is said of an Assistant, of which nothing is remembered. It has to reach every process that
+   * may have a policy, whether callers are sent to it or not: one that is not Ready now may be so again.
    */
-  async tellLast(about: About, policy: Policy, signal: AbortSignal): Promise<Acknowledged> {
+  async tellLast(about: About, policy: Policy, signal: AbortSignal): Promise<Unacknowledged | undefined> {
     const answers = await this.#toEach(about, (replica) =>
       this.#tell(replica, about, policy, () => [], signal),
     );
     this.#forgetTenant(about);
-    for (const { replica, problem } of answers)
-      if (problem !== undefined && !isRefusal(problem))
-        ofReplica(this.#owed, replica.key).set(about.assistant_uid, policy);
-    return acknowledgedOf(answers);
+    const missed = answers.filter(({ replica, outcome }) => !outcome && !replica.lost);
+    const [first] = missed;
+    return first && { pods: missed.map(({ replica }) => replica.pod), problem: first.problem };
   }
 
   /**
@@ -131,7 +134,7 @@ export class ReplicaRecord {
 
   /** All that is known of replicas; the turns end by themselves. */
   #known(): readonly Map<string, Map<string, unknown>>[] {
-    return [this.#outcomes, this.#sent, this.#settled, this.#owed];
+    return [this.#outcomes, this.#sent, this.#settled];
   }
 
   #toEach<T>(about: About, act: (replica: Replica) => Promise<T>): Promise<T[]> {
@@ -178,7 +181,6 @@ export class ReplicaRecord {
       const outcome = { digest: message.digest, ...answer };
       outcomes.set(tenant, outcome);
       settled.set(tenant, true);
-      await this.#tellOwed(replica, signal);
       return { replica, outcome };
     } catch (problem) {
       const isRefused = isRefusal(problem);
@@ -186,19 +188,6 @@ export class ReplicaRecord {
       settled.set(tenant, isRefused);
       return { replica, problem };
     }
-  }
-
-  /** They are about Assistants that are gone, so that no other message of this moment contradicts them. */
-  async #tellOwed(replica: Replica, signal: AbortSignal): Promise<void> {
-    const owed = this.#owed.get(replica.key);
-    for (const [uid, policy] of owed ?? [])
-      try {
-        await policy.at([]).tell(replica, signal);
-        owed?.delete(uid);
-      } catch (problem) {
-        if (!isRefusal(problem)) return;
-        owed?.delete(uid);
-      }
   }
 }
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { type Replica, ReplicaError, replicaCaller } from './replica.ts';
 
 const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'u' };
-const at = (address: string): Replica => ({ key: 'pod/1', address, serving: true });
+const at = (address: string): Replica => ({ key: 'pod/1', address, pod: 'pod', serving: true, lost: false });
 
 test.each([
   ['127.0.0.1', '127.0.0.1'],

@@ -8,8 +8,12 @@ export interface Replica {
   /** Identifies one process: a replica that restarts has forgotten everything. */
   readonly key: string;
   readonly address: string;
+  /** The name of its pod, for people. */
+  readonly pod: string;
   /** Whether callers are sent to this replica, so that it must acknowledge. */
   readonly serving: boolean;
+  /** Whether its pod should have ended by now, so that its node is lost, and Kubernetes has given the process up. */
+  readonly lost: boolean;
 }
 
 /** Why a call to a replica failed; the message contains nothing that was sent. */

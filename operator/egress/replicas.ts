@@ -22,11 +22,15 @@ export function replicaOf(pod: Pod): Replica | undefined {
   if (address === undefined || pod.status?.phase !== 'Running') return undefined;
   if (pod.status.containerStatuses?.some(({ started }) => started === false)) return undefined;
   const ready = pod.status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
+  // The deletion of a pod is dated to the end of its grace period, after which its kubelet has killed it.
+  const { deletionTimestamp: end } = pod.metadata;
   const start = pod.status.containerStatuses?.map(({ containerID = '' }) => containerID).join();
   return {
     key: `${pod.metadata.uid}/${start}`,
     address,
-    serving: ready === true && pod.metadata.deletionTimestamp === undefined,
+    pod: pod.metadata.name,
+    serving: ready === true && end === undefined,
+    lost: end !== undefined && Date.parse(end) < Date.now(),
   };
 }
 

@@ -202,6 +202,12 @@ export class GatewayFixture {
   readonly connectTo = async (host: string, at = 0, from = '127.0.0.1'): Promise<string> =>
     codeOfConnect(await this.#caller(at, from), host);
 
+  /** The same for the principal of now, whatever becomes of its Secret. */
+  readonly asNow = async (at = 0): Promise<(host: string) => Promise<string>> => {
+    const caller = await this.#caller(at);
+    return (host) => codeOfConnect(caller, host);
+  };
+
   /** How it answers the Assistant for a stored input. */
   readonly useOf = async (key: string): Promise<string> => codeOfUse(await this.#caller(), key);
 

@@ -43,7 +43,7 @@ test('an input is missing or bound, whatever its name', async () => {
 });
 
 test('an empty answer of the gateway seals no input, whatever the name of the input', async () => {
-  const replica = { key: 'a', address: '127.0.0.1', serving: true };
+  const replica = { key: 'a', address: '127.0.0.1', pod: 'a', serving: true, lost: false };
   const answer = { revision: 'r', reentry: [], resealed: {} };
   const gateways = egressGateways(() => [replica], (async () => answer) as never);
   const about = { capsule_id: 'home', app_id: 'a', assistant_uid: 'u' };

@@ -12,6 +12,7 @@ import { sha256 } from '../../runtime/digest.ts';
 import type { Key } from '../../runtime/kube-object.ts';
 import type { Step } from '../../step.ts';
 import { idOf, type Stores } from '../../stores.ts';
+import type { Blocked } from '../data.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
 import { aboutOf, type Leaving, type Workload } from '../identity.ts';
@@ -127,15 +128,16 @@ export async function announceAddresses(context: Context, key: Key, signal: Abor
 }
 
 /**
- * Removes the policy after the pods are gone. A replica that cannot be reached hears of it later; until then it would
- * admit a pod that has got one of the addresses and knows the principal, which is deleted with its Secret.
+ * Removes the policy after the pods are gone, and then principal and sealed values. A replica that missed it would admit
+ * whoever has one of the addresses and the principal, so that nothing else may end before all have acknowledged it.
  */
 export async function removeEgress(
   context: Context,
   { assistant, id }: Leaving,
   signal: AbortSignal,
-): Promise<void> {
-  await context.gateways.remove(aboutOf(assistant, id), signal);
+): Promise<Blocked | undefined> {
+  const missed = await context.gateways.remove(aboutOf(assistant, id), signal);
+  if (missed) return { finding: unacknowledged(missed.pods), cause: missed.problem };
   const { names } = context;
   const { capsule } = assistant.spec;
   const places = [
@@ -150,6 +152,19 @@ export async function removeEgress(
     const { [ANNOTATION.owner]: owner = assistant.metadata.uid } = secret.metadata.annotations ?? {};
     if (owner === assistant.metadata.uid) await context.writer.remove(SECRET, secret, signal);
   }
+  return undefined;
+}
+
+/** As many as the message has room for. */
+const SOME_PODS = 5;
+
+function unacknowledged(pods: readonly string[]): Finding {
+  const some = pods.slice(0, SOME_PODS).join(', ');
+  const more = pods.length > SOME_PODS ? ` and ${pods.length - SOME_PODS} more` : '';
+  return no(
+    'GatewayNotAcknowledged',
+    `Replicas of the egress gateway that have not acknowledged the end of its policy, and may still admit its principal: ${some}${more}. They are told again, and no data is dropped before. If one does not answer any more, delete its pod in the services namespace.`,
+  );
 }
 
 function acknowledged(
