@@ -414,6 +414,51 @@ describe('the embedded server', () => {
       expect(await sqlstate(own())).toBe('ok');
     });
 
+    /** Asks to log in to a database with the name of the user, and never proves to be that. */
+    function knock(name: string): Promise<void> {
+      const hello = Buffer.from(`\0\0\0\0\0\x03\0\0user\0${name}\0database\0${name}\0\0`, 'latin1');
+      hello.writeInt32BE(hello.length);
+      const socket = connectSocket({ port, host: '127.0.0.1' });
+      socket.on('error', () => undefined);
+      socket.resume().write(hello);
+      return new Promise((resolve) => socket.once('close', () => resolve()));
+    }
+
+    it.each([
+      'parallel worker for PID 1',
+      'checkpointer',
+      'postgres postgres [local] authentication waiting',
+    ])('connections that have not logged in count whichever name they give: %s', async (name) => {
+      await begin({ LOGINS_PER_ADDRESS: '4' });
+      const before = log().length;
+      let over = false;
+      const again = async () => {
+        while (!over) await knock(name);
+      };
+      const knocks = Array.from({ length: 12 }, again);
+      const line = 'guard: too many connections that have not logged in: ended';
+      await eventually(() => log().slice(before).includes(line), { what: 'the guard' }).finally(() => {
+        over = true;
+      });
+      await Promise.all(knocks);
+    });
+
+    it('a name that looks as if nobody could log in ends no session that waits for a lock', async () => {
+      await begin();
+      const [holder, waiter] = [await session(own()), await session(own())];
+      await holder.client.query('SELECT pg_advisory_lock(1)');
+      const waits = waiter.client.query('SELECT pg_advisory_lock(1)').then(
+        () => 'has it',
+        () => 'was ended',
+      );
+      const before = log().length;
+      // The server ends it after `authentication_timeout`, ten turns of the guard.
+      await knock('postgres postgres [local] authentication waiting');
+      await holder.client.query('SELECT pg_advisory_unlock(1)');
+      expect(await waits).toBe('has it');
+      expect(log().slice(before)).not.toContain('nobody can log in');
+    });
+
     it('many addresses, each with few connections that have not logged in, leave slots for others', async () => {
       await begin({ MAX_CONNECTIONS: '42' });
       const ended = new Set<number>();

@@ -67,7 +67,10 @@ sub look {
   my (@tenants, @entering, %helpers, $checkpointer, $barred);
   for my $pid (split ' ', content("/proc/$server/task/$server/children")) {
     my $title = content("/proc/$pid/cmdline") =~ s/\0.*//sr;
-    if ($title =~ /^postgres: (spc_[0-9a-f]{40}) \1 \S+\(\d+\) (?!authentication|startup)/) {
+    # Whoever has not logged in has chosen the names in its title, and may have taken the title of another process.
+    if ($title !~ /^postgres: / || $title =~ /\(\d+\) (?:authentication|startup)/) {
+      push @entering, $pid;
+    } elsif ($title =~ /^postgres: (spc_[0-9a-f]{40}) \1 \S+\(\d+\) /) {
       push @tenants, { pid => $pid, role => $1 };
       $tenants[-1]{waits} = 1 if $title =~ / waiting$/;
     } elsif ($title =~ /^postgres: postgres postgres \[local\] (?:authentication|startup) waiting/) {
@@ -76,8 +79,6 @@ sub look {
       push @{ $helpers{$1} }, $pid;
     } elsif ($title =~ /^postgres: checkpointer/) {
       $checkpointer = $pid;
-    } elsif ($title !~ /^postgres: / || $title =~ /\(\d+\) (?:authentication|startup)/) {
-      push @entering, $pid;
     }
   }
   $_->{helpers} = $helpers{ $_->{pid} } // [] for @tenants;
