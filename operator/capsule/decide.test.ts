@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Capsule, SecretObject } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
-import { asBefore, decideName, decideNamespace, decidePrincipal } from './decide.ts';
+import { asBefore, decideName, decideNamespace, decidePrincipal, isProvisioned } from './decide.ts';
 
 const capsule: Capsule = { metadata: { name: 'home', uid: 'u1' }, spec: {} };
 const mine = { annotations: { [ANNOTATION.owner]: 'u1' }, labels: { [LABEL.capsule]: 'home' } };
@@ -21,6 +21,18 @@ test.each<[string, string]>([
   ['a--b', 'False'],
   ['a-', 'False'],
 ])('the name %s is valid: %s', (name, status) => expect(decideName(name).status).toBe(status));
+
+test.each<[string, object, boolean, boolean]>([
+  ['nothing', {}, false, false],
+  ['usage of its database', { usage: { database: {} } }, true, false],
+  ['usage of its files', { usage: { storage: {} } }, false, true],
+  ['a database that is ready', { conditions: [{ type: 'DatabaseReady', status: 'True' }] }, true, false],
+  ['a database that is not', { conditions: [{ type: 'DatabaseReady', status: 'False' }] }, false, false],
+])('a Capsule with %s in its status has data with each broker accordingly', (_, status, database, files) => {
+  const known = { ...capsule, status } as Capsule;
+  expect(isProvisioned(known, 'DatabaseReady')).toBe(database);
+  expect(isProvisioned(known, 'ObjectStoreReady')).toBe(files);
+});
 
 describe('the namespace', () => {
   const live = (metadata: object) => ({ metadata: { name: 'ns', ...metadata } });

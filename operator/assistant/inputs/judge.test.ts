@@ -43,6 +43,25 @@ async function changed(value: StoredInput, old: SealedInput | undefined, wanted 
   return compared.entered.values.get('bank')?.changed;
 }
 
+describe('where it was forgotten what some values were entered for', () => {
+  const verdict = (values: Record<string, StoredInput>, inputs: Record<string, SealedInput> = {}) => {
+    const { entered, sealed } = known(values, inputs);
+    return verdictOf({ entered, sealed: { ...sealed, forgets: true } }, 'bank', definition);
+  };
+
+  it('one that its Secret does not say it of is entered again', () => {
+    expect(verdict({ bank: stored() })).toBe('reentry');
+    expect(verdict({ bank: stored({ entry: `${definitionDigest(definition)} 1` }) })).toBe('seal');
+  });
+
+  it('one that is sealed stays, and one that nobody entered is missing', () => {
+    expect(verdict({ bank: stored({ resourceVersion: '1' }) }, { bank: sealedFor(definition) })).toBe(
+      'bound',
+    );
+    expect(verdict({})).toBe('missing');
+  });
+});
+
 describe('a value in a Secret that was written after it was sealed for another definition', () => {
   it('is another if its fingerprint is, and only then counts as entered', async () => {
     const fingerprint = await fingerprints.of(new Secret(VALUE));
