@@ -65,6 +65,20 @@ describe('turns of the processor', () => {
     expect(rounds).toBeGreaterThanOrEqual(40 / 3);
   });
 
+  it('ends a slice with a piece that has used its time before', async () => {
+    const turns = new Turns({ sliceMs: 0.5, now: () => 0 });
+    const order: string[] = [];
+    const work = (key: string, owedMs: number) => turns.run(key, () => order.push(key), owedMs);
+    const all = [work('mean', 7), work('mean', 7), work('quiet', 0.1), work('quiet', 0.1)];
+    const rounds: string[] = [];
+    while (turns.waiting > 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      rounds.push(order.splice(0).join(' '));
+    }
+    await Promise.all(all);
+    expect(rounds).toEqual(['mean', 'quiet mean', 'quiet']);
+  });
+
   it('refuses a key that has used up its share until it is refilled, and lets others continue', async () => {
     const { work, time } = processor();
     await work('greedy', 150);

@@ -22,6 +22,11 @@ interface Budget {
   at: number;
 }
 
+interface Piece {
+  readonly work: () => void;
+  readonly owedMs: number;
+}
+
 const SLICE_MS = 0.5;
 
 /**
@@ -32,7 +37,7 @@ const SLICE_MS = 0.5;
  */
 export class Turns {
   readonly #options: Required<TurnsOptions>;
-  readonly #lines = new Map<string, (() => void)[]>();
+  readonly #lines = new Map<string, Piece[]>();
   readonly #budgets = new Map<string, Budget>();
   #pumping = false;
 
@@ -56,18 +61,23 @@ export class Turns {
     return sum;
   }
 
-  /** Runs a piece of work in the key's turn. @throws ServiceError `rate_limited` if the key has no time left */
-  run<T>(key: string, act: () => T): Promise<T> {
+  /**
+   * Runs a piece of work in the key's turn. `owedMs` are milliseconds that the key has used for it already, in nobody's turn:
+   * they count for the slice, so that a piece that was costly to receive is the last one of its round.
+   * @throws ServiceError `rate_limited` if the key has no time left
+   */
+  run<T>(key: string, act: () => T, owedMs = 0): Promise<T> {
     return new Promise((resolve, reject) => {
       const line = this.#lines.get(key) ?? [];
       if (line.length === 0) this.#lines.set(key, line);
-      line.push(() => {
+      const work = () => {
         try {
           resolve(this.#charged(key, act));
         } catch (error) {
           reject(error);
         }
-      });
+      };
+      line.push({ work, owedMs });
       this.#pump();
     });
   }
@@ -123,16 +133,18 @@ export class Turns {
   #round(): void {
     const { now, sliceMs } = this.#options;
     const begun = now();
+    let owed = 0;
     do {
       const [next] = this.#lines;
       if (next === undefined) return;
       const [key, line] = next;
-      const work = line.shift();
+      const piece = line.shift();
       this.#lines.delete(key);
       // The key goes to the end of the turns.
       if (line.length > 0) this.#lines.set(key, line);
-      work?.();
-    } while (now() - begun < sliceMs);
+      owed += piece?.owedMs ?? 0;
+      piece?.work();
+    } while (now() - begun + owed < sliceMs);
   }
 }
 

@@ -6,7 +6,7 @@ const MOST_BYTES = 16 * 1024;
 const BLOCK_BYTES = 4 * 1024;
 const LARGE_BYTES = 1024;
 /** A small piece takes as much time to parse as copying so many bytes. */
-const PIECE_COST = 64;
+export const PIECE_COST = 64;
 
 /**
  * A request whose waiting body takes no more memory than it has bytes. Node's own stream keeps each piece as an object
@@ -20,10 +20,16 @@ export class ArrivingRequest extends IncomingMessage {
   #used = 0;
   #bytes = 0;
   #small = 0;
+  #smallTaken = 0;
   #whole = false;
   #wake: (() => void) | undefined;
   /** Set from a small piece on until the rest of its segment has been parsed, whose callbacks each run what was awaited. */
   #segment: NodeJS.Immediate | undefined;
+
+  /** The number of small pieces in the parts that the reader of the body has got. */
+  get smallPieces(): number {
+    return this.#smallTaken;
+  }
 
   /** Called by Node's parser with each piece, and with null at the end; false stops it. */
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
@@ -97,6 +103,7 @@ export class ArrivingRequest extends IncomingMessage {
   #take(): Buffer {
     this.#closeBlock();
     const [first, ...others] = this.#parts.splice(0);
+    this.#smallTaken += this.#small;
     [this.#bytes, this.#small] = [0, 0];
     if (first === undefined) return Buffer.alloc(0);
     return others.length === 0 ? first : Buffer.concat([first, ...others]);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem, type ProblemCode } from '../core/problem.ts';
-import type { ArrivingRequest } from './arriving-request.ts';
+import { type ArrivingRequest, PIECE_COST } from './arriving-request.ts';
 import type { Passing } from './passing.ts';
 import type { Line } from './record.ts';
 
@@ -32,8 +32,13 @@ export function bodyOf(request: ArrivingRequest, flow: StreamFlow, line: Line): 
 
 /** Bytes of a body that are passed on as they come. */
 const AT_ONCE = 64 * 1024;
+/** Milliseconds that Node takes to parse a small piece; it parses all of a segment in a row, before anybody's turn. */
+const PIECE_MS = 0.0007;
 
-/** While there are other Capsules, a long body waits for its Capsule's turns, and the caller is not read meanwhile. */
+/**
+ * While there are other Capsules, a long body waits for its Capsule's turns, and the caller is not read meanwhile. A segment of
+ * small pieces owes the time for which it was parsed, so that no second one is parsed in the same round of the event loop.
+ */
 function streamed(request: ArrivingRequest, flow: StreamFlow, line: Line): Readable {
   const { limit, idleMs, onIdle, passing } = flow;
   let late: ProblemCode = 'request_timeout';
@@ -61,14 +66,18 @@ function streamed(request: ArrivingRequest, flow: StreamFlow, line: Line): Reada
     isWanted = body.push(piece) || isWanted;
   };
   async function send(): Promise<void> {
+    let small = 0;
     for await (const piece of request.body()) {
       if (body.destroyed) return;
+      const owedMs = (request.smallPieces - small) * PIECE_MS;
+      small = request.smallPieces;
       line.bytesOut += piece.length;
       if (line.bytesOut > limit) throw new Problem('too_large');
       late = 'upstream_timeout';
       idle?.refresh();
-      if (line.bytesOut <= AT_ONCE || !passing.isShared()) push(piece);
-      else await new Promise<void>((resolve) => passing.inTurn(() => resolve(push(piece))));
+      const isShort = line.bytesOut + small * PIECE_COST <= AT_ONCE;
+      if (isShort || !passing.isShared()) push(piece);
+      else await new Promise<void>((resolve) => passing.inTurn(() => resolve(push(piece)), owedMs));
       while (!isWanted && !body.destroyed)
         await new Promise<void>((resolve) => {
           wanted = resolve;

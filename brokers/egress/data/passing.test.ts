@@ -138,6 +138,26 @@ describe.each([
   });
 });
 
+it('a body in chunks of a byte owes the time that each of its segments was parsed for, from the first one on', async () => {
+  await start();
+  await upload('desk', 1);
+  const owed: number[] = [];
+  const run = Turns.prototype.run;
+  vi.spyOn(Turns.prototype, 'run').mockImplementation(function (this: Turns, key, act, owedMs = 0) {
+    owed.push(owedMs);
+    return Reflect.apply(run, this, [key, act, owedMs]);
+  });
+  const chunks = 30_000;
+  const auth = `authorization: Bearer ${principalOf('ledger')}`;
+  await send(
+    'ledger',
+    `POST /i/files/v1/files HTTP/1.1\r\nhost: assistant-egress\r\n${auth}\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`,
+  );
+  // What comes with the head may be so little that nothing is owed for it.
+  expect(owed.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThan((chunks - 1_100) * 0.0007);
+  expect(Math.max(...owed)).toBeGreaterThan(0.5);
+});
+
 describe('in a tunnel that shares the processor', () => {
   async function opened() {
     const acts: (() => void)[] = [];

@@ -5,8 +5,8 @@ import type { Usage } from './usage.ts';
 export interface Passing {
   /** Whether another Capsule has tunnels or requests, or had some a moment ago. */
   readonly isShared: () => boolean;
-  /** Runs a piece of work in the Capsule's turn. */
-  readonly inTurn: (act: () => void) => void;
+  /** Runs a piece of work in the Capsule's turn, for which so many milliseconds were used before it. */
+  readonly inTurn: (act: () => void, owedMs?: number) => void;
 }
 
 export const passingFor = (
@@ -14,5 +14,5 @@ export const passingFor = (
   capsule: string,
 ): Passing => ({
   isShared: () => usage.hasOther(capsule),
-  inTurn: (act) => void turns.run(capsule, act),
+  inTurn: (act, owedMs) => void turns.run(capsule, act, owedMs),
 });
