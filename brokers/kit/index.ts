@@ -39,7 +39,7 @@ export { RecentMap } from './recent-map.ts';
 export { closeAll, keepFile, type Resources, watched } from './resources.ts';
 export { type GiveBack, SharedSlots, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
-export { SmallPieces } from './small-pieces.ts';
+export { GatheredRequest, PIECE_COST, PIECE_MS, SmallPieces } from './small-pieces.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 export { traceIdOf } from './trace.ts';

@@ -5,6 +5,11 @@ const LEAST_BYTES = 1024;
 const BLOCK_BYTES = 4 * 1024;
 const NOTHING = Buffer.alloc(0);
 
+/** Milliseconds that Node takes to parse a small piece; it parses all of a segment in a row, before anybody's turn. */
+export const PIECE_MS = 0.0007;
+/** A small piece takes as much time to parse as copying so many bytes. */
+export const PIECE_COST = 64;
+
 /**
  * Combines small pieces, so that waiting data takes no more memory than it has bytes: a piece is an object of about two
  * hundred bytes, and a sender can make every byte a piece. Large pieces pass unchanged, in order.
@@ -57,18 +62,38 @@ export class GatheredRequest extends IncomingMessage {
   #pieces: SmallPieces | undefined;
   #small = 0;
   #later: NodeJS.Immediate | undefined;
+  #held = false;
+  #wanted = false;
+
+  /** The number of small pieces that have been parsed. */
+  get smallPieces(): number {
+    return this.#small;
+  }
+
+  /** While held, no further segment of the body is parsed. Otherwise Node goes on until a number of bytes wait, also in a paused one. */
+  set held(held: boolean) {
+    this.#held = held;
+    if (held || !this.#wanted) return;
+    this.#wanted = false;
+    super._read(0);
+  }
+
+  override _read(size: number): void {
+    if (this.#held) this.#wanted = true;
+    else super._read(size);
+  }
 
   /** Called by Node's parser with each piece, and with null at the end; returning false stops it. */
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     if (Buffer.isBuffer(piece) && piece.length < LEAST_BYTES) this.#small += 1;
-    if (this.#small <= FIRST_PIECES) return super.push(piece, encoding);
+    if (this.#small <= FIRST_PIECES) return super.push(piece, encoding) && !this.#held;
     this.#pieces ??= new SmallPieces((whole) => super.push(whole));
     if (!Buffer.isBuffer(piece)) {
       this.#flush();
       return super.push(piece, encoding);
     }
     this.#later ??= setImmediate(() => this.#flush());
-    return this.#pieces.add(piece) && this.readableLength < this.readableHighWaterMark;
+    return this.#pieces.add(piece) && this.readableLength < this.readableHighWaterMark && !this.#held;
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

@@ -1,12 +1,11 @@
 import { IncomingMessage } from 'node:http';
+import { PIECE_COST } from '@space/broker-kit';
 
 /** Bytes of a body that are buffered before it is read, in addition to the rest of the same segment. */
 const MOST_BYTES = 16 * 1024;
 /** Smaller pieces are combined in blocks of this size. */
 const BLOCK_BYTES = 4 * 1024;
 const LARGE_BYTES = 1024;
-/** A small piece takes as much time to parse as copying so many bytes. */
-export const PIECE_COST = 64;
 
 /**
  * A request whose waiting body takes no more memory than it has bytes. Node's own stream keeps each piece as an object

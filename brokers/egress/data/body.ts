@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { PIECE_COST, PIECE_MS } from '@space/broker-kit';
 import { Problem, type ProblemCode } from '../core/problem.ts';
-import { type ArrivingRequest, PIECE_COST } from './arriving-request.ts';
+import type { ArrivingRequest } from './arriving-request.ts';
 import type { Passing } from './passing.ts';
 import type { Line } from './record.ts';
 
@@ -32,8 +33,6 @@ export function bodyOf(request: ArrivingRequest, flow: StreamFlow, line: Line): 
 
 /** Bytes of a body that are passed on as they come. */
 const AT_ONCE = 64 * 1024;
-/** Milliseconds that Node takes to parse a small piece; it parses all of a segment in a row, before anybody's turn. */
-const PIECE_MS = 0.0007;
 
 /**
  * While there are other Capsules, a long body waits for its Capsule's turns, and the caller is not read meanwhile. A segment of

@@ -35,7 +35,7 @@ const REMEMBERED_MS = 10_000;
 export const passingFor = ({ slots, elsewhere, passing }: PassingShares, capsulePrefix: string): Passing => ({
   isShared: () =>
     slots.hasOther(capsulePrefix, REMEMBERED_MS) || elsewhere.hasOther(capsulePrefix, REMEMBERED_MS),
-  inTurn: (act) => passing.run(capsulePrefix, act),
+  inTurn: (act, owedMs) => passing.run(capsulePrefix, act, owedMs),
 });
 
 /** A Capsule may have a quarter of what is free in addition to what it has, which is a fifth of both together. */

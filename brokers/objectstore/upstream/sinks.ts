@@ -12,7 +12,8 @@ import {
 } from './xml.ts';
 
 /** Runs a short piece of work in its turn, so that a document delays others for at most one piece. */
-export type InTurn = <T>(act: () => T) => Promise<T>;
+/** Runs a piece of work in its Capsule's turn, for which so many milliseconds were used before it. */
+export type InTurn = <T>(act: () => T, owedMs?: number) => Promise<T>;
 
 export const atOnce: InTurn = async (act) => act();
 
