@@ -47,6 +47,7 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- end }}
 {{- include "space.blocks.validate" . }}
 {{- include "space.validateImages" . }}
+{{- include "space.network.validate" . }}
 {{- include "space.s3.validate" . }}
 {{- include "space.postgres.validate" . }}
 {{- include "space.backup.validate" . }}
@@ -54,6 +55,15 @@ so is a namespace that belongs to another Space. (Helm itself refuses to change 
 {{- include "space.retention.validate" . }}
 {{- include "space.limits.validate" . }}
 {{- include "space.monitoring.validate" . }}
+{{- end }}
+
+{{/* Helm removes a default that is null, and a rule of a NetworkPolicy without addresses or ports permits all of them. */}}
+{{- define "space.network.validate" -}}
+{{- $network := .Values.network }}
+{{- $lists := dict "apiServerCIDRs" $network.apiServerCIDRs "apiServerPorts" $network.apiServerPorts "dns.ports" $network.dns.ports }}
+{{- range $name, $list := $lists }}
+{{- if not $list }}{{ fail (printf "network.%s is null or empty: a rule of a NetworkPolicy without addresses or ports would permit all of them" $name) }}{{ end }}
+{{- end }}
 {{- end }}
 
 {{/* A mapping with one key twice is no valid YAML: tools refuse it, or take one of the values. */}}
