@@ -8,9 +8,11 @@ import { connect as connectTls } from 'node:tls';
 import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { type Listener, type ListenOptions, listen, type TlsMaterial } from './listener.ts';
 import { createLogger } from './log.ts';
 import { closeNow, createMetrics, portOf } from './metrics.ts';
+import { GatheredRequest } from './small-pieces.ts';
 
 const ERROR = /^HTTP\/1\.1 400 [\s\S]*\{"error":\{"code":"invalid_request"\},"trace_id":"[0-9a-f]{32}"\}$/;
 
@@ -247,6 +249,27 @@ describe('a listener', () => {
     cut.mockRestore();
     socket.write(`${request}again`);
     expect(String((await once(socket, 'data'))[0])).toContain('served');
+  });
+
+  it('keeps a connection whose body was held when it was refused, and drains it', async () => {
+    const port = await serving({}, (response) => {
+      const { req } = response;
+      if (req instanceof GatheredRequest) req.held = true;
+      response.end('refused');
+    });
+    const socket = opened(port);
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    const request = `PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 ** 20}\r\n\r\n`;
+    for (const answers of [1, 2]) {
+      socket.write(request);
+      socket.write(Buffer.alloc(2 ** 20));
+      await eventually(() => text.split('refused').length === answers + 1 && socket.writableLength === 0, {
+        what: 'an answer, and the body to be taken',
+      });
+    }
   });
 
   it('keeps a connection whose body was read to its end', async () => {

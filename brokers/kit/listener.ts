@@ -149,7 +149,11 @@ function wellFormed(listener: RequestListener, options: Refusing): RequestListen
     if (problem !== undefined) return void refuseHead(problem, request.socket, options);
     if (announcesBody(request) && !BODIES.has(request.method ?? ''))
       response.setHeader('connection', 'close');
-    response.once('finish', () => request.complete || endSoon(request.socket, request));
+    response.once('finish', () => {
+      // Node drains what nobody has read, so that the connection can be used again.
+      if (request instanceof GatheredRequest) request.held = false;
+      if (!request.complete) endSoon(request.socket, request);
+    });
     listener(request, response);
   };
 }
